@@ -71,6 +71,7 @@ void api_monitors_free(struct api_monitors *monitors)
     if (!monitors)
         return;
     api_monitor_metrics_free(&monitors->metrics);
+    api_mutes_free(&monitors->registry.mutes, monitors->budget);
     api_registry_free(&monitors->registry);
     api_config_release(monitors->former);
     api_store_close(monitors->store);

@@ -85,7 +85,13 @@ static const char fifth[] =
     " label BYTEA NOT NULL, count BIGINT NOT NULL, PRIMARY KEY (monitor, window_id, label))"
     "{clustered};";
 
-const char *const api_migrations[] = {first, second, third, fourth, fifth, NULL};
+/* Adds monitors, and groups as those of no name, about which nobody is told until a time. */
+static const char sixth[] =
+    "CREATE TABLE kldiv_mutes (group_name TEXT NOT NULL, name TEXT NOT NULL, until_at BIGINT NOT "
+    "NULL, reason TEXT NOT NULL, PRIMARY KEY (group_name, name)){clustered};"
+    "INSERT INTO kldiv_meta VALUES ('mute', 0);";
+
+const char *const api_migrations[] = {first, second, third, fourth, fifth, sixth, NULL};
 
 /* Columns of the same rows without what is long. */
 #define WINDOW_NUMBERS                                                                             \
@@ -124,6 +130,7 @@ const char *const api_sql[API_STATEMENTS] = {
         "UPDATE kldiv_meta SET value = value + 1 WHERE name = 'monitor' RETURNING value",
     [API_SQL_CHANGE_SET] = "UPDATE kldiv_meta SET value = $1 WHERE name = 'change'",
     [API_SQL_DELETION_SET] = "UPDATE kldiv_meta SET value = $1 WHERE name = 'deletion'",
+    [API_SQL_MUTE_SET] = "UPDATE kldiv_meta SET value = $1 WHERE name = 'mute'",
     [API_SQL_PROBE] = "UPDATE kldiv_meta SET value = value + $1 WHERE name = 'schema'",
 
     [API_SQL_MONITORS] = MONITORS " ORDER BY id",
@@ -308,6 +315,16 @@ const char *const api_sql[API_STATEMENTS] = {
         " newest_start = excluded.newest_start, newest_id = excluded.newest_id,"
         " counts = excluded.counts",
     [API_SQL_SUM_DELETE] = "DELETE FROM kldiv_sums WHERE monitor = $1",
+
+    [API_SQL_MUTES] = "SELECT group_name, name, until_at, reason FROM kldiv_mutes",
+    [API_SQL_MUTE_PUT] =
+        "INSERT INTO kldiv_mutes VALUES ($1, $2, $3, $4) ON CONFLICT (group_name, name)"
+        " DO UPDATE SET until_at = excluded.until_at, reason = excluded.reason",
+    [API_SQL_MUTE_DELETE] = "DELETE FROM kldiv_mutes WHERE group_name = $1 AND name = $2",
+    [API_SQL_MUTES_PRUNE] =
+        "DELETE FROM kldiv_mutes WHERE until_at <= $1 OR NOT EXISTS (SELECT 1 FROM kldiv_monitors m"
+        " WHERE m.group_name = kldiv_mutes.group_name AND (m.name = kldiv_mutes.name"
+        " OR kldiv_mutes.name = ''))",
 
     [API_SQL_KEY] = "SELECT body, answer FROM kldiv_keys WHERE key = $1",
     [API_SQL_KEY_PUT] =

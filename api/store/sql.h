@@ -13,6 +13,7 @@ enum api_statement {
     API_SQL_NEXT_MONITOR, /* → a number that no monitor ever had */
     API_SQL_CHANGE_SET,   /* number of the last change of monitors */
     API_SQL_DELETION_SET, /* number of the last change that deleted some */
+    API_SQL_MUTE_SET,     /* number of the last change of mutes */
     API_SQL_PROBE,        /* adds a number to the schema's: run it with 1 and with -1 */
 
     API_SQL_MONITORS,         /* → all monitors with their current definition */
@@ -82,6 +83,11 @@ enum api_statement {
     API_SQL_SUM_PUT,    /* monitor, revision, k, n, start and id of the oldest window, of the newest
                            one, counts: see api/monitors/state/previous.h */
     API_SQL_SUM_DELETE, /* monitor */
+
+    API_SQL_MUTES,       /* → group, name, until, reason of each; that of a group has no name */
+    API_SQL_MUTE_PUT,    /* group, name, until, reason */
+    API_SQL_MUTE_DELETE, /* group, name */
+    API_SQL_MUTES_PRUNE, /* at: deletes those that are over by then, or of what is deleted */
 
     API_SQL_KEY,        /* key → body, answer */
     API_SQL_KEY_PUT,    /* key, body, at, answer */

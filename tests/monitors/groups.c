@@ -50,7 +50,7 @@ Test(monitors_groups, rows_are_worst_first)
     cr_expect_eq(json_array_size(at(all, "groups")), 3);
     expect_at(all, "groups.0",
               "{\"group\":\"bad\",\"last_observation\":\"1970-01-01T00:33:20Z\",\"monitors\":4,"
-              "\"share\":0.666666666666667,\"since\":\"1970-01-01T00:33:20Z\","
+              "\"muted\":null,\"share\":0.666666666666667,\"since\":\"1970-01-01T00:33:20Z\","
               "\"stale\":0,\"state\":\"critical\",\"states\":{\"critical\":1,\"insufficient_data\":"
               "1,\"ok\":1,"
               "\"warning\":1}}");

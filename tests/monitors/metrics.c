@@ -50,6 +50,7 @@ Test(monitors_metrics, begin_with_what_is_known_before_the_first_window)
         "kldiv_monitor_state{group=\"g\",monitor=\"m\",state=\"warning\"} 0\n"
         "kldiv_monitor_state{group=\"g\",monitor=\"m\",state=\"critical\"} 0\n"
         "kldiv_monitor_stale{group=\"g\",monitor=\"m\"} 0\n"
+        "kldiv_monitor_muted{group=\"g\",monitor=\"m\"} 0\n"
         "kldiv_monitor_observations_total{group=\"g\",monitor=\"m\"} 0\n");
     monitors_expect(&service, "POST /monitors/g/m/observations",
                     "{\"counts\":[3,3],\"timestamp\":1000000000.25}", 200);

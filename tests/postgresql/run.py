@@ -220,6 +220,11 @@ def try_sharing(a, b):
         expect(one.ask("PUT", path, dict(BASKET, pseudocount=1))[0] == 200, "PUT again")
         expect(other.ask("GET", path)[1]["pseudocount"] == 1, "the new setting")
         expect(other.ask("POST", path + "/evaluate", {"counts": [1, 2, 3]})[1]["pseudocount"] == 1, "evaluate")
+        mutes = [path + "/mute", "/groups/shared/mute"][i % 2]
+        expect(one.ask("POST", mutes, {"until": 4e9, "reason": "m%d" % i})[0] == 200, "mute")
+        expect(other.ask("GET", path)[1]["muted"]["reason"] == "m%d" % i, "muted at the other, too")
+        expect(other.ask("DELETE", mutes)[0] == 204, "its end")
+        expect(one.ask("GET", path)[1]["muted"] is None, "the end of the mute is known")
         counts = [1] * (4 + i % 3)
         body = {"bins": {"edges": list(range(len(counts) + 1))}, "reference": {"counts": counts}}
         expect(one.ask("PUT", path, body)[0] == 200, "PUT of other bins")
@@ -454,7 +459,7 @@ def try_names(folder):
         sql("DROP TABLE %s; ALTER TABLE kldiv_%s RENAME TO %s" % (name, name, name), "shared")
     for name in INDICES:
         sql("ALTER INDEX kldiv_%s RENAME TO %s" % (name, name), "shared")
-    sql("DROP TABLE kldiv_sums; UPDATE meta SET value = 3 WHERE name = 'schema'; "
+    sql("DROP TABLE kldiv_sums, kldiv_mutes; DELETE FROM meta WHERE name = 'mute'; UPDATE meta SET value = 3 WHERE name = 'schema'; "
         "DROP INDEX kldiv_events_by_time; DROP TABLE kldiv_unseen; "
         "UPDATE monitors SET settings = replace(replace(settings, ',\"pool\":16', ''), ',\"stale_after\":null', ''); "
         "ALTER TABLE monitors DROP COLUMN since, DROP COLUMN pool_from; "

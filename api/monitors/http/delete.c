@@ -3,7 +3,7 @@
 
 #include "api/monitors/http/request.h"
 #include "api/monitors/state/gc.h"
-#include "api/query.h"
+#include "api/monitors/state/mute_rows.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -11,21 +11,14 @@
 struct deleting {
     struct api_store_job job;
     struct api_exchange *x;
-    size_t first, n; /* in the registry */
+    size_t first, n;        /* in the registry */
+    struct api_mutes mutes; /* that are left, if there were any */
 };
 
-/* Refuses parameters: one that hopes for a dry run must not delete. */
-static bool has_no_parameters(struct api_exchange *x)
+bool api_delete_begin(struct api_exchange *x)
 {
-    struct api_parameter parameter;
-    const char *rest = x->request.query ? x->request.query : "";
-    if (api_query_next(&rest, &parameter, &x->problem))
-        return api_fail_at(&x->problem, API_QUERY, parameter.name, "option_unknown",
-                           "DELETE takes no parameter '%.100s'", parameter.name);
-    return !x->problem.code;
+    return api_check_no_query(x) && api_check_names(x);
 }
-
-bool api_delete_begin(struct api_exchange *x) { return has_no_parameters(x) && api_check_names(x); }
 
 /* Deletes the monitors that are known, and those that cannot be read, which may be there none the less. */
 static bool run(struct api_store_job *job, struct api_monitors *monitors)
@@ -50,13 +43,16 @@ static bool run(struct api_store_job *job, struct api_monitors *monitors)
     if (n == 0)
         return api_find_monitor(d->x, &job->problem);
     const struct api_datum change[] = {API_INTEGER(api_change_of(monitors))};
-    return api_store_run(monitors->store, API_SQL_DELETION_SET, change, NULL);
+    return api_store_run(monitors->store, API_SQL_DELETION_SET, change, NULL) &&
+           (registry->mutes.list.size == 0 || api_mutes_renew(monitors, &d->mutes));
 }
 
 /* Forgets monitors, whose rows are collected later; without memory to remember them, at the next start. */
 static void publish(struct api_store_job *job, struct api_monitors *monitors)
 {
     struct deleting *d = (struct deleting *)job;
+    if (monitors->registry.mutes.list.size > 0)
+        api_mutes_publish(monitors, &d->mutes);
     for (size_t i = 0; i < d->n; i++) {
         struct api_monitor *monitor = monitors->registry.monitors[d->first];
         api_gc_add_tombstone(monitors, monitor->id);
@@ -85,4 +81,10 @@ bool api_delete(struct api_exchange *x)
     return true;
 }
 
-void api_delete_end(struct api_exchange *x) { free(x->state); }
+void api_delete_end(struct api_exchange *x)
+{
+    struct deleting *d = x->state;
+    if (d)
+        api_buffer_free(&d->mutes.list);
+    free(d);
+}

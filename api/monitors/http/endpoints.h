@@ -16,6 +16,15 @@ bool api_delete_prepare(struct api_exchange *x, double max_ns);
 bool api_delete(struct api_exchange *x);
 void api_delete_end(struct api_exchange *x);
 
+/* mute.c: nobody is told of a group or a monitor until a time, or is told again */
+bool api_mute_begin(struct api_exchange *x);
+bool api_mute_prepare(struct api_exchange *x, double max_ns);
+bool api_mute(struct api_exchange *x);
+bool api_unmute_begin(struct api_exchange *x);
+bool api_unmute_prepare(struct api_exchange *x, double max_ns);
+bool api_unmute(struct api_exchange *x);
+void api_mute_end(struct api_exchange *x);
+
 /* put.c: PUT of a group or a monitor; the last two also for the next */
 bool api_put_begin(struct api_exchange *x);
 bool api_put_prepare(struct api_exchange *x, double max_ns);

@@ -43,7 +43,7 @@ static void add_monitor(struct group *group, const struct api_monitor *monitor)
     if (group->monitors == 0 || status->last_observation > group->last_observation)
         group->last_observation = status->last_observation;
     group->states[status->state]++;
-    group->stale += api_monitor_standing(monitor).stale;
+    group->stale += api_monitor_is_stale(monitor);
     group->monitors++;
 }
 
@@ -60,8 +60,10 @@ static struct group sum_up(struct api_monitor *const *monitors, size_t n)
 }
 
 /* Writes the members without the closing brace. */
-static void write_group(const struct group *group, struct api_buffer *out)
+static void write_group(const struct api_registry *registry, const struct group *group,
+                        struct api_buffer *out)
 {
+    const struct api_mute mute = api_mutes_find(&registry->mutes, group->name, NULL, api_now());
     static const enum api_verdict order[API_VERDICTS] = {API_OK, API_WARNING, API_CRITICAL,
                                                          API_INSUFFICIENT};
     api_write_names(out, group->name, NULL);
@@ -76,6 +78,8 @@ static void write_group(const struct group *group, struct api_buffer *out)
     api_write_time(out, group->since);
     api_append_text(out, ",\"last_observation\":");
     api_write_time(out, group->last_observation);
+    api_append_text(out, ",\"muted\":");
+    api_mute_write(&mute, out);
 }
 
 /* ---- All groups, worst first */
@@ -151,7 +155,7 @@ static bool write_groups(struct api_exchange *x, const struct api_pagination *pa
     api_append_text(out, "{\"groups\":[");
     for (size_t i = 0; i < n && i < page->limit; i++) {
         api_append(out, ",", i > 0);
-        write_group(&groups[i], out);
+        write_group(registry, &groups[i], out);
         api_append(out, "}", 1);
     }
     pthread_rwlock_unlock(&registry->lock);
@@ -248,10 +252,13 @@ bool api_group_prepare(struct api_exchange *x, double max_ns)
 }
 
 /* Writes a monitor whose state is not ok; `sum` is the divergence of all of them. */
-static void write_drifting(const struct api_monitor *monitor, double sum, struct api_buffer *out)
+static void write_drifting(const struct api_registry *registry, const struct api_monitor *monitor,
+                           double sum, struct api_buffer *out)
 {
     const struct api_monitor_status *status = &monitor->status;
     const struct api_scores *last = &status->last.scores;
+    const struct api_mute mute =
+        api_mutes_find(&registry->mutes, monitor->group, monitor->name, api_now());
     double kl = last->drift.kl;
     api_append_text(out, "{\"name\":");
     api_append_json_string(out, monitor->name);
@@ -263,13 +270,16 @@ static void write_drifting(const struct api_monitor *monitor, double sum, struct
     api_append_text(out, ",\"top\":");
     api_top_write(last->top, &monitor->config->bins, out);
     api_write_member(out, "top_share", last->top_share);
+    api_append_text(out, ",\"muted\":");
+    api_mute_write(&mute, out);
     api_append(out, "}", 1);
 }
 
 /* Writes the monitors that drift, worst first; false if memory is exhausted. */
-static bool write_all_drifting(struct api_monitor *const *monitors, size_t n,
+static bool write_all_drifting(const struct api_registry *registry, size_t first, size_t n,
                                struct api_buffer *out)
 {
+    struct api_monitor *const *monitors = registry->monitors + first;
     struct api_rank *ranks = malloc((n + 1) * sizeof *ranks);
     size_t drifting = 0;
     double sum = 0;
@@ -285,7 +295,7 @@ static bool write_all_drifting(struct api_monitor *const *monitors, size_t n,
     api_append_text(out, ",\"drifting\":[");
     for (size_t i = 0; i < drifting; i++) {
         api_append(out, ",", i > 0);
-        write_drifting(ranks[i].monitor, sum, out);
+        write_drifting(registry, ranks[i].monitor, sum, out);
     }
     api_append_text(out, "]");
     free(ranks);
@@ -298,7 +308,7 @@ static void write_silent(struct api_monitor *const *monitors, size_t n, struct a
     size_t written = 0;
     api_append_text(out, ",\"silent\":[");
     for (size_t i = 0; i < n; i++) {
-        if (!api_monitor_standing(monitors[i]).stale)
+        if (!api_monitor_is_stale(monitors[i]))
             continue;
         api_append_text(out, written++ ? ",{\"name\":" : "{\"name\":");
         api_append_json_string(out, monitors[i]->name);
@@ -321,9 +331,9 @@ bool api_group(struct api_exchange *x)
     struct group group = {0};
     if (n > 0) {
         group = sum_up(registry->monitors + first, n);
-        write_group(&group, out);
+        write_group(registry, &group, out);
     }
-    bool good = n == 0 || write_all_drifting(registry->monitors + first, n, out);
+    bool good = n == 0 || write_all_drifting(registry, first, n, out);
     write_silent(registry->monitors + first, n, out);
     pthread_rwlock_unlock(&registry->lock);
     if (n == 0)

@@ -68,11 +68,12 @@ static bool passes(const struct filter *filter, const struct api_monitor *monito
             strcasestr(monitor->group, filter->words));
 }
 
-static void write_item(const struct api_monitor *monitor, struct api_buffer *out)
+static void write_item(const struct api_registry *registry, const struct api_monitor *monitor,
+                       struct api_buffer *out)
 {
     const struct api_monitor_status *status = &monitor->status;
     const struct api_scores *last = &status->last.scores;
-    const struct api_standing standing = api_monitor_standing(monitor);
+    const struct api_standing standing = api_monitor_standing(registry, monitor);
     api_write_names(out, monitor->group, monitor->name);
     api_standing_write(&standing, out);
     api_write_member(out, "kl", last->drift.kl);
@@ -126,7 +127,7 @@ static bool write_list(struct api_exchange *x, const struct api_pagination *page
     if (ranks)
         for (size_t i = 0; i < n && i < page->limit; i++) {
             api_append(out, ",", i > 0);
-            write_item(ranks[i].monitor, out);
+            write_item(registry, ranks[i].monitor, out);
         }
     pthread_rwlock_unlock(&registry->lock);
     api_append_text(out, "],\"next\":");
@@ -153,9 +154,10 @@ bool api_list_monitors(struct api_exchange *x)
 
 /* ---- Configs */
 
-static void write_config(const struct api_monitor *monitor, struct api_buffer *out)
+static void write_config(const struct api_registry *registry, const struct api_monitor *monitor,
+                         struct api_buffer *out)
 {
-    const struct api_standing standing = api_monitor_standing(monitor);
+    const struct api_standing standing = api_monitor_standing(registry, monitor);
     api_config_write(monitor->config, monitor->group, monitor->name, &standing, monitor->revision,
                      NULL, out);
 }
@@ -182,7 +184,7 @@ bool api_list_group(struct api_exchange *x)
     size_t first = api_registry_group(registry, api_group_of(x), &n);
     for (size_t i = 0; i < n; i++) {
         api_append(out, ",", i > 0);
-        write_config(registry->monitors[first + i], out);
+        write_config(registry, registry->monitors[first + i], out);
     }
     pthread_rwlock_unlock(&registry->lock);
     api_append_text(out, "]}\n");
@@ -199,7 +201,7 @@ bool api_show_monitor(struct api_exchange *x)
     const struct api_monitor *monitor =
         api_registry_find(registry, api_group_of(x), api_name_of(x));
     if (monitor) {
-        write_config(monitor, &x->response.body);
+        write_config(registry, monitor, &x->response.body);
         api_monitor_etag(monitor->id, monitor->version, x->response.header_text);
     }
     pthread_rwlock_unlock(&registry->lock);

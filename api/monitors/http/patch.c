@@ -49,9 +49,9 @@ bool api_patch_begin(struct api_exchange *x)
 static bool check_member(const char *name, struct api_problem *problem)
 {
     static const char *const others[] = {"annotations", NULL};
-    static const char *const fixed[] = {"bins",  "binning",  "reference", "group",
-                                        "name",  "state",    "since",     "severity_since",
-                                        "stale", "revision", "warnings",  NULL};
+    static const char *const fixed[] = {
+        "bins",           "binning", "reference", "group",    "name",     "state", "since",
+        "severity_since", "stale",   "muted",     "revision", "warnings", NULL};
     char pointer[40];
     for (const struct api_monitor_setting *row = api_monitor_setting_rows; row->name; row++)
         if (strcmp(row->parent ? row->parent : row->name, name) == 0 &&
@@ -77,15 +77,8 @@ static bool read(struct api_replacing *d)
     const char *text = api_json_skip_mark(x->request.body), *name;
     size_t size = x->request.body_size - (size_t)(text - x->request.body);
     json_t *value;
-    bool good = check_size(x, size) && api_json_load(&json, text, size);
-    if (x->problem.code)
-        return false;
-    if (!good && json.out_of_memory)
-        api_fail_oom(&x->problem);
-    else if (!good)
-        api_fail(&x->problem, "json_malformed", "line %d, column %d: %s", json.error.line,
-                 json.error.column, json.error.text);
-    else if (!json_is_object(json.root))
+    bool good = check_size(x, size) && api_load_json(x, &json);
+    if (good && !json_is_object(json.root))
         good = api_fail_at(&x->problem, API_BODY, "#", "body_not_object",
                            "the body must be an object of settings, such as {\"fire_after\": 2}");
     if (good)

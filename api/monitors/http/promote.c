@@ -38,14 +38,7 @@ static bool read_range(struct api_replacing *d)
 {
     struct api_exchange *x = d->x;
     struct api_json json = {.budget = x->service->budget};
-    const char *text = api_json_skip_mark(x->request.body);
-    size_t size = x->request.body_size - (size_t)(text - x->request.body);
-    bool good = api_json_load(&json, text, size);
-    if (!good && json.out_of_memory)
-        api_fail_oom(&x->problem);
-    else if (!good)
-        api_fail(&x->problem, "json_malformed", "line %d, column %d: %s", json.error.line,
-                 json.error.column, json.error.text);
+    bool good = api_load_json(x, &json);
     if (good && (!json_is_object(json.root) || json_object_size(json.root) != 2))
         good = api_fail_at(&x->problem, API_BODY, "#", "option_invalid",
                            "the body must be {\"from\": TIME, \"to\": TIME}");

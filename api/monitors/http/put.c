@@ -117,7 +117,7 @@ static bool read_table(struct api_replacing *d)
 /* Bytes of the response, at most. */
 static size_t response_size(const struct api_replacing *d)
 {
-    enum { OVERHEAD = 200, ESCAPE_FACTOR = 6 };
+    enum { OVERHEAD = 60 + API_STANDING_SIZE, ESCAPE_FACTOR = 6 };
     size_t size =
         OVERHEAD + d->references.warnings.size + ESCAPE_FACTOR * strlen(api_group_of(d->x));
     for (size_t i = 0; i < d->references.n; i++) {

@@ -4,8 +4,9 @@
 #include "api/body.h"
 #include "api/etag.h"
 #include "api/monitors/model/format.h"
+#include "api/query.h"
 #include "api/response.h"
-#include "api/text/json_load.h"
+#include "api/text/json_text.h"
 #include "api/text/percent.h"
 
 #include <math.h>
@@ -77,6 +78,16 @@ bool api_check_names(struct api_exchange *x)
     return api_check_available(x) && check_escapes(x) && check_observations(x, name) &&
            api_name_check("group", api_group_of(x), &x->problem) &&
            (!name || api_name_check("monitor", name, &x->problem));
+}
+
+bool api_check_no_query(struct api_exchange *x)
+{
+    struct api_parameter parameter;
+    const char *rest = x->request.query ? x->request.query : "";
+    if (api_query_next(&rest, &parameter, &x->problem))
+        return api_fail_at(&x->problem, API_QUERY, parameter.name, "option_unknown",
+                           "%.20s takes no parameter '%.100s'", x->request.method, parameter.name);
+    return !x->problem.code;
 }
 
 bool api_check_body(struct api_exchange *x)
@@ -155,6 +166,16 @@ bool api_open_table(struct api_exchange *x, struct api_table *table)
         return true;
     api_table_free(table);
     return false;
+}
+
+bool api_load_json(struct api_exchange *x, struct api_json *json)
+{
+    const char *text = api_json_skip_mark(x->request.body);
+    if (api_json_load(json, text, x->request.body_size - (size_t)(text - x->request.body)))
+        return true;
+    return json->out_of_memory ? api_fail_oom(&x->problem)
+                               : api_fail(&x->problem, "json_malformed", "line %d, column %d: %s",
+                                          json->error.line, json->error.column, json->error.text);
 }
 
 double api_table_cost(const struct api_exchange *x)

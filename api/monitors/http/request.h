@@ -5,6 +5,7 @@
 #include "api/monitors/model/counting.h"
 #include "api/monitors/state/transaction.h"
 #include "api/route.h"
+#include "api/text/json_load.h"
 
 /* Fails if the host keeps no monitors, if none were read from the store yet, or if Accept allows no
  * response. */
@@ -14,6 +15,9 @@ bool api_check_available(struct api_exchange *x);
  * a body. */
 bool api_check_names(struct api_exchange *x);
 bool api_check_body(struct api_exchange *x);
+
+/* Refuses parameters: one that hopes for a dry run must not delete. */
+bool api_check_no_query(struct api_exchange *x);
 const char *api_group_of(const struct api_exchange *x);
 const char *api_name_of(const struct api_exchange *x); /* NULL for a group's path */
 
@@ -43,6 +47,9 @@ struct api_held api_hold_monitor(struct api_monitors *monitors, const char *grou
 
 /* Opens the table of a request's body, the coding of which is undone. If it fails the table is empty. */
 bool api_open_table(struct api_exchange *x, struct api_table *table);
+
+/* Parses the body of a request as JSON, which api_json_free frees; fails with json_malformed. */
+bool api_load_json(struct api_exchange *x, struct api_json *json);
 
 /* Estimates the work on a body, in ns. */
 double api_table_cost(const struct api_exchange *x);

@@ -3,6 +3,7 @@
 #include "api/monitors/model/format.h"
 #include "api/monitors/model/pool.h"
 #include "api/monitors/state/gc.h"
+#include "api/monitors/state/mute_rows.h"
 #include "api/monitors/state/status.h"
 
 #include <stdlib.h>
@@ -13,7 +14,8 @@
 struct loading {
     struct api_monitors *monitors;
     struct api_registry read, unread;
-    int64_t schema, change, deletion;
+    int64_t schema, change, deletion, mute;
+    struct api_mutes mutes;     /* all of them, if some were changed */
     struct api_buffer ids;      /* int64_t: of all monitors of the store, if some were deleted */
     struct api_problem problem; /* of the row that is read */
     bool failed;
@@ -142,7 +144,8 @@ static void read_number(void *context, const struct api_datum *values)
         int64_t *number;
     } numbers[] = {{"schema", &loading->schema},
                    {"change", &loading->change},
-                   {"deletion", &loading->deletion}};
+                   {"deletion", &loading->deletion},
+                   {"mute", &loading->mute}};
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         if (strlen(numbers[i].name) == values[0].size &&
             memcmp(numbers[i].name, values[0].text, values[0].size) == 0)
@@ -191,6 +194,12 @@ static bool read_monitors(struct loading *loading)
             return false;
     }
     return !deletes(loading) || run(loading, API_SQL_MONITOR_IDS, NULL, read_id);
+}
+
+/* True if mutes may be others than those known. */
+static bool mutes_changed(const struct loading *loading)
+{
+    return loading->all || loading->mute > loading->monitors->change;
 }
 
 /* ---- Into the registry */
@@ -271,6 +280,8 @@ static bool apply(struct loading *loading)
         remove_deleted(loading);
     if (good)
         remove_unread(loading);
+    if (good && mutes_changed(loading))
+        api_mutes_publish(monitors, &loading->mutes);
     pthread_rwlock_unlock(&registry->lock);
     read->n = good ? 0 : read->n;
     return good || api_transaction_fail_oom(monitors);
@@ -304,7 +315,9 @@ bool api_load(struct api_monitors *monitors)
     bool good = run(&loading, API_SQL_META, NULL, read_number) &&
                 api_store_knows(monitors->store, loading.schema) &&
                 ((!loading.all && loading.change <= monitors->change) ||
-                 (read_monitors(&loading) && apply(&loading)));
+                 (read_monitors(&loading) &&
+                  (!mutes_changed(&loading) || api_mutes_read(monitors, &loading.mutes)) &&
+                  apply(&loading)));
     if (good) {
         monitors->change = loading.change;
         atomic_store(&monitors->loaded, true);
@@ -317,5 +330,6 @@ bool api_load(struct api_monitors *monitors)
     api_registry_empty(&loading.read);
     api_registry_empty(&loading.unread);
     api_buffer_free(&loading.ids);
+    api_mutes_free(&loading.mutes, monitors->budget);
     return good;
 }

@@ -18,7 +18,7 @@ struct sample {
     double kl, js, psi, unseen_ratio, missing_ratio, n, end; /* of the last closed window */
     double warning, critical;
     double observations, last_observation;
-    double stale;
+    double stale, muted;
     enum api_verdict state;
 };
 
@@ -39,8 +39,10 @@ static void append_label(struct api_buffer *out, const char *text)
 
 static double seconds(int64_t time) { return time == API_NO_TIME ? NAN : (double)time / 1e6; }
 
-static void add_sample(struct samples *samples, const struct api_monitor *monitor)
+static void add_sample(struct samples *samples, const struct api_registry *registry,
+                       const struct api_monitor *monitor)
 {
+    const struct api_standing standing = api_monitor_standing(registry, monitor);
     const struct api_monitor_status *status = &monitor->status;
     const struct api_window *last = &status->last;
     struct api_buffer *labels = &samples->labels;
@@ -61,7 +63,8 @@ static void add_sample(struct samples *samples, const struct api_monitor *monito
                                   .critical = monitor->config->settings.critical,
                                   .observations = (double)status->observations,
                                   .last_observation = seconds(status->last_observation),
-                                  .stale = api_monitor_standing(monitor).stale,
+                                  .stale = standing.stale,
+                                  .muted = standing.mute.until != API_NO_TIME,
                                   .state = status->state};
     api_append(&samples->of_monitors, &sample, sizeof sample);
     api_append_text(labels, ",monitor=\"");
@@ -140,6 +143,8 @@ static const struct family {
     {"kldiv_monitor_stale", "gauge",
      "1 if the monitor has had no observation for as long as stale_after says, else 0.",
      VALUE(stale)},
+    {"kldiv_monitor_muted", "gauge", "1 if nobody is to be told about the monitor now, else 0.",
+     VALUE(muted)},
     {"kldiv_monitor_observations_total", "counter", "Observations stored.", VALUE(observations)},
     {"kldiv_monitor_last_observation_timestamp_seconds", "gauge", "Time of the newest observation.",
      VALUE(last_observation)},
@@ -220,10 +225,10 @@ struct sizes {
 
 static void add_size(struct sizes *sizes, const char *group, const char *name)
 {
-    /* LINES of a monitor: seven values, two thresholds, four states, three more values, four of its group, which may
+    /* LINES of a monitor: seven values, two thresholds, four states, four more values, four of its group, which may
      * have no other; LINE: the longest
      * name, a severity or a state, a number; LABELS: their names and quotes. */
-    enum { LINES = 20, LINE = 48 + 32 + 28, LABELS = 24 };
+    enum { LINES = 21, LINE = 48 + 32 + 28, LABELS = 24 };
     size_t labels = LABELS + escaped_size(group) + escaped_size(name);
     sizes->lines += LINES * (LINE + labels);
     sizes->numbers += sizeof(struct sample);
@@ -279,7 +284,7 @@ static struct api_shared *make_lines(struct api_monitor_metrics *metrics,
     bool good = api_buffer_reserve(&samples.of_monitors, sizes.numbers) &&
                 api_buffer_reserve(&samples.labels, sizes.labels);
     for (size_t i = 0; good && i < registry->n; i++)
-        add_sample(&samples, registry->monitors[i]);
+        add_sample(&samples, registry, registry->monitors[i]);
     pthread_rwlock_unlock(&registry->lock);
     struct api_shared *lines = good && !samples.labels.failed ? api_shared_new(budget) : NULL;
     good = lines && api_buffer_reserve(&lines->bytes, sizes.lines);

@@ -147,13 +147,21 @@ void api_monitor_free(struct api_monitor *monitor)
     free(monitor);
 }
 
-struct api_standing api_monitor_standing(const struct api_monitor *monitor)
+bool api_monitor_is_stale(const struct api_monitor *monitor)
 {
     const struct api_monitor_status *status = &monitor->status;
     double silence = ((double)api_now() - (double)status->last_observation) / API_SECOND_US;
-    bool is_stale = status->last_observation != API_NO_TIME &&
-                    silence > api_settings_stale_after(&monitor->config->settings);
-    return (struct api_standing){status->state, status->since, status->severity_since, is_stale};
+    return status->last_observation != API_NO_TIME &&
+           silence > api_settings_stale_after(&monitor->config->settings);
+}
+
+struct api_standing api_monitor_standing(const struct api_registry *registry,
+                                         const struct api_monitor *monitor)
+{
+    const struct api_monitor_status *status = &monitor->status;
+    return (struct api_standing){
+        status->state, status->since, status->severity_since, api_monitor_is_stale(monitor),
+        api_mutes_find(&registry->mutes, monitor->group, monitor->name, api_now())};
 }
 
 void api_standing_write(const struct api_standing *standing, struct api_buffer *out)
@@ -163,6 +171,8 @@ void api_standing_write(const struct api_standing *standing, struct api_buffer *
     api_append_text(out, ",\"severity_since\":");
     api_write_time(out, standing->severity_since);
     api_write_flag(out, "stale", standing->stale);
+    api_append_text(out, ",\"muted\":");
+    api_mute_write(&standing->mute, out);
 }
 
 void api_status_restart(struct api_monitor_status *status)
@@ -181,30 +191,35 @@ void api_monitor_etag(int64_t id, int64_t version, char to[API_ETAG])
 
 /* ---- Names */
 
-enum { MAX_NAME = 128 };
-
 /* True for the control characters C0, DEL and C1, which UTF-8 writes as C2 80 to C2 9F. */
 static bool is_control(const unsigned char *s)
 {
     return s[0] < 0x20 || s[0] == 0x7f || (s[0] == 0xc2 && s[1] < 0xa0);
 }
 
+bool api_text_is_plain(const char *text)
+{
+    size_t length;
+    for (const unsigned char *s = (const unsigned char *)text; *s; s += length) {
+        length = api_utf8_length(s);
+        if (length == 0 || is_control(s))
+            return false;
+    }
+    return true;
+}
+
 bool api_name_check(const char *what, const char *name, struct api_problem *problem)
 {
     static const char *const reserved[] = {".", "..", "observations"};
-    size_t size = strlen(name), length;
+    size_t size = strlen(name);
     for (size_t i = 0; i < sizeof reserved / sizeof *reserved; i++)
         if (strcmp(name, reserved[i]) == 0)
             return api_fail(problem, "name_invalid", "a %s cannot be called '%s'", what, name);
-    if (size < 1 || size > MAX_NAME)
+    if (size < 1 || size > API_MAX_NAME)
         return api_fail(problem, "name_invalid",
                         "the name of a %s has 1 to 128 bytes, and '%.60s' has %zu", what, name,
                         size);
-    for (const unsigned char *s = (const unsigned char *)name; *s; s += length) {
-        length = api_utf8_length(s);
-        if (length == 0 || is_control(s))
-            return api_fail(problem, "name_invalid",
-                            "the name of a %s is UTF-8 without control characters", what);
-    }
-    return true;
+    return api_text_is_plain(name) ||
+           api_fail(problem, "name_invalid", "the name of a %s is UTF-8 without control characters",
+                    what);
 }

@@ -5,6 +5,7 @@
 #include "api/monitors/model/config.h"
 #include "api/monitors/model/format.h"
 #include "api/monitors/model/window.h"
+#include "api/monitors/state/mutes.h"
 
 #include <pthread.h>
 
@@ -49,6 +50,7 @@ struct api_registry {
     pthread_rwlock_t lock;
     struct api_monitor **monitors;
     size_t n, capacity;
+    struct api_mutes mutes;
 };
 
 bool api_registry_init(struct api_registry *registry);
@@ -85,10 +87,14 @@ struct api_standing {
     enum api_verdict state;
     int64_t since, severity_since;
     bool stale;
+    struct api_mute mute;
 };
-struct api_standing api_monitor_standing(const struct api_monitor *monitor);
+struct api_standing api_monitor_standing(const struct api_registry *registry,
+                                         const struct api_monitor *monitor);
+bool api_monitor_is_stale(const struct api_monitor *monitor);
 
-/* Appends it as members. */
+/* Appends it as members, of at most API_STANDING_SIZE bytes. */
+enum { API_STANDING_SIZE = 160 + API_MUTE_SIZE };
 void api_standing_write(const struct api_standing *standing, struct api_buffer *out);
 
 /* Forgets what belongs to the windows of a revision. */
@@ -97,6 +103,9 @@ void api_status_restart(struct api_monitor_status *status);
 /* Formats the ETag of a monitor: its number and its version, quoted. */
 enum { API_ETAG = 48 };
 void api_monitor_etag(int64_t id, int64_t version, char to[API_ETAG]);
+
+/* True if a text is UTF-8 without control characters. */
+bool api_text_is_plain(const char *text);
 
 /* Checks the name of a monitor or a group; fails with name_invalid. */
 bool api_name_check(const char *what, const char *name, struct api_problem *problem);

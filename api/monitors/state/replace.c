@@ -132,9 +132,11 @@ bool api_replace_dry_run(struct api_monitors *monitors, struct api_replacement *
         r->revision = 1;
         if (monitor)
             compare(r, monitor);
-        r->standing = monitor && !r->revises ? api_monitor_standing(monitor)
-                                             : (struct api_standing){API_INSUFFICIENT, API_NO_TIME,
-                                                                     API_NO_TIME, false};
+        r->standing = monitor && !r->revises
+                          ? api_monitor_standing(&monitors->registry, monitor)
+                          : (struct api_standing){API_INSUFFICIENT, API_NO_TIME, API_NO_TIME, false,
+                                                  api_mutes_find(&monitors->registry.mutes,
+                                                                 r->group, r->name, monitors->now)};
     }
     return check_room(monitors, replacements, n, problem);
 }
@@ -193,7 +195,7 @@ void api_replace_publish(struct api_monitors *monitors, struct api_replacement *
             monitor->version = r->version;
             monitor->may_have_expired = true;
         }
-        r->standing = api_monitor_standing(monitor);
+        r->standing = api_monitor_standing(&monitors->registry, monitor);
     }
 }
 

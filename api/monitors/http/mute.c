@@ -1,0 +1,185 @@
+/* POST and DELETE of the mute of a group or a monitor: until a time nobody is told about it. */
+#include "api/monitors/http/endpoints.h"
+
+#include "api/body.h"
+#include "api/monitors/http/request.h"
+#include "api/monitors/model/format.h"
+#include "api/monitors/state/mute_rows.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* muting: `mute` is what is asked for, API_NO_TIME if the one that is there is to end. */
+struct muting {
+    struct api_store_job job;
+    struct api_exchange *x;
+    struct api_mute mute;
+    struct api_mutes mutes; /* all of them, afterwards */
+};
+
+bool api_mute_begin(struct api_exchange *x)
+{
+    return api_check_no_query(x) && api_check_names(x) && api_check_may_exist(x) &&
+           api_body_check_small(x, "a mute");
+}
+
+bool api_unmute_begin(struct api_exchange *x)
+{
+    return api_check_no_query(x) && api_check_names(x) && api_check_may_exist(x);
+}
+
+/* ---- Body */
+
+/* Reads the end of a mute, which has not passed: a time, or seconds from now. */
+static bool read_end(const json_t *until, const json_t *seconds, int64_t *end,
+                     struct api_problem *problem)
+{
+    const char *text = json_string_value(until);
+    double length = json_number_value(seconds);
+    int64_t now = api_now();
+    if (!until == !seconds)
+        return api_fail_at(problem, API_BODY, "#", "option_invalid",
+                           "a mute has either until or seconds, such as {\"seconds\": 3600}");
+    if (seconds)
+        return (json_is_number(seconds) && length >= 1 &&
+                api_time_from_seconds((double)now / API_SECOND_US + length, end) && *end > now) ||
+               api_fail_at(problem, API_BODY, "#/seconds", "option_invalid",
+                           "seconds must be a number from 1 on, before the year 9999");
+    if (!(text ? api_time_parse(text, end)
+               : json_is_number(until) && api_time_from_seconds(json_number_value(until), end)))
+        return api_fail_at(problem, API_BODY, "#/until", "timestamp_invalid",
+                           "until must be a time of RFC 3339 with its zone, such as "
+                           "2026-01-31T12:00:00Z, or seconds since 1970");
+    return *end > now || api_fail_at(problem, API_BODY, "#/until", "timestamp_invalid",
+                                     "until has passed by this server's clock");
+}
+
+static bool read_reason(const json_t *reason, struct api_mute *mute, struct api_problem *problem)
+{
+    const char *text = reason ? json_string_value(reason) : "";
+    if (!text || strlen(text) > API_MAX_MUTE_REASON || !api_text_is_plain(text))
+        return api_fail_at(problem, API_BODY, "#/reason", "option_invalid",
+                           "reason must be a text of at most %d bytes without control characters",
+                           API_MAX_MUTE_REASON);
+    memcpy(mute->reason, text, strlen(text) + 1);
+    return true;
+}
+
+static bool read_members(const json_t *root, struct api_mute *mute, struct api_problem *problem)
+{
+    static const char *const known[] = {"until", "seconds", "reason", NULL};
+    const json_t *until = api_json_unboxed(json_object_get(root, known[0])),
+                 *seconds = api_json_unboxed(json_object_get(root, known[1])),
+                 *reason = api_json_unboxed(json_object_get(root, known[2]));
+    if (!json_is_object(root))
+        return api_fail_at(problem, API_BODY, "#", "body_not_object",
+                           "the body must be an object, such as {\"seconds\": 3600}");
+    for (void *at = json_object_iter((json_t *)root); at;
+         at = json_object_iter_next((json_t *)root, at))
+        if (!api_setting_is_among(json_object_iter_key(at), known))
+            return api_setting_fail_unknown(
+                &(struct api_setting_scope){API_BODY, NULL, known, true}, json_object_iter_key(at),
+                problem);
+    return read_end(json_is_null(until) ? NULL : until, json_is_null(seconds) ? NULL : seconds,
+                    &mute->until, problem) &&
+           read_reason(json_is_null(reason) ? NULL : reason, mute, problem);
+}
+
+static bool read_body(struct api_exchange *x, struct api_mute *mute)
+{
+    struct api_json json = {.budget = x->service->budget};
+    bool good = api_load_json(x, &json) && read_members(json.root, mute, &x->problem);
+    mute->of_group = !api_name_of(x);
+    api_json_free(&json);
+    return good;
+}
+
+/* ---- In the store's thread */
+
+/* Stores the mute, for which it makes sure of memory first, or deletes the one that is there. */
+static bool run(struct api_store_job *job, struct api_monitors *monitors)
+{
+    struct muting *m = (struct muting *)job;
+    const char *group = api_group_of(m->x), *name = api_name_of(m->x) ? api_name_of(m->x) : "";
+    const struct api_datum row[] = {API_TEXT_DATUM(group), API_TEXT_DATUM(name),
+                                    API_INTEGER(m->mute.until), API_TEXT_DATUM(m->mute.reason)};
+    bool ends = m->mute.until == API_NO_TIME;
+    size_t size = sizeof(struct api_muted);
+    if (!api_find_monitor(m->x, &job->problem))
+        return false;
+    if (!ends && !api_budget_retain(monitors->budget, size, false))
+        return api_fail_oom(&job->problem);
+    if (!ends)
+        api_budget_forget(monitors->budget, size);
+    return api_store_run(monitors->store, ends ? API_SQL_MUTE_DELETE : API_SQL_MUTE_PUT, row,
+                         NULL) &&
+           api_mutes_renew(monitors, &m->mutes);
+}
+
+static void publish(struct api_store_job *job, struct api_monitors *monitors)
+{
+    api_mutes_publish(monitors, &((struct muting *)job)->mutes);
+}
+
+/* ---- Steps */
+
+/* Makes room for the response before anything is stored: what is stored is not refused for memory. */
+static bool reserve(struct api_exchange *x)
+{
+    enum { SIZE = API_MUTE_SIZE + 4 * API_MAX_NAME + 100 };
+    return api_buffer_reserve(&x->response.body, SIZE) || api_fail_oom(&x->problem);
+}
+
+static bool prepare(struct api_exchange *x, bool (*read)(struct api_exchange *x, struct api_mute *))
+{
+    struct muting *m = api_request_state(x, sizeof *m);
+    if (m && !m->x) {
+        m->x = x;
+        m->mute = api_no_mute;
+        m->job = (struct api_store_job){.exclusive = true, .run = run, .publish = publish};
+        if ((!read || read(x, &m->mute)) && reserve(x))
+            x->work = &m->job;
+    } else if (m && api_job_finished(x, &m->job)) {
+        x->is_stored = !x->problem.code;
+    }
+    return !x->problem.code;
+}
+
+bool api_mute_prepare(struct api_exchange *x, double max_ns)
+{
+    (void)max_ns;
+    return prepare(x, read_body);
+}
+
+bool api_unmute_prepare(struct api_exchange *x, double max_ns)
+{
+    (void)max_ns;
+    return prepare(x, NULL);
+}
+
+bool api_mute(struct api_exchange *x)
+{
+    const struct muting *m = x->state;
+    struct api_buffer *out = &x->response.body;
+    api_begin_json(x);
+    api_write_names(out, api_group_of(x), api_name_of(x));
+    api_append_text(out, ",\"muted\":");
+    api_mute_write(&m->mute, out);
+    api_append_text(out, "}\n");
+    return true;
+}
+
+bool api_unmute(struct api_exchange *x)
+{
+    x->response.status = 204;
+    return true;
+}
+
+void api_mute_end(struct api_exchange *x)
+{
+    struct muting *m = x->state;
+    if (m)
+        api_buffer_free(&m->mutes.list);
+    free(m);
+}

@@ -1,0 +1,53 @@
+#include "api/monitors/state/mute_rows.h"
+
+#include <string.h>
+
+/* Copies a text of a row; false if it is too long, as only a damaged store has it. */
+static bool copy(char *to, size_t size, const struct api_datum *datum)
+{
+    if (datum->size >= size)
+        return false;
+    memcpy(to, datum->text, datum->size);
+    to[datum->size] = '\0';
+    return true;
+}
+
+static void add(void *context, const struct api_datum *values)
+{
+    struct api_muted muted = {.mute.until = values[2].integer};
+    if (!copy(muted.group, sizeof muted.group, &values[0]) ||
+        !copy(muted.name, sizeof muted.name, &values[1]) ||
+        !copy(muted.mute.reason, sizeof muted.mute.reason, &values[3]))
+        return;
+    muted.mute.of_group = !*muted.name;
+    api_append(context, &muted, sizeof muted);
+}
+
+bool api_mutes_read(struct api_monitors *monitors, struct api_mutes *mutes)
+{
+    struct api_buffer *list = &mutes->list;
+    list->size = 0;
+    if (!api_store_run(monitors->store, API_SQL_MUTES, NULL, &(struct api_rows){add, list}))
+        return false;
+    api_mutes_sort(mutes);
+    return !list->failed || api_transaction_fail_oom(monitors);
+}
+
+bool api_mutes_renew(struct api_monitors *monitors, struct api_mutes *mutes)
+{
+    const struct api_datum now[] = {API_INTEGER(monitors->now)};
+    const struct api_datum change[] = {API_INTEGER(api_change_of(monitors))};
+    return api_store_run(monitors->store, API_SQL_MUTES_PRUNE, now, NULL) &&
+           api_store_run(monitors->store, API_SQL_MUTE_SET, change, NULL) &&
+           api_mutes_read(monitors, mutes);
+}
+
+void api_mutes_publish(struct api_monitors *monitors, struct api_mutes *mutes)
+{
+    struct api_mutes *former = &monitors->registry.mutes;
+    api_mutes_free(former, monitors->budget);
+    *former = *mutes;
+    if (api_budget_retain(monitors->budget, former->list.size, true))
+        former->counted = former->list.size;
+    *mutes = (struct api_mutes){.counted = 0};
+}
