@@ -2,8 +2,9 @@
 import { address, ApiError, call } from "./api.js";
 import { BinChart } from "./bars.js";
 import { element, fill } from "./dom.js";
-import { fileChooser } from "./files.js";
+import { droppedFile, fileChooser } from "./files.js";
 import { binName, isolate, list, number, percent, plural } from "./format.js";
+import { sampleBatch, sampleReference } from "./sample.js";
 import { blame } from "./sentences.js";
 import { badge } from "./states.js";
 
@@ -18,6 +19,9 @@ import { badge } from "./states.js";
 const METHODS = [["auto", "Auto"], ["quantile", "Quantiles"], ["width", "Equal widths"],
                  ["labels", "Labels"]];
 
+/** Windows that values are counted by, as a setting of the API has them. */
+const WINDOWS = [["batch", "each batch"], ["3600s,60s", "hours"], ["86400s,3600s", "days"], ["1000", "1,000 values"]];
+
 const CREATE = "Create the monitors";
 const REPLACE = "Replace them";
 
@@ -28,8 +32,11 @@ const COLUMNS = ["Monitor", "Verdict", "KL, nats", "Because of"];
 const DRAWN = 12;
 
 class Adding {
-    /** @param {HTMLElement} main */
-    constructor(main) {
+    /**
+     * @param {HTMLElement} main
+     * @param {URLSearchParams} query
+     */
+    constructor(main, query) {
         /** @type {File | null} */
         this.reference = null;
         /** @type {BinChart[]} */
@@ -42,13 +49,19 @@ class Adding {
         this.group = element("input", {
             id: "group", required: true, maxlength: 128, size: 24, autocomplete: "off",
             pattern: "(?!\\.{1,2}$).*", title: "Any name but . and ..",
-            change: () => this.preview(),
+            value: query.get("to") ?? "", change: () => this.preview(),
         });
+        this.window = element("select", { id: "window" },
+            ...WINDOWS.map(([value, text]) => element("option", { value }, text)));
+        this.warning = threshold("warning", "0.02");
+        this.critical = threshold("critical", "0.1");
+        this.when = element("input", { id: "when", type: "datetime-local", title: "Empty: now" });
         this.method = element("select", { id: "method", change: () => this.preview() },
             ...METHODS.map(([value, text]) => element("option", { value }, text)));
         this.bins = element("input", { id: "bins", type: "number", min: 1, max: 1000, value: 10,
                                        change: () => this.preview() });
         this.button = element("button", { type: "submit", class: "primary" }, CREATE);
+        this.isSample = false;
         this.settings = this.makeSettings();
         this.proposal = element("section", { "aria-live": "polite" });
         this.made = element("section", { "aria-live": "polite" });
@@ -61,10 +74,22 @@ class Adding {
                 element("p", {}, "A CSV file with a header line: values of normal data. Each " +
                     "column becomes a monitor."),
                 fileChooser("Reference table", (file) => this.propose(file)),
+                element("p", {}, element("button", { type: "button", click: () => this.useSample() }, "Use a sample")),
                 this.settings, this.proposal),
             this.made, this.results);
         document.title = "Add monitors · kldiv";
         main.setAttribute("aria-busy", "false");
+        const file = droppedFile();
+        if (file)
+            this.propose(file);
+        else if (query.has("sample"))
+            this.useSample();
+    }
+
+    useSample() {
+        this.group.value = "sample";
+        this.isSample = true;
+        this.propose(sampleReference());
     }
 
     makeSettings() {
@@ -74,7 +99,8 @@ class Adding {
             event.preventDefault();
             this.create();
         } }, field("Name of the group", this.group), field("Bins by", this.method),
-        field("Number of bins", this.bins),
+        field("Number of bins", this.bins), field("A window for", this.window),
+        field("Warning, nats", this.warning), field("Critical, nats", this.critical),
         this.button);
         form.hidden = true;
         return form;
@@ -101,7 +127,8 @@ class Adding {
     /** @param {boolean} dry */
     put(dry) {
         const url = address(["monitors", this.group.value], {
-            method: this.method.value, bins: this.bins.value, dry_run: dry ? "true" : null,
+            method: this.method.value, bins: this.bins.value, window: this.window.value,
+            warning: this.warning.value, critical: this.critical.value, dry_run: dry ? "true" : null,
         });
         return call("PUT", url, { body: this.reference ?? "", type: "text/csv" });
     }
@@ -109,8 +136,8 @@ class Adding {
     /** The choices of the reader, as a text. */
     choices() {
         const { name = "", lastModified = 0 } = this.reference ?? {};
-        return JSON.stringify([this.group.value, this.method.value, this.bins.value, name,
-                               lastModified]);
+        return JSON.stringify([this.group.value, this.method.value, this.bins.value, this.window.value,
+                               this.warning.value, this.critical.value, name, lastModified]);
     }
 
     /** Shows the monitors that the table would make. */
@@ -131,10 +158,12 @@ class Adding {
         this.button.textContent = this.replaces ? REPLACE : CREATE;
         fill(this.proposal,
             element("h2", {}, `${plural(configs.length, "monitor")}, with these bins`),
-            this.replaces && element("p", { class: "failure" }, "The group exists: " +
-                `${plural(replaced.length, "monitor")} would get this reference and these ` +
-                `settings, and start again: ${list(replaced.map(isolate))}. Choose another name ` +
-                "to keep them."),
+            this.replaces && element("div", { class: "failure" },
+                element("p", {}, "The group exists. Is this a batch of it? Its columns are scored against the " +
+                    "reference that they have. ", element("button", { type: "button", class: "primary",
+                        click: () => this.observe(this.group.value, this.reference) }, "Score it as a batch")),
+                element("p", {}, `“${REPLACE}” gives ${plural(replaced.length, "monitor")} this reference ` +
+                    `and these settings; they start again: ${list(replaced.map(isolate))}.`)),
             ...warnings(response.warnings),
             element("div", { class: "panels" },
                 ...configs.slice(0, DRAWN).map((config) => this.card(config))),
@@ -176,37 +205,53 @@ class Adding {
                 element("bdi", {}, group), " ready."),
             heading,
             element("p", {}, "A CSV file with the same columns: values of current data."),
+            this.isSample && element("p", {}, element("button", { type: "button", class: "primary",
+                click: () => this.observe(group, sampleBatch()) }, "Use the sample’s batch")),
+            element("div", { class: "fields" },
+                element("div", {}, element("label", { for: "when" }, "Time of the batch"), this.when)),
             fileChooser("Batch", (file) => this.observe(group, file))));
         heading.focus();
     }
 
     /**
      * @param {string} group
-     * @param {File} file
+     * @param {File | null} file
      */
     async observe(group, file) {
-        const url = address(["monitors", group, "observations"]);
+        const timestamp = this.when.value ? new Date(this.when.value).toISOString() : null;
+        const url = address(["monitors", group, "observations"], { timestamp });
         const response = await attempt(this.results, () =>
-            call("POST", url, { body: file, type: "text/csv" }));
+            call("POST", url, { body: file ?? "", type: "text/csv" }));
         if (!response)
             return;
         const results = /** @type {(Result & { name: string })[]} */ (response.monitors);
         const left = this.names.filter((name) => !results.some((result) => result.name === name));
         const sorted = [...results].sort((a, b) => rank(b) - rank(a));
-        fill(this.results, element("div", { class: "panel" },
-            element("h2", {}, "3. Verdicts on the batch"), ...warnings(response.warnings),
+        const heading = element("h2", { tabindex: -1 }, "3. Verdicts on the batch");
+        fill(this.results, element("div", { class: "panel" }, heading,
+            ...warnings(response.warnings.filter((/** @type {Warning} */ { code }) => code !== "column_absent")),
             left.length > 0 && element("p", { class: "alert" },
                 `The batch has no values of ${list(left.map(isolate))}.`),
             element("div", { class: "scroll" }, element("table", {},
                 element("thead", {}, element("tr", {}, ...COLUMNS.map((name) =>
                     element("th", { scope: "col", class: "wrap" }, name)))),
                 element("tbody", {}, ...sorted.map((result) => row(group, result)))))));
+        heading.focus();
+        heading.scrollIntoView({ block: "start" });
     }
 
     stop() {
         this.charts.forEach((chart) => chart.stop());
         this.charts = [];
     }
+}
+
+/**
+ * @param {string} id
+ * @param {string} value
+ */
+function threshold(id, value) {
+    return element("input", { id, type: "number", min: 0, step: "any", value, required: true, size: 6 });
 }
 
 /** A table of the chart's bars. @param {Bin[]} bins */
@@ -235,7 +280,7 @@ function row(group, result) {
             element("a", { href: `?${query}` }, element("bdi", {}, result.name))),
         element("td", {}, badge(result.verdict)),
         element("td", {}, number(result.kl === null && !result.infinite ? undefined : result.kl)),
-        element("td", { class: "wrap" }, drifts && blame(result)));
+        element("td", { class: "wrap" }, drifts && (result.sentence || blame(result))));
 }
 
 /** @param {Warning[]} all */
@@ -310,7 +355,7 @@ function bin(name, kind, reference) {
 }
 
 /** @type {import("./start.js").Show} */
-export function add(main) {
-    const view = new Adding(main);
+export function add(main, query) {
+    const view = new Adding(main, query);
     return { redraw: () => {}, update: () => {}, leave: () => view.stop() };
 }

@@ -151,7 +151,7 @@ function marks(layout, width, y) {
  */
 function names(layout, x, height) {
     return layout.names.map(({ x: at, text, room }) => svg("text", {
-        x: x(at), y: height - BELOW + 15, "text-anchor": at === 0 ? "start" : "middle",
+        x: x(at), y: height - BELOW + 15, "text-anchor": at === 0 ? "start" : at > 0.99 ? "end" : "middle",
     }, shorten(text, Math.max(Math.floor((x(room) - x(0)) / CHARACTER), 4))));
 }
 

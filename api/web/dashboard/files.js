@@ -1,6 +1,39 @@
 /* An area to choose a file, or to drop one. */
 import { element, fill, freshId } from "./dom.js";
 
+/** A file that was dropped on a view that leads to another. @type {File | null} */
+let dropped = null;
+
+/** The file that led here, once. */
+export function droppedFile() {
+    const file = dropped;
+    dropped = null;
+    return file;
+}
+
+/** Lets a file be dropped anywhere, which leads to adding it. Aborting the result ends that. */
+export function takeDrops() {
+    const ended = new AbortController();
+    const { signal } = ended;
+    document.addEventListener("dragover", (event) => {
+        event.preventDefault();
+        document.body.classList.add("over");
+    }, { signal });
+    document.addEventListener("dragleave", () => document.body.classList.remove("over"), { signal });
+    document.addEventListener("drop", (event) => {
+        event.preventDefault();
+        document.body.classList.remove("over");
+        dropped = event.dataTransfer?.files[0] ?? null;
+        if (dropped) {
+            const group = new URLSearchParams(location.search).get("group");
+            history.pushState(null, "", `?${new URLSearchParams({ add: "", ...(group && { to: group }) })}`);
+            dispatchEvent(new PopStateEvent("popstate"));
+        }
+    }, { signal });
+    signal.addEventListener("abort", () => document.body.classList.remove("over"));
+    return ended;
+}
+
 /**
  * @param {string} label
  * @param {(file: File) => void} chosen

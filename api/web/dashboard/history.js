@@ -51,7 +51,7 @@ export class History {
         const max = range.max ?? MAX_DRAWN;
         const from = range.days
             ? new Date(Date.now() - range.days * DAY_MS).toISOString() : null;
-        const counts = bins < 0 && (bins <= MAX_BINS || range.max) ? "true" : null;
+        const counts = bins <= MAX_BINS || range.max ? "true" : null;
         const found = await this.read({ from, counts }, max, fresh, signal);
         for (const result of found.windows)
             this.known.set(result.window.id, result);

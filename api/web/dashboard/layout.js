@@ -141,6 +141,10 @@ function intervalNames(bins, places) {
         else if (x >= free && (free = x + NAMED))
             names.push({ x, text: edge(bin.lower ?? 0), room: NAMED });
     }
+    const last = bins.findLastIndex(({ kind }) => kind === "interval");
+    const end = places[last].x + places[last].width;
+    if (end >= free)
+        names.push({ x: end, text: edge(bins[last].upper ?? 0), room: NAMED });
     return names;
 }
 

@@ -26,9 +26,13 @@ function rows(config) {
               `${number(bins.edges?.[0])} to ${number(bins.edges?.at(-1))}`],
         ["Window", windowText(config.window)],
         ["Compared with", typeof compare === "string" ? "its reference"
+            : compare.period ? `${plural(compare.previous, "window")} before, ${duration(compare.period)} apart`
             : `the ${plural(compare.previous, "window")} before`],
         ["Thresholds", `warning ${number(thresholds.warning)}, critical ` +
             `${number(thresholds.critical)} nats; significance ${thresholds.significance}`],
+        ["Pool", config.pool > 1 ? `up to ${plural(config.pool, "window")} together` : "each window alone"],
+        ["Silent after", config.stale_after !== null ? duration(config.stale_after)
+            : typeof config.window === "object" && config.window.seconds ? "3 windows" : "never"],
         ["Changes of state", `up after ${plural(config.fire_after, "window")}, down after ` +
             plural(config.clear_after, "window")],
         ["Pseudocount", number(config.pseudocount)],
@@ -36,12 +40,6 @@ function rows(config) {
         ["Revision", count(config.revision)],
         ...(owner.length > 0 ? [["Annotations", owner.join(", ")]] : []),
     ];
-}
-
-/** The seven days until now. */
-function lastWeek() {
-    const to = Date.now();
-    return { from: new Date(to - 7 * 86400000).toISOString(), to: new Date(to).toISOString() };
 }
 
 /**
@@ -63,15 +61,6 @@ export function showMonitorSettings(parent, config, path) {
         element("h2", {}, "Commands"),
         command(curl("--data-binary", "@batch.csv", group), "Score a batch"),
         command(curl(`${here}/windows/latest`), "Read the last window"),
-        element("p", { class: "hint" }, "If the current data are as they should be, make closed windows " +
-            "the new reference:"),
-        command(curl(`${here}/reference`, "-d", JSON.stringify(lastWeek())),
-            "Make the windows of a week the reference"),
-        element("p", { class: "hint" }, "Change a threshold; the history stays:"),
-        command(`${curl("-s", here)} | jq '.thresholds.critical = 0.5' | ` +
-            curl("-sX", "PUT", here, "-d", "@-"), "Change a threshold"),
-        element("p", { class: "hint" }, "Delete the monitor with its history:"),
-        command(curl("-X", "DELETE", here), "Delete the monitor"),
         element("details", {}, element("summary", {}, "Settings as JSON"),
             element("pre", {
                 tabindex: 0, role: "region", "aria-label": "Settings as JSON", class: "scroll",

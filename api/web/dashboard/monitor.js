@@ -1,15 +1,20 @@
 /* The page of one monitor. */
+import { editSettings, mute, remove, takeReference, unmute } from "./actions.js";
 import { address, ApiError, call } from "./api.js";
 import { BinChart } from "./bars.js";
+import { Compare } from "./compare.js";
 import { Contributions } from "./contributions.js";
 import { element, fill, renew } from "./dom.js";
 import { isolate, lasting, span, time } from "./format.js";
+import { StoreAlert } from "./health.js";
 import { History, RANGES } from "./history.js";
 import { Scores } from "./scores.js";
 import { blame, reason } from "./sentences.js";
 import { showMonitorSettings } from "./monitor-settings.js";
 import { loadPlot } from "./plot.js";
 import { Refresher } from "./refresh.js";
+import { saveReport } from "./report.js";
+import { mutedText } from "./row.js";
 import { badge, shape, word } from "./states.js";
 import { Timeline } from "./timeline.js";
 import { WindowTable } from "./windows.js";
@@ -46,6 +51,9 @@ class Monitor {
         });
         this.chart = new Timeline((id) => this.select(id), (zoom) => this.showZoom(zoom));
         this.bins = new BinChart();
+        this.compare = new Compare(this.path, () => this.zoom(), (periods) => this.name({ compare: periods }));
+        this.store = new StoreAlert();
+        this.actions = element("div", { class: "buttons" });
         this.table = new WindowTable((id) => this.select(id));
         this.badge = element("span", { "aria-live": "polite" });
         this.summary = element("section", { "aria-label": "Verdict" });
@@ -61,10 +69,11 @@ class Monitor {
         this.scores = new Scores();
         this.shares = new Contributions();
         this.shown = "";
+        this.acted = ""; /* the config that the buttons are of */
         /** @type {Data | null} */
         this.data = null;
         this.config = element("section", { class: "panel" });
-        this.content = element("div", {}, element("p", { class: "loading" }, "Loading …"));
+        this.content = element("div", { class: "waiting" }, element("p", { class: "loading" }, "Loading …"));
         this.build();
     }
 
@@ -76,13 +85,13 @@ class Monitor {
                 element("a", { href: groupLink }, element("bdi", {}, group))),
             element("div", { class: "title" }, element("h1", {}, element("bdi", {}, name)),
                 this.badge, this.refresher.bar),
-            this.refresher.alert, this.content);
+            this.store.node, this.refresher.alert, this.content);
         document.title = `${name} · ${group} · kldiv`;
     }
 
     panels() {
         return [
-            this.summary,
+            this.summary, this.actions,
             element("section", { class: "panel" }, element("h2", {}, "Over time"), this.ranges,
                 this.chart.node, this.table.node),
             element("div", { class: "panels" },
@@ -90,6 +99,7 @@ class Monitor {
                     element("h2", {}, "Reference and current"), this.window, this.verdict,
                     this.toLatest, this.bins.node),
                 this.shares.node),
+            this.compare.node,
             element("div", { class: "panels" }, this.scores.node, this.config),
         ];
     }
@@ -103,7 +113,7 @@ class Monitor {
             this.read("latest", signal),
             which ? this.read(which, signal) : null,
             call("GET", address([...this.path, "events"], { limit: LISTED }), { signal }),
-            loadPlot(),
+            loadPlot(), this.store.load(signal),
         ]);
         await this.history.load(range, (latest?.bins ?? []).length, signal);
         this.data = { config, latest, chosen, changes: changes.events };
@@ -143,6 +153,7 @@ class Monitor {
         const which = this.query.get("window");
         const result = which ? chosen : latest;
         this.main.setAttribute("aria-busy", "false");
+        this.content.classList.remove("waiting");
         if (!this.summary.isConnected)
             fill(this.content, ...this.panels());
         renew(this.badge, badge(config.state));
@@ -150,13 +161,42 @@ class Monitor {
         this.showRanges(changes.length === LISTED);
         this.chart.show({ windows: this.history.windows, changes, config, result, zoom: this.zoom() });
         this.table.show(this.history.windows, result?.window.id ?? null, this.path);
+        this.showActions(config);
+        this.compare.show(this.query.get("compare"), Date.parse(latest?.window.end ?? "") || Date.now());
         this.showWindow(result, which !== null, config);
         showMonitorSettings(this.config, config, this.path);
     }
 
+    /** What can be done to the monitor. @param {Config} config */
+    showActions(config) {
+        const { path } = this;
+        const text = JSON.stringify(config);
+        if (text === this.acted)
+            return;
+        this.acted = text;
+        const button = (/** @type {string} */ name, /** @type {() => Promise<unknown>} */ action) =>
+            element("button", { type: "button", click: async () => {
+                if (await action() !== false)
+                    this.refresher.load();
+            } }, name);
+        const focused = [...this.actions.children].indexOf(/** @type {Element} */ (document.activeElement));
+        fill(this.actions,
+            button("Settings …", () => editSettings(path, config)),
+            button("New reference …", () => takeReference(path, this.zoom())),
+            config.muted ? button("Unmute", () => unmute(path)) : button("Mute …", () => mute(path)),
+            element("button", { type: "button", click: () => saveReport(path[2]) }, "Save report"),
+            element("button", { type: "button", click: async () => {
+                if (await remove(path))
+                    location.assign(`?${new URLSearchParams({ group: path[1] })}`);
+            } }, "Delete …"),
+            config.muted && element("span", { class: "quiet" }, mutedText(config.muted)));
+        if (focused >= 0)
+            /** @type {HTMLElement} */ (this.actions.children[focused])?.focus();
+    }
+
     /** Shows the same again, in other colours and another zone. */
     redraw() {
-        this.shown = this.table.shown = "";
+        this.shown = this.table.shown = this.acted = "";
         this.chart.redraw();
         if (this.data)
             this.show(this.data);
@@ -260,7 +300,7 @@ function windowText(window, isChosen) {
 function blameOf(result) {
     const drifts = result.verdict === "critical" || result.verdict === "warning";
     const significant = (result.kl ?? 0) >= (result.g_test?.critical_kl ?? 0);
-    return result.infinite || (result.kl !== null && (drifts || significant)) ? blame(result) : "";
+    return result.infinite || (result.kl !== null && (drifts || significant)) ? result.sentence || blame(result) : "";
 }
 
 /**
@@ -308,6 +348,7 @@ export function monitor(main, query) {
             view.refresher.stop();
             view.chart.stop();
             view.bins.stop();
+            view.compare.stop();
         },
     };
 }

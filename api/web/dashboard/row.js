@@ -1,29 +1,59 @@
-/* A row of the overview: state, names, KL against its thresholds, its course, why, since when. */
+/* A row of a list of monitors: state, names, KL against its thresholds, its course, why, since when. */
 import { element } from "./dom.js";
 import { ago, binName, count, number, percent, time } from "./format.js";
 import { sparkline } from "./spark.js";
-import { badge } from "./states.js";
+import { badge, STATES } from "./states.js";
 import { term } from "./term.js";
 
-/** @typedef {import("./types.js").Listed} Listed */
+/**
+ * @typedef {import("./types.js").Listed} Listed
+ *
+ * @typedef {object} Column
+ * @property {string} name
+ * @property {string} means
+ * @property {(monitor: Listed) => number | string} [key] by which rows are sorted, the greatest first
+ */
 
-/** @type {[name: string, title: string][]} */
-const COLUMNS = [
-    ["State", "The verdict of its windows"],
-    ["Monitor", "Group and name"],
-    ["KL, nats", "Divergence of the last closed window from the reference; the bar ends at twice " +
-        "the critical threshold"],
-    ["Trend", "KL of the last 30 windows, oldest first; lines are the thresholds"],
-    ["Because of", "The bins that contribute most to the last window's KL"],
-    ["Since", "When the state began"],
-    ["Values", "Number of values of the last closed window"],
-    ["Last seen", "When values came last"],
-];
+/** @param {string | null} when */
+function moment(when) {
+    return when && element("time", { datetime: when, title: time(when) });
+}
 
-export function head() {
+/** @param {string | null} when */
+function milliseconds(when) {
+    return when ? Date.parse(when) : -Infinity;
+}
+
+/** @param {Listed} monitor */
+function divergence(monitor) {
+    return monitor.infinite ? Infinity : monitor.kl ?? -1;
+}
+
+/** @type {Record<string, Column>} */
+export const COLUMNS = {
+    state: { name: "State", means: "The verdict of its windows",
+             key: ({ state }) => STATES.length - STATES.indexOf(state) },
+    monitor: { name: "Monitor", means: "Group and name", key: ({ group, name }) => `${group}\0${name}` },
+    kl: { name: "KL, nats", means: "Divergence of the last closed window from the reference; the bar ends at " +
+              "twice the critical threshold", key: divergence },
+    course: { name: "Trend", means: "KL of the last 30 windows, oldest first; lines are the thresholds" },
+    cause: { name: "Because of", means: "What moved most in the last window" },
+    since: { name: "Since", means: "When the state began", key: ({ severity_since: since }) => milliseconds(since) },
+    n: { name: "Values", means: "Number of values of the last closed window", key: ({ n }) => n ?? -1 },
+    seen: { name: "Last seen", means: "When values came last",
+            key: ({ last_observation: last }) => milliseconds(last) },
+};
+
+/**
+ * The names of the columns; a click on one sorts by it.
+ *
+ * @param {(column: string) => void} sort
+ */
+export function head(sort) {
     return element("div", { role: "rowgroup", class: "head" }, element("div", { role: "row" },
-        ...COLUMNS.map(([name, means]) =>
-            element("span", { role: "columnheader" }, term(name, means)))));
+        ...Object.entries(COLUMNS).map(([id, { name, means, key }]) =>
+            element("span", { role: "columnheader", class: id, "data-column": id },
+                term(name, means, key && (() => sort(id)))))));
 }
 
 /**
@@ -32,11 +62,6 @@ export function head() {
  */
 function cell(name, ...children) {
     return element("span", { role: "cell", class: name }, ...children);
-}
-
-/** @param {string | null} when */
-function moment(when) {
-    return when && element("time", { datetime: when, title: time(when) });
 }
 
 /** Says how long ago a moment was. @param {HTMLTimeElement} moment */
@@ -57,7 +82,7 @@ function link(monitor) {
 }
 
 /** @param {Listed} monitor */
-function divergence(monitor) {
+function figure(monitor) {
     if (!monitor.window || (monitor.kl === null && !monitor.infinite))
         return cell("kl", element("span", { class: "none" }, "none yet"));
     const { warning, critical } = monitor.thresholds;
@@ -73,25 +98,36 @@ function divergence(monitor) {
     return cell("kl", element("span", { class: "figure" }, number(monitor.kl)), meter);
 }
 
-/** @param {Listed} monitor */
+/** What moved, in the server's words; names of bins where it has none. @param {Listed} monitor */
 function cause(monitor) {
     const drifts = monitor.state === "critical" || monitor.state === "warning";
     const share = monitor.top_share ? `${percent(monitor.top_share)}: ` : "";
-    const names = monitor.top.flatMap((name, i) =>
-        [i > 0 && " · ", element("bdi", {}, binName(name))]);
-    return drifts ? cell("cause", share, ...names) : cell("cause");
+    const text = monitor.sentence || share + monitor.top.map(binName).join(" · ");
+    return drifts ? cell("cause", element("span", { title: text }, text)) : cell("cause");
+}
+
+/** State, and what else there is to know before one relies on it. @param {Listed} monitor */
+function standing(monitor) {
+    return cell("state", badge(monitor.state),
+        monitor.stale && element("span", { class: "tag", title: "No values for longer than stale_after" }, "silent"),
+        monitor.muted && element("span", { class: "tag", title: mutedText(monitor.muted) }, "muted"));
+}
+
+/** @param {import("./types.js").Muted} muted */
+export function mutedText({ until, reason }) {
+    return `Muted${until ? ` until ${time(until)}` : ""}${reason ? `: ${reason}` : ""}`;
 }
 
 /** @param {Listed} monitor */
 export function row(monitor) {
     const { warning, critical } = monitor.thresholds;
     return element("div", { role: "row" },
-        cell("state", badge(monitor.state)),
+        standing(monitor),
         link(monitor),
-        divergence(monitor),
+        figure(monitor),
         cell("course", sparkline(monitor.recent, warning, critical)),
         cause(monitor),
-        cell("since", moment(monitor.since)),
+        cell("since", moment(monitor.severity_since)),
         cell("n", monitor.window ? count(monitor.n ?? 0) : ""),
         cell("seen", moment(monitor.last_observation)));
 }

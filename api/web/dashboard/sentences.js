@@ -12,34 +12,31 @@ import { STATES, word } from "./states.js";
  */
 
 /**
- * Says how many monitors drift; the worst of them is to be named after it.
+ * Says how many monitors drift, of all in some groups.
  *
- * @param {Listed[]} monitors in the server's order, worst first
+ * @param {Record<import("./types.js").State, number>} counts of monitors by state
  * @param {boolean} more true if there are others
  */
-export function glance(monitors, more) {
-    const worst = monitors[0];
-    if (!worst)
-        return "No monitor matches.";
-    const states = STATES
-        .map((state) => ({ state, n: monitors.filter((each) => each.state === state).length }))
-        .filter(({ n }) => n > 0);
-    const counts = (/** @type {typeof states} */ some) =>
+export function glance(counts, more) {
+    const states = STATES.map((state) => ({ state, n: counts[state] })).filter(({ n }) => n > 0);
+    const all = states.reduce((sum, { n }) => sum + n, 0);
+    const told = (/** @type {typeof states} */ some) =>
         list(some.map(({ state, n }) => `${count(n)} ${word(state)}`));
-    if (worst.state === "ok" || worst.state === "insufficient_data")
-        return `Nothing drifts: ${counts(states)}${more ? ", and more" : ""}.`;
     const bad = states.filter(({ state }) => state === "critical" || state === "warning");
-    return `${counts(bad)} of ${more ? "the worst " : ""}${plural(monitors.length, "monitor")}.`;
+    if (all === 0)
+        return "No monitor matches.";
+    return bad.length === 0 ? `Nothing drifts: ${told(states)}${more ? ", and more" : ""}.`
+        : `${told(bad)} of ${more ? "more than " : ""}${plural(all, "monitor")}.`;
 }
 
 /**
- * Since when a monitor has its state, and the bins that cause it.
+ * Since when a monitor has its state, and what moved.
  *
  * @param {Listed} monitor
  */
 export function since(monitor) {
-    const when = monitor.since ? ` for ${lasting(monitor.since)}` : "";
-    return `, ${word(monitor.state)}${when}${because(monitor)}.`;
+    const when = monitor.severity_since ? ` for ${lasting(monitor.severity_since)}` : "";
+    return `, ${word(monitor.state)}${when}${because(monitor)}`;
 }
 
 /** @param {number} n of bins */
@@ -49,12 +46,9 @@ function verb(n) {
 
 /** @param {Listed} monitor */
 function because(monitor) {
-    if (monitor.infinite)
-        return "; KL is infinite";
-    const n = monitor.top.length;
-    return monitor.top_share
-        ? `; ${plural(n, "bin")} ${verb(n)} for ${percent(monitor.top_share)} of the shift`
-        : "";
+    if (monitor.sentence)
+        return `: ${monitor.sentence}`;
+    return monitor.infinite ? "; KL is infinite." : ".";
 }
 
 /** The share of a shift that the top bins make up, and how many of them a sentence names. */

@@ -11,7 +11,7 @@ import { binName, edge, percent } from "./format.js";
  */
 
 /** Layers of intervals, and labels that have a layer of their own, at most. */
-const INTERVALS = 10;
+const INTERVALS = 13;
 const LABELS = 8;
 
 /** The colours of labels repeat never: there are as many as LABELS. */
@@ -78,11 +78,11 @@ function intervalLayers(bins, places) {
  * @param {Bin} last
  */
 function nameOf(first, last) {
-    if (first === last)
+    if (first === last && first.kind === "interval")
         return binName(first.name);
     if (first.lower === null)
         return `below ${edge(last.upper ?? 0)}`;
-    return last.upper === null ? `from ${edge(first.lower)}` : `${edge(first.lower)} to ${edge(last.upper)}`;
+    return last.upper === null ? `above ${edge(first.lower)}` : `${edge(first.lower)} to ${edge(last.upper)}`;
 }
 
 /**

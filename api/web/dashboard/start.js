@@ -1,6 +1,7 @@
 /* The dashboard: shows the view that the address names. */
 import { add } from "./add.js";
 import { byId, fill } from "./dom.js";
+import { events } from "./events.js";
 import { monitor } from "./monitor.js";
 import { overview } from "./overview.js";
 import { showSettings } from "./settings.js";
@@ -21,18 +22,32 @@ let shown = "";
 
 /** @param {URLSearchParams} query */
 function viewOf(query) {
-    return query.has("monitor") ? monitor : query.has("add") ? add : overview;
+    return query.has("monitor") ? monitor : query.has("add") ? add : query.has("events") ? events : overview;
+}
+
+/**
+ * @param {HTMLAnchorElement} link of the bar
+ * @param {URLSearchParams} query
+ */
+function isHere(link, query) {
+    return link.pathname === location.pathname &&
+        new URLSearchParams(link.search).has("events") === query.has("events");
 }
 
 function show() {
     const query = new URLSearchParams(location.search);
     const main = byId("main");
     const identity = JSON.stringify(query.has("monitor")
-        ? [query.get("group"), query.get("monitor")] : query.has("add"));
+        ? [query.get("group"), query.get("monitor")] : [query.has("add"), query.has("events")]);
     if (view && shown === identity) {
         view.update(query);
         return;
     }
+    for (const link of document.querySelectorAll("nav a"))
+        if (isHere(/** @type {HTMLAnchorElement} */ (link), query))
+            link.setAttribute("aria-current", "page");
+        else
+            link.removeAttribute("aria-current");
     view?.leave();
     fill(main);
     view = viewOf(query)(main, query);

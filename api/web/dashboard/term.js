@@ -7,11 +7,12 @@ const EDGE = 8;
 /**
  * @param {string} name
  * @param {string} means
+ * @param {() => void} [click] what the word does, if it does something
  */
-export function term(name, means) {
+export function term(name, means, click) {
     const id = freshId();
     const tip = element("span", { role: "tooltip", id, hidden: true }, means);
-    const button = element("button", { type: "button", "aria-describedby": id }, name);
+    const button = element("button", { type: "button", "aria-describedby": id, click }, name);
     const hide = () => {
         tip.hidden = true;
         document.removeEventListener("keydown", escape);

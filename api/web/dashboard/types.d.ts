@@ -43,6 +43,31 @@ export interface Muted {
     reason: string;
 }
 
+/** What settings would have done, of a PATCH that stores nothing. */
+export interface Preview {
+    from: string;
+    to: string;
+    windows: number;
+    alarms: number;
+    changes: Change[];
+}
+
+/** A group of GET /groups, and of GET /groups/{group} with what follows `muted`. */
+export interface Group {
+    group: string;
+    state: State;
+    monitors: number;
+    states: Record<State, number>;
+    stale: number;
+    share: number | null;
+    since: string | null;
+    last_observation: string | null;
+    muted: Muted | null;
+    drifting?: { name: string; state: State }[];
+    silent?: { name: string; last_observation: string | null }[];
+    history?: { start: string; end: string; drifting: number; monitors: number }[];
+}
+
 export interface Bin {
     name: string;
     kind: "underflow" | "interval" | "overflow" | "label" | "other" | "missing";
@@ -95,8 +120,17 @@ export interface Result {
     bins?: Bin[];
 }
 
+/** Two periods beside each other; against the reference if `against` is null. */
+export interface Comparison extends Result {
+    windows: number;
+    against: { from: string; to: string; windows: number } | null;
+}
+
 /** A change of state, an event of the API. */
 export interface Change {
+    group?: string;
+    name?: string;
+    sentence?: string;
     at: string;
     from: State;
     to: State;
@@ -133,4 +167,14 @@ export interface Config {
     clear_after: number;
     retention_days: number;
     annotations: object;
+}
+
+/** Where changes of state are told, of GET /notifications. */
+export interface Receiver {
+    name: string;
+    format: string;
+    pending: number;
+    last_success: string | null;
+    failing_since: string | null;
+    last_error: string | null;
 }

@@ -1,0 +1,199 @@
+/* What can be done to a monitor or a group: settings, reference, mute, delete. Each dialog shows its curl line. */
+import { address, ApiError, call, request } from "./api.js";
+import { curl } from "./commands.js";
+import { openDialog } from "./dialog.js";
+import { element } from "./dom.js";
+import { isolate, plural, time } from "./format.js";
+import { word } from "./states.js";
+
+/**
+ * @typedef {import("./types.js").Config} Config
+ * @typedef {import("./dialog.js").Values} Values
+ * @typedef {import("./dialog.js").Field} Field
+ */
+
+const DAY_MS = 86400000;
+
+/** Settings that PATCH changes: their place in a config, what they mean, and how they are entered.
+ * @type {{ path: string[], label: string, hint?: string, attributes: { [name: string]: unknown },
+ *          empty?: boolean }[]} */
+const SETTINGS = [
+    { path: ["thresholds", "warning"], label: "Warning, nats", attributes: { min: 0, step: "any" } },
+    { path: ["thresholds", "critical"], label: "Critical, nats", attributes: { min: 0, step: "any" } },
+    { path: ["thresholds", "significance"], label: "Significance", hint: "1 turns the test off",
+      attributes: { min: 0, max: 1, step: "any" } },
+    { path: ["pool"], label: "Pool, windows", hint: "A power of two: what so many windows show together counts",
+      attributes: { min: 1, max: 64, step: 1 } },
+    { path: ["fire_after"], label: "Up after, windows", attributes: { min: 1, step: 1 } },
+    { path: ["clear_after"], label: "Down after, windows", attributes: { min: 1, step: 1 } },
+    { path: ["min_observations"], label: "Values for a verdict", hint: "Empty: 50, or 5 for each bin",
+      attributes: { min: 0, step: "any" }, empty: true },
+    { path: ["stale_after"], label: "Silent after, seconds", hint: "Empty: 3 windows of time",
+      attributes: { min: 1, step: "any" }, empty: true },
+    { path: ["retention_days"], label: "Kept for, days", attributes: { min: 1, step: "any" } },
+];
+
+/**
+ * @param {string[]} path
+ * @param {any} config
+ */
+function valueAt(path, config) {
+    return path.reduce((value, name) => value?.[name], config);
+}
+
+/**
+ * The merge patch of what differs from a config; all that is filled in where there is none.
+ *
+ * @param {Values} values
+ * @param {Config | null} config
+ */
+function patchOf(values, config) {
+    /** @type {any} */
+    const patch = {};
+    for (const { path, empty } of SETTINGS) {
+        const text = values[path.join(".")] ?? "";
+        const value = text === "" ? null : Number(text);
+        if (value === null && (!empty || !config))
+            continue;
+        if (config && value === (valueAt(path, config) ?? null))
+            continue;
+        const last = path[path.length - 1];
+        const parent = path.length > 1 ? (patch[path[0]] ??= {}) : patch;
+        parent[last] = value;
+    }
+    return patch;
+}
+
+/** @param {{ preview?: import("./types.js").Preview | null }} response */
+function previewText({ preview }) {
+    if (!preview)
+        return "";
+    const { alarms, changes, windows } = preview;
+    const rises = changes.filter(({ to }) => to === "critical" || to === "warning").slice(0, 5);
+    const when = rises.map(({ at, to }) => `${time(at)} ${word(to)}`).join(", ");
+    return element("p", {}, `The last ${plural(windows, "window")} would have raised ` +
+        `${plural(alarms, "alarm")}${when && `: ${when}`}${changes.length > rises.length && rises.length === 5 ? " …" : ""}.`);
+}
+
+/**
+ * Settings of a monitor, or of all in a group.
+ *
+ * @param {string[]} path
+ * @param {Config | null} config null for a group, of which only what is filled in changes
+ */
+export function editSettings(path, config) {
+    const url = address(path);
+    /** @param {Values} values @param {boolean} dry */
+    const patch = (values, dry) => call("PATCH", address(path, { dry_run: dry ? "true" : null }), {
+        body: JSON.stringify(patchOf(values, config)), type: "application/merge-patch+json",
+    });
+    return openDialog({
+        title: `Settings of ${isolate(path[path.length - 1])}`,
+        text: config ? "Bins, reference and history stay." : "Fields that stay empty are left as they are in each monitor.",
+        fields: SETTINGS.map(({ path: place, label, hint, attributes }) => ({
+            name: place.join("."), label, hint, type: "number", attributes,
+            value: config ? String(valueAt(place, config) ?? "") : "",
+        })),
+        button: "Save",
+        command: (values) => curl("-X", "PATCH", url.href, "-H", "Content-Type: application/merge-patch+json",
+            "-d", JSON.stringify(patchOf(values, config))),
+        run: (values) => patch(values, false),
+        preview: config ? async (values) => previewText(await patch(values, true)) : undefined,
+    });
+}
+
+/** @param {number} milliseconds */
+function localInput(milliseconds) {
+    const date = new Date(milliseconds);
+    return new Date(milliseconds - date.getTimezoneOffset() * 60000).toISOString().slice(0, 16);
+}
+
+/** @param {string} text of an input of date and time, local */
+function moment(text) {
+    return text ? new Date(text).toISOString() : "";
+}
+
+/**
+ * Fields for a period.
+ *
+ * @param {number} from
+ * @param {number} to
+ * @returns {Field[]}
+ */
+export function periodFields(from, to) {
+    return [{ name: "from", label: "From", type: "datetime-local", value: localInput(from), attributes: { required: true } },
+            { name: "to", label: "To", type: "datetime-local", value: localInput(to), attributes: { required: true } }];
+}
+
+/** @param {Values} values */
+export function periodOf(values) {
+    return { from: moment(values.from), to: moment(values.to) };
+}
+
+/**
+ * Makes the windows of a period the reference.
+ *
+ * @param {string[]} path
+ * @param {[number, number] | null} zoom seconds that the chart shows
+ */
+export function takeReference(path, zoom) {
+    const url = address([...path, "reference"]);
+    const [from, to] = zoom ? [zoom[0] * 1000, zoom[1] * 1000] : [Date.now() - 7 * DAY_MS, Date.now()];
+    return openDialog({
+        title: `A new reference for ${isolate(path[2])}`,
+        text: "The closed windows of a period become the reference. The monitor starts again with it; its history stays.",
+        fields: periodFields(from, to),
+        button: "Take it as the reference",
+        command: (values) => curl(url.href, "-d", JSON.stringify(periodOf(values))),
+        run: (values) => call("POST", url, { body: JSON.stringify(periodOf(values)), type: "application/json" }),
+    });
+}
+
+/** For how long something may be muted, seconds. @type {[string, string][]} */
+const PERIODS = [["3600", "1 hour"], ["14400", "4 hours"], ["86400", "1 day"], ["604800", "1 week"],
+                 ["2592000", "30 days"]];
+
+/** Where a monitor or a group is muted. @param {string[]} path */
+function muteAddress(path) {
+    return address(path.length === 2 ? ["groups", path[1], "mute"] : [...path, "mute"]);
+}
+
+/** @param {string[]} path of a monitor or a group */
+export function mute(path) {
+    const url = muteAddress(path);
+    const body = (/** @type {Values} */ { seconds, reason }) => JSON.stringify({ seconds: Number(seconds), reason });
+    return openDialog({
+        title: `Mute ${isolate(path[path.length - 1])}`,
+        text: "State and history go on; nobody is told until then.",
+        fields: [{ name: "seconds", label: "For", type: "select", options: PERIODS, value: "86400" },
+                 { name: "reason", label: "Because", attributes: { maxlength: 200 } }],
+        button: "Mute",
+        command: (values) => curl(url.href, "-d", body(values)),
+        run: (values) => call("POST", url, { body: body(values), type: "application/json" }),
+    });
+}
+
+/** Ends a mute. @param {string[]} path */
+export async function unmute(path) {
+    await request("DELETE", muteAddress(path));
+}
+
+/** Deletes a monitor or a group, whose name has to be typed. @param {string[]} path */
+export function remove(path) {
+    const name = path[path.length - 1];
+    const what = path.length === 2 ? "all monitors of the group" : "the monitor";
+    return openDialog({
+        title: `Delete ${isolate(name)}`,
+        text: `This deletes ${what} with the whole history. It cannot be undone.`,
+        fields: [{ name: "name", label: `Type its name, ${isolate(name)}`,
+                   attributes: { required: true } }],
+        button: "Delete",
+        dangerous: true,
+        command: () => curl("-X", "DELETE", address(path).href),
+        run: async (values) => {
+            if (values.name !== name)
+                throw new ApiError(0, "name", "that is not its name");
+            await request("DELETE", address(path));
+        },
+    });
+}

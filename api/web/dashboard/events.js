@@ -1,0 +1,101 @@
+/* Changes of state of all monitors, newest first. */
+import { address, call } from "./api.js";
+import { element, fill } from "./dom.js";
+import { ago, time } from "./format.js";
+import { StoreAlert } from "./health.js";
+import { Notifications } from "./notifications.js";
+import { Refresher } from "./refresh.js";
+import { badge } from "./states.js";
+
+/** @typedef {import("./types.js").Change} Change */
+
+/** Changes that are listed at first, and that each "Load more" adds. */
+const FEW = 100;
+
+class Events {
+    /**
+     * @param {HTMLElement} main
+     * @param {URLSearchParams} query
+     */
+    constructor(main, query) {
+        this.main = main;
+        this.query = query;
+        this.limit = FEW;
+        this.shown = "";
+        this.store = new StoreAlert();
+        this.notifications = new Notifications();
+        this.refresher = new Refresher({
+            load: (signal) => this.load(signal),
+            failed: () => main.setAttribute("aria-busy", "false"),
+        });
+        this.list = element("div");
+        const group = query.get("group");
+        fill(main,
+            element("p", { class: "crumbs" }, element("a", { href: "?" }, "Monitors"), group && " › ",
+                group && element("a", { href: `?${new URLSearchParams({ group })}` }, element("bdi", {}, group))),
+            element("div", { class: "title" }, element("h1", {}, "Changes of state"), this.refresher.bar),
+            this.store.node, this.refresher.alert, this.notifications.node,
+            element("section", { class: "panel waiting", "aria-label": "Changes" }, this.list));
+        document.title = "Changes of state · kldiv";
+    }
+
+    /** @param {AbortSignal} signal */
+    async load(signal) {
+        const group = this.query.get("group");
+        const [response] = await Promise.all([
+            call("GET", address(["events"], { group, limit: this.limit }), { signal }),
+            this.store.load(signal), this.notifications.load(signal),
+        ]);
+        this.main.setAttribute("aria-busy", "false");
+        this.show(response.events, response.next !== null);
+    }
+
+    /**
+     * @param {Change[]} changes
+     * @param {boolean} more
+     */
+    show(changes, more) {
+        const text = JSON.stringify([changes, more]);
+        if (text === this.shown)
+            return;
+        this.shown = text;
+        fill(this.list,
+            changes.length === 0 ? element("p", { class: "quiet" }, "No monitor has changed its state yet.")
+                : element("ol", { class: "feed" }, ...changes.map(entry)),
+            more && element("button", { type: "button", click: () => this.loadMore() }, "Load more"));
+    }
+
+    loadMore() {
+        this.limit = Math.min(this.limit + 3 * FEW, 1000);
+        this.refresher.load();
+    }
+
+    redraw() {
+        this.shown = "";
+        this.refresher.load();
+    }
+}
+
+/** @param {Change} change */
+function entry({ group = "", name = "", at, from, to, window, sentence }) {
+    const query = new URLSearchParams({ group, monitor: name, window: String(window) });
+    return element("li", {},
+        element("time", { datetime: at, title: ago(at) }, time(at)),
+        element("span", {}, badge(from), " → ", badge(to)),
+        element("a", { href: `?${query}` }, element("bdi", {}, group), " / ", element("bdi", {}, name)),
+        sentence && element("span", { class: "quiet" }, sentence));
+}
+
+/** @type {import("./start.js").Show} */
+export function events(main, query) {
+    const view = new Events(main, query);
+    view.refresher.start();
+    return {
+        redraw: () => view.redraw(),
+        update: (changed) => {
+            view.query = changed;
+            view.refresher.load();
+        },
+        leave: () => view.refresher.stop(),
+    };
+}

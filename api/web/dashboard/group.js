@@ -1,0 +1,119 @@
+/* One group: how it is, since when, how much of it drifted over time, who is silent, and what can be done to it. */
+import { editSettings, mute, remove, unmute } from "./actions.js";
+import { address, call } from "./api.js";
+import { element, fill, renew, svg } from "./dom.js";
+import { ago, lasting, list, time } from "./format.js";
+import { drifting } from "./groups.js";
+import { saveReport } from "./report.js";
+import { mutedText } from "./row.js";
+import { badge } from "./states.js";
+
+/** @typedef {import("./types.js").Group} Group */
+
+/** Silent monitors that are named. */
+const NAMED = 8;
+
+/** Size of the chart of the past, in its own units. */
+const WIDTH = 1000;
+const HEIGHT = 40;
+
+export class GroupPanel {
+    /** @param {import("./refresh.js").Refresher} refresher of the view, for what an action changes */
+    constructor(refresher) {
+        this.refresher = refresher;
+        this.name = element("bdi");
+        this.state = element("span");
+        this.text = element("p");
+        this.silent = element("p");
+        this.past = element("div");
+        this.actions = element("div", { class: "buttons" });
+        this.shown = "";
+        /** @type {Group | null} */
+        this.group = null;
+        this.node = element("section", { class: "panel", "aria-label": "Group" },
+            element("div", { class: "title" }, element("h2", {}, this.name), this.state, this.actions),
+            this.text, this.past, this.silent);
+    }
+
+    /**
+     * @param {string} name
+     * @param {AbortSignal} signal
+     * @returns {Promise<Group>}
+     */
+    async load(name, signal) {
+        const group = /** @type {Group} */ (await call("GET", address(["groups", name]), { signal }));
+        this.show(group);
+        return group;
+    }
+
+    /** Writes times again, in another zone. */
+    redraw() {
+        this.shown = "";
+        if (this.group)
+            this.show(this.group);
+    }
+
+    /** @param {Group} group */
+    show(group) {
+        const silent = group.silent ?? [];
+        this.group = group;
+        renew(this.name, group.group);
+        renew(this.state, badge(group.state));
+        renew(this.text, `${drifting(group)}${group.since ? `, since ${time(group.since)}, for ${lasting(group.since)}` : ""}. `,
+            group.muted && `${mutedText(group.muted)}. `,
+            element("a", { href: `?${new URLSearchParams({ events: "", group: group.group })}` }, "Changes of state"));
+        renew(this.silent, silent.length > 0 && `Silent: ${list(silent.slice(0, NAMED).map(({ name, last_observation: last }) =>
+            `${name} (${last ? ago(last) : "never seen"})`))}${silent.length > NAMED ? " …" : ""}.`);
+        const text = JSON.stringify([group.history, group.muted, group.group]);
+        if (text === this.shown)
+            return;
+        this.shown = text;
+        fill(this.past, ...course([...(group.history ?? [])].reverse()));
+        this.showActions(group);
+    }
+
+    /** @param {Group} group */
+    showActions({ group, muted }) {
+        const path = ["monitors", group];
+        const act = async (/** @type {() => Promise<unknown>} */ action) => {
+            if (await action() !== false)
+                this.refresher.load();
+        };
+        const button = (/** @type {string} */ text, /** @type {() => Promise<unknown>} */ action) =>
+            element("button", { type: "button", click: () => act(action) }, text);
+        fill(this.actions,
+            button("Settings of all …", () => editSettings(path, null)),
+            muted ? button("Unmute", () => unmute(path)) : button("Mute …", () => mute(path)),
+            element("button", { type: "button", click: () => saveReport(group) }, "Save report"),
+            element("button", { type: "button", click: async () => {
+                if (await remove(path))
+                    location.assign("?");
+            } }, "Delete …"));
+    }
+}
+
+/**
+ * The part of the monitors that drifted, over time.
+ *
+ * @param {NonNullable<Group["history"]>} history oldest first
+ */
+function course(history) {
+    if (history.length < 2)
+        return [];
+    const first = Date.parse(history[0].start);
+    const last = Date.parse(history[history.length - 1].end);
+    const x = (/** @type {string} */ when) => ((Date.parse(when) - first) / (last - first || 1)) * WIDTH;
+    const bars = history.map(({ start, end, drifting: n, monitors }) => {
+        const height = (n / (monitors || 1)) * HEIGHT;
+        const width = Math.max(x(end) - x(start), 1);
+        return n > 0 ? `M${x(start).toFixed(1)} ${HEIGHT}v${-height.toFixed(1)}h${width.toFixed(1)}v${height.toFixed(1)}z` : "";
+    });
+    const most = history.reduce((worst, each) => (each.drifting > worst.drifting ? each : worst));
+    return [
+        svg("svg", { class: "past", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: "none", role: "img",
+                     "aria-label": `Monitors that drifted, over time: at most ${most.drifting} of ${most.monitors}` },
+            svg("path", { d: bars.join("") })),
+        element("p", { class: "ends quiet" }, element("span", {}, time(first)),
+            element("span", {}, "part of the monitors that drifted"), element("span", {}, time(last))),
+    ];
+}
