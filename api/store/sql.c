@@ -114,6 +114,8 @@ const char *const api_migrations[] = {first, second, third, fourth, fifth, NULL}
 /* CLOSED: of closed windows of a revision. */
 #define CLOSED " FROM kldiv_windows WHERE monitor = $1 AND revision = $2 AND closed = 1 AND "
 
+#define RECENT CLOSED "start_at <= $3 ORDER BY start_at DESC, id DESC LIMIT $4"
+
 /* A row constructor compares pairs in order, which both engines do by the index. So is one start given
  * as bounds, because for equality SQLite goes through all windows of the monitor. */
 const char *const api_sql[API_STATEMENTS] = {
@@ -205,9 +207,8 @@ const char *const api_sql[API_STATEMENTS] = {
         "SELECT " WINDOW_NUMBERS
         " FROM kldiv_windows WHERE monitor = $1 AND revision = $2 AND closed = 1"
         " AND (start_at, id) >= ($3, $4) AND start_at <= $5 ORDER BY start_at, id",
-    [API_SQL_WINDOWS_RECENT] =
-        "SELECT " WINDOW_NUMBERS " FROM kldiv_windows WHERE monitor = $1 AND revision = $2"
-        " AND closed = 1 AND start_at <= $3 ORDER BY start_at DESC, id DESC LIMIT $4",
+    [API_SQL_WINDOWS_RECENT] = "SELECT " WINDOW_NUMBERS RECENT,
+    [API_SQL_WINDOWS_RECENT_WHOLE] = "SELECT " WINDOW_COLUMNS RECENT,
     [API_SQL_WINDOWS_EXPIRED] =
         "SELECT id, start_at, revision, closed FROM kldiv_windows WHERE monitor = $1"
         " AND start_at < $2 AND end_at < $2 AND closed >= $3 ORDER BY start_at LIMIT $4",

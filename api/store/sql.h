@@ -43,6 +43,7 @@ enum api_statement {
     API_SQL_WINDOWS_BEFORE, /* monitor, revision, start, id, limit → closed ones with a verdict */
     API_SQL_WINDOWS_FROM, /* monitor, revision, start, id, latest start → closed ones, in order */
     API_SQL_WINDOWS_RECENT, /* monitor, revision, latest start, limit → closed ones, newest first */
+    API_SQL_WINDOWS_RECENT_WHOLE, /* the same → with settings and reference */
     API_SQL_WINDOWS_EXPIRED, /* monitor, end, 1 for closed ones alone, limit → id, start, revision,
                                 closed */
     API_SQL_WINDOW_END, /* monitor, time → end of the one that starts last, and ends by then */
