@@ -1,6 +1,7 @@
 /* api_replacing: the steps of requests that make or replace monitors: PUT, PATCH, POST reference. */
 #pragma once
 
+#include "api/monitors/http/period.h"
 #include "api/monitors/http/references.h"
 #include "api/monitors/http/request.h"
 #include "api/monitors/state/replay.h"
@@ -15,7 +16,7 @@ struct api_replacing {
     bool is_read;
     bool is_dry; /* true if nothing is to be stored: the client wants to see what would be */
     struct api_replay replay; /* of a dry run that previews */
-    int64_t from, to;         /* starts of the windows that become the reference */
+    struct api_period period; /* whose windows become the reference */
 };
 
 /* api_replacing_kind: where the configs come from. */
