@@ -70,6 +70,8 @@ const struct api_endpoint api_endpoints[] = {
      api_windows_prepare, api_windows, api_history_end},
     {"GET", MONITOR "/windows/{window}", "A window: latest, current or a number", 0,
      api_history_begin, api_window_prepare, api_window_show, api_history_end},
+    {"GET", MONITOR "/compare", "Windows of a period against those of another", 0,
+     api_history_begin, api_compare_prepare, api_compare, api_compare_end},
     {"GET", MONITOR "/events", "Changes of a monitor's state, newest first", 0, api_history_begin,
      api_events_prepare, api_events, api_events_end},
     {"GET", "/groups", "Groups of monitors, worst first", API_HEAVY, api_list_begin,

@@ -100,7 +100,7 @@ static const struct kind {
     {"observations_empty", 422, "There are no observations"},
     {"timestamp_invalid", 422, "A time cannot be read, or is out of bounds"},
     {"cursor_invalid", 422, "The cursor is not one of this list"},
-    {"windows_missing", 422, "There are no windows from which to make a reference"},
+    {"windows_missing", 422, "There are no closed windows in the period"},
     {"too_many_monitors", 422, "The server has its maximum number of monitors"},
     {"idempotency_key_reused", 422, "The Idempotency-Key was used with another body"},
     {"header_too_large", 431, "The header of the request is too large"},

@@ -120,6 +120,8 @@ const char *const api_migrations[] = {first, second, third, fourth, fifth, sixth
 /* CLOSED: of closed windows of a revision. */
 #define CLOSED " FROM kldiv_windows WHERE monitor = $1 AND revision = $2 AND closed = 1 AND "
 
+#define RECENT CLOSED "start_at <= $3 ORDER BY start_at DESC, id DESC LIMIT $4"
+
 /* A row constructor compares pairs in order, which both engines do by the index. So is one start given
  * as bounds, because for equality SQLite goes through all windows of the monitor. */
 const char *const api_sql[API_STATEMENTS] = {
@@ -212,9 +214,11 @@ const char *const api_sql[API_STATEMENTS] = {
         "SELECT " WINDOW_NUMBERS
         " FROM kldiv_windows WHERE monitor = $1 AND revision = $2 AND closed = 1"
         " AND (start_at, id) >= ($3, $4) AND start_at <= $5 ORDER BY start_at, id",
-    [API_SQL_WINDOWS_RECENT] =
-        "SELECT " WINDOW_NUMBERS " FROM kldiv_windows WHERE monitor = $1 AND revision = $2"
-        " AND closed = 1 AND start_at <= $3 ORDER BY start_at DESC, id DESC LIMIT $4",
+    [API_SQL_WINDOWS_RECENT] = "SELECT " WINDOW_NUMBERS RECENT,
+    [API_SQL_WINDOWS_RECENT_WHOLE] = "SELECT " WINDOW_COLUMNS RECENT,
+    [API_SQL_WINDOWS_SPAN] =
+        "SELECT count(*), min(start_at), max(start_at), max(end_at) FROM (SELECT start_at, "
+        "end_at" CLOSED "start_at >= $3 AND start_at < $4 LIMIT $5) w",
     [API_SQL_WINDOWS_EXPIRED] =
         "SELECT id, start_at, revision, closed FROM kldiv_windows WHERE monitor = $1"
         " AND start_at < $2 AND end_at < $2 AND closed >= $3 ORDER BY start_at LIMIT $4",
@@ -277,6 +281,11 @@ const char *const api_sql[API_STATEMENTS] = {
         " LIMIT $3)",
     [API_SQL_UNSEEN] = "SELECT label, count FROM kldiv_unseen WHERE monitor = $1 AND window_id = $2"
                        " ORDER BY count DESC, label LIMIT $3",
+    [API_SQL_UNSEEN_BETWEEN] =
+        "SELECT label, CAST(sum(count) AS BIGINT) AS total FROM kldiv_unseen WHERE monitor = $1 AND"
+        " window_id IN (SELECT id FROM kldiv_windows w WHERE w.monitor = $1 AND revision = $2 AND"
+        " closed = 1 AND start_at >= $3 AND start_at < $4) GROUP BY label"
+        " ORDER BY total DESC, label LIMIT $5",
     [API_SQL_UNSEEN_DELETE] = "DELETE FROM kldiv_unseen WHERE monitor = $1 AND window_id = $2",
 
     [API_SQL_EVENT_PUT] =

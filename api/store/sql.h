@@ -44,6 +44,9 @@ enum api_statement {
     API_SQL_WINDOWS_BEFORE, /* monitor, revision, start, id, limit → closed ones with a verdict */
     API_SQL_WINDOWS_FROM, /* monitor, revision, start, id, latest start → closed ones, in order */
     API_SQL_WINDOWS_RECENT, /* monitor, revision, latest start, limit → closed ones, newest first */
+    API_SQL_WINDOWS_RECENT_WHOLE, /* the same → with settings and reference */
+    API_SQL_WINDOWS_SPAN, /* monitor, revision, from, to, limit → number, first and last start, last end of
+                             closed ones */
     API_SQL_WINDOWS_EXPIRED, /* monitor, end, 1 for closed ones alone, limit → id, start, revision,
                                 closed */
     API_SQL_WINDOW_END, /* monitor, time → end of the one that starts last, and ends by then */
@@ -67,9 +70,10 @@ enum api_statement {
     API_SQL_COUNTS_OF_POOL, /* the same → id, bin, count */
     API_SQL_COUNTS_DELETE,  /* monitor, window */
 
-    API_SQL_UNSEEN_ADD,    /* monitor, window, label, count */
-    API_SQL_UNSEEN_PRUNE,  /* monitor, window, number: keeps as many, the most frequent */
-    API_SQL_UNSEEN,        /* monitor, window, limit → label, count, most frequent first */
+    API_SQL_UNSEEN_ADD,   /* monitor, window, label, count */
+    API_SQL_UNSEEN_PRUNE, /* monitor, window, number: keeps as many, the most frequent */
+    API_SQL_UNSEEN,       /* monitor, window, limit → label, count, most frequent first */
+    API_SQL_UNSEEN_BETWEEN, /* monitor, revision, from, to, limit → label, sum over closed windows */
     API_SQL_UNSEEN_DELETE, /* monitor, window */
 
     API_SQL_EVENT_PUT,     /* monitor, at, from, to, kl, window */

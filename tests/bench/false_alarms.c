@@ -1,6 +1,6 @@
 /* False alarms, and drift that is seen: the rule of monitors at its defaults beside the rules of other tools, on the
  * same draws. Each history draws a reference of 10,000 values, then windows of n. */
-#include "api/monitors/model/pool.h"
+#include "api/monitors/model/state.h"
 #include "lib/drift.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
 /* States of monitors: the pure function against its definition, and windows in any order against a
  * computation from scratch. */
-#include "api/monitors/model/window.h"
+#include "api/monitors/model/state.h"
 #include "tests/support/monitors.h"
 
 #include <criterion/criterion.h>

@@ -55,6 +55,11 @@ bool api_window_prepare(struct api_exchange *x, double max_ns);
 bool api_window_show(struct api_exchange *x);
 void api_history_end(struct api_exchange *x);
 
+/* compare.c: periods */
+bool api_compare_prepare(struct api_exchange *x, double max_ns);
+bool api_compare(struct api_exchange *x);
+void api_compare_end(struct api_exchange *x);
+
 /* events.c: changes of states, of one monitor and of all */
 bool api_events_prepare(struct api_exchange *x, double max_ns);
 bool api_all_events_begin(struct api_exchange *x);

@@ -1,13 +1,12 @@
 /* GET of events: changes of the state of one monitor, or of all. */
 #include "api/monitors/http/endpoints.h"
-#include "api/monitors/model/format.h"
+#include "api/monitors/model/state.h"
 
 #include "api/monitors/http/paged.h"
 #include "api/monitors/http/request.h"
 #include "api/response.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <stdint.h>
 
 /* events: rows are formatted as they are read. Of one monitor they are in the order of their ids; of all in
@@ -43,22 +42,21 @@ static void add_event(void *context, const struct api_datum *values)
     api_append(out, ",", events->n++ > 0);
     if (is_of_one(events)) {
         events->last[0] = values[ID].integer;
-        api_append_text(out, "{\"at\":");
+        api_append(out, "{", 1);
     } else {
         events->last[0] = values[AT].integer;
         events->last[1] = values[MONITOR].integer;
         events->last[2] = values[ID].integer;
         api_write_names(out, values[GROUP].text, values[NAME].text);
-        api_append_text(out, ",\"at\":");
+        api_append(out, ",", 1);
     }
-    api_write_time(out, values[AT].integer);
-    api_append_format(out, ",\"from\":\"%s\",\"to\":\"%s\"",
-                      api_verdict_names[api_verdict_of(values[FROM].integer)],
-                      api_verdict_names[api_verdict_of(values[TO].integer)]);
-    double kl = api_datum_number(&values[KL]);
-    api_write_member(out, "kl", kl);
-    api_write_flag(out, "infinite", isinf(kl));
-    api_append_format(out, ",\"window\":%" PRId64 "}", values[WINDOW].integer);
+    const struct api_event event = {.at = values[AT].integer,
+                                    .from = api_verdict_of(values[FROM].integer),
+                                    .to = api_verdict_of(values[TO].integer),
+                                    .kl = api_datum_number(&values[KL]),
+                                    .window = values[WINDOW].integer};
+    api_event_write(&event, out);
+    api_append(out, "}", 1);
 }
 
 static bool read_events(struct events *events, struct api_monitors *monitors,

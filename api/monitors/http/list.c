@@ -159,7 +159,8 @@ static void write_config(const struct api_registry *registry, const struct api_m
 {
     const struct api_standing standing = api_monitor_standing(registry, monitor);
     api_config_write(monitor->config, monitor->group, monitor->name, &standing, monitor->revision,
-                     NULL, out);
+                     out);
+    api_append(out, "}", 1);
 }
 
 static bool check_no_parameters(struct api_exchange *x)

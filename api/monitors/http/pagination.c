@@ -30,8 +30,8 @@ static bool read_limit(struct api_pagination *page, struct api_problem *problem)
                        "limit must be a whole number from 1 to %d", MAX_LIMIT);
 }
 
-static bool read_time(const struct api_pagination *page, const char *name, int64_t *time,
-                      struct api_problem *problem)
+bool api_pagination_time(const struct api_pagination *page, const char *name, int64_t *time,
+                         struct api_problem *problem)
 {
     const char *text = api_pagination_text(page, name);
     return !text || api_time_parse(text, time) ||
@@ -45,9 +45,9 @@ bool api_pagination_read(struct api_pagination *page, const char *query, const c
     *page = (struct api_pagination){.from = INT64_MIN, .to = INT64_MAX, .cursor = ""};
     page->parameters = api_settings_from_query(NULL, query, known, problem);
     if (!page->parameters || !read_limit(page, problem) ||
-        !read_time(page, "from", &page->from, problem) ||
-        !read_time(page, "since", &page->from, problem) ||
-        !read_time(page, "to", &page->to, problem))
+        !api_pagination_time(page, "from", &page->from, problem) ||
+        !api_pagination_time(page, "since", &page->from, problem) ||
+        !api_pagination_time(page, "to", &page->to, problem))
         return false;
     if (api_pagination_text(page, "cursor"))
         page->cursor = api_pagination_text(page, "cursor");

@@ -21,6 +21,10 @@ void api_pagination_free(struct api_pagination *page);
 /* A parameter's text, NULL if it is absent or empty. */
 const char *api_pagination_text(const struct api_pagination *page, const char *name);
 
+/* Reads a parameter that is a time; leaves *time as it is without it. Fails with timestamp_invalid. */
+bool api_pagination_time(const struct api_pagination *page, const char *name, int64_t *time,
+                         struct api_problem *problem);
+
 /* Reads exactly `n` whole numbers with underscores between; false if there are others. */
 bool api_pagination_numbers(const char *text, int64_t *numbers, size_t n);
 

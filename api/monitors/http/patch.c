@@ -1,6 +1,7 @@
 /* PATCH of a group or a monitor: settings change by a JSON merge patch (RFC 7396); bins, reference, history and
  * revision stay. */
 #include "api/monitors/http/endpoints.h"
+#include "api/monitors/model/settings_query.h"
 #include "api/monitors/state/metrics.h"
 
 #include "api/accept.h"
@@ -70,7 +71,17 @@ static bool check_member(const char *name, struct api_problem *problem)
         name);
 }
 
-static bool read(struct api_replacing *d)
+static bool read_query(struct api_replacing *d)
+{
+    static const char *const known[] = {"dry_run", NULL};
+    struct api_problem *problem = &d->x->problem;
+    json_t *parameters = api_settings_from_query(NULL, d->x->request.query, known, problem);
+    bool good = parameters && api_replacing_read_dry(d, parameters);
+    json_decref(parameters);
+    return good;
+}
+
+static bool read_body(struct api_replacing *d)
 {
     struct api_exchange *x = d->x;
     struct api_json json = {.budget = x->service->budget};
@@ -86,6 +97,8 @@ static bool read(struct api_replacing *d)
     api_json_free(&json);
     return good;
 }
+
+static bool read(struct api_replacing *d) { return read_query(d) && read_body(d); }
 
 /* ---- In the store's thread */
 
@@ -197,6 +210,7 @@ static bool patch(struct api_replacing *d, struct api_monitors *monitors)
 
 bool api_patch_prepare(struct api_exchange *x, double max_ns)
 {
-    static const struct api_replacing_kind settings = {.read = read, .make = patch};
+    static const struct api_replacing_kind settings = {
+        .read = read, .make = patch, .previews = true};
     return api_replacing_prepare(x, &settings, max_ns);
 }

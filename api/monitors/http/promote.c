@@ -2,7 +2,6 @@
 #include "api/monitors/http/endpoints.h"
 #include "api/monitors/model/format.h"
 #include "api/monitors/state/metrics.h"
-#include "api/monitors/state/window_rows.h"
 
 #include "api/monitors/http/replacing.h"
 #include "api/text/json_load.h"
@@ -42,8 +41,8 @@ static bool read_range(struct api_replacing *d)
     if (good && (!json_is_object(json.root) || json_object_size(json.root) != 2))
         good = api_fail_at(&x->problem, API_BODY, "#", "option_invalid",
                            "the body must be {\"from\": TIME, \"to\": TIME}");
-    good = good && read_bound(json.root, "from", &d->from, &x->problem) &&
-           read_bound(json.root, "to", &d->to, &x->problem);
+    good = good && read_bound(json.root, "from", &d->period.from, &x->problem) &&
+           read_bound(json.root, "to", &d->period.to, &x->problem);
     api_json_free(&json);
     return good;
 }
@@ -68,23 +67,6 @@ static bool add_promoted(struct api_replacing *d)
 static bool read(struct api_replacing *d) { return read_range(d) && add_promoted(d); }
 
 /* ---- In the store's thread */
-
-/* Adds up the counts of closed windows that start at `from` or later, and before `to`. */
-static bool read_windows(const struct api_replacing *d, struct api_monitors *monitors,
-                         const struct api_monitor *monitor, double *counts,
-                         struct api_problem *problem)
-{
-    const struct api_datum between[] = {API_INTEGER(monitor->id), API_INTEGER(monitor->revision),
-                                        API_INTEGER(d->from), API_INTEGER(d->to)};
-    size_t n_bins = monitor->config->bins.n_bins;
-    double n = 0;
-    if (!api_counts_run(counts, n_bins, monitors->store, API_SQL_COUNTS_BETWEEN, between))
-        return false;
-    for (size_t i = 0; i < n_bins; i++)
-        n += counts[i];
-    return n > 0 || api_fail(problem, "windows_missing",
-                             "no closed window of this revision starts between from and to");
-}
 
 /* Makes the config that has these counts as its reference; NULL with a problem. */
 static struct api_config *load_promoted(const struct api_monitors *monitors,
@@ -116,7 +98,8 @@ static bool promote(struct api_replacing *d, struct api_monitors *monitors)
     double *counts = monitor ? calloc(monitor->config->bins.n_bins, sizeof *counts) : NULL;
     if (!counts)
         return monitor && api_fail_oom(problem);
-    bool good = read_windows(d, monitors, monitor, counts, problem);
+    bool good = api_period_add_up(monitors, monitor, (const char *const[]){"from", "to"}, INT64_MAX,
+                                  &d->period, counts, problem);
     api_config_release(r->config);
     r->config = good ? load_promoted(monitors, monitor->config, counts, problem) : NULL;
     free(counts);

@@ -21,6 +21,7 @@ void api_put_end(struct api_exchange *x)
     struct api_replacing *d = x->state;
     api_references_free(&d->references);
     api_buffer_free(&d->inflated);
+    api_replay_free(&d->replay);
     free(d);
 }
 
@@ -37,6 +38,15 @@ static bool check_members(const json_t *members, struct api_problem *problem)
     return api_settings_from_json(&ignored, members, known, problem);
 }
 
+bool api_replacing_read_dry(struct api_replacing *d, const json_t *parameters)
+{
+    const char *dry = json_string_value(json_object_get(parameters, "dry_run"));
+    d->is_dry = dry && strcmp(dry, "true") == 0;
+    return !dry || d->is_dry || strcmp(dry, "false") == 0 ||
+           api_fail_at(&d->x->problem, API_QUERY, "dry_run", "option_invalid",
+                       "dry_run must be true or false");
+}
+
 /* Adds the settings of the query to the members, and reads dry_run, and the names of columns of a group. */
 static bool read_query(struct api_replacing *d, json_t *members)
 {
@@ -48,12 +58,7 @@ static bool read_query(struct api_replacing *d, json_t *members)
     d->parameters = others;
     d->references.include = json_string_value(json_object_get(others, "include"));
     d->references.exclude = json_string_value(json_object_get(others, "exclude"));
-    const char *dry = json_string_value(json_object_get(others, "dry_run"));
-    d->is_dry = dry && strcmp(dry, "true") == 0;
-    if (good && dry && !d->is_dry && strcmp(dry, "false") != 0)
-        good = api_fail_at(&x->problem, API_QUERY, "dry_run", "option_invalid",
-                           "dry_run must be true or false");
-    return good;
+    return good && api_replacing_read_dry(d, others);
 }
 
 /* Checks labels that the body has. Those of a store of before they had a limit may stay: PUT takes what
@@ -137,21 +142,36 @@ bool api_replacing_reserve(const struct api_replacing *d, struct api_problem *pr
 
 /* ---- In the store's thread */
 
+/* Makes the replacements that are made of monitors, and checks the conditions. */
+static bool make(struct api_replacing *d, struct api_monitors *monitors)
+{
+    return (!d->kind->make || api_find_monitor(d->x, &d->job.problem)) &&
+           api_check_conditions(d->x, monitors, &d->job.problem) &&
+           (!d->kind->make || d->kind->make(d, monitors));
+}
+
 static bool run(struct api_store_job *job, struct api_monitors *monitors)
 {
     struct api_replacing *d = (struct api_replacing *)job;
-    return (!d->kind->make || api_find_monitor(d->x, &job->problem)) &&
-           api_check_conditions(d->x, monitors, &job->problem) &&
-           (!d->kind->make || d->kind->make(d, monitors)) &&
+    return make(d, monitors) &&
            api_replace(monitors, d->references.replacements, d->references.n, &job->problem);
+}
+
+/* Replays the windows of the one monitor of the path by the settings that it would have. */
+static bool preview(struct api_replacing *d, struct api_monitors *monitors)
+{
+    const struct api_replacement *r = d->references.replacements;
+    return api_replay_windows(monitors, api_registry_find(&monitors->registry, r->group, r->name),
+                              r->config, &d->replay, &d->job.problem);
 }
 
 static bool dry_run(struct api_store_job *job, struct api_monitors *monitors)
 {
     struct api_replacing *d = (struct api_replacing *)job;
-    return api_check_conditions(d->x, monitors, &job->problem) &&
+    return make(d, monitors) &&
            api_replace_dry_run(monitors, d->references.replacements, d->references.n,
-                               &job->problem);
+                               &job->problem) &&
+           (!d->kind->previews || !api_name_of(d->x) || preview(d, monitors));
 }
 
 static bool read_back(struct api_store_job *job, struct api_monitors *monitors)
@@ -181,7 +201,7 @@ static bool read_body(struct api_replacing *d, double max_ns)
         return false;
     d->is_read = true;
     if (d->is_dry)
-        d->job = (struct api_store_job){.run = dry_run};
+        d->job = (struct api_store_job){.read_back = dry_run};
     else
         d->job = (struct api_store_job){
             .exclusive = true, .run = run, .read_back = read_back, .publish = publish};
@@ -215,11 +235,28 @@ bool api_put_prepare(struct api_exchange *x, double max_ns)
     return api_replacing_prepare(x, &table, max_ns);
 }
 
-static void write_replaced(const struct api_replacing *d, size_t i,
-                           const struct api_buffer *warnings, struct api_buffer *out)
+static void write_replaced(const struct api_replacing *d, size_t i, struct api_buffer *out)
 {
     const struct api_replacement *r = &d->references.replacements[i];
-    api_config_write(r->config, r->group, r->name, &r->standing, r->revision, warnings, out);
+    api_config_write(r->config, r->group, r->name, &r->standing, r->revision, out);
+}
+
+static void write_warnings(const struct api_replacing *d, struct api_buffer *out)
+{
+    api_append_text(out, ",\"warnings\":[");
+    api_append(out, d->references.warnings.data, d->references.warnings.size);
+    api_append(out, "]", 1);
+}
+
+static void write_preview(const struct api_replacing *d, struct api_buffer *out)
+{
+    if (!d->is_dry || !d->kind->previews)
+        return;
+    api_append_text(out, ",\"preview\":");
+    if (api_name_of(d->x))
+        api_replay_write(&d->replay, out);
+    else
+        api_append(out, "null", 4);
 }
 
 static void write_group(const struct api_replacing *d, struct api_buffer *out)
@@ -228,11 +265,10 @@ static void write_group(const struct api_replacing *d, struct api_buffer *out)
     api_append_text(out, ",\"monitors\":[");
     for (size_t i = 0; i < d->references.n; i++) {
         api_append(out, ",", i > 0);
-        write_replaced(d, i, NULL, out);
+        write_replaced(d, i, out);
+        api_append(out, "}", 1);
     }
-    api_append_text(out, "],\"warnings\":[");
-    api_append(out, d->references.warnings.data, d->references.warnings.size);
-    api_append_text(out, "]}\n");
+    api_append(out, "]", 1);
 }
 
 bool api_put(struct api_exchange *x)
@@ -244,13 +280,18 @@ bool api_put(struct api_exchange *x)
         is_new |= r[i].is_new;
     x->response.status = is_new && !d->is_dry ? 201 : 200;
     api_begin_json(x);
-    if (!api_name_of(x)) {
-        write_group(d, &x->response.body);
+    const char *name = api_name_of(x);
+    struct api_buffer *out = &x->response.body;
+    if (name)
+        write_replaced(d, 0, out);
+    else
+        write_group(d, out);
+    if (!name || d->references.warnings.size > 0)
+        write_warnings(d, out);
+    write_preview(d, out);
+    api_append_text(out, "}\n");
+    if (!name)
         return true;
-    }
-    const struct api_buffer *warnings = &d->references.warnings;
-    write_replaced(d, 0, warnings->size > 0 ? warnings : NULL, &x->response.body);
-    api_append_text(&x->response.body, "\n");
     if (d->is_dry)
         return true;
     api_monitor_etag(r->id, r->version, x->response.header_text);

@@ -207,18 +207,11 @@ static void append_members(struct api_buffer *out, const char *object)
 }
 
 void api_config_write(const struct api_config *config, const char *group, const char *name,
-                      const struct api_standing *standing, int64_t revision,
-                      const struct api_buffer *warnings, struct api_buffer *out)
+                      const struct api_standing *standing, int64_t revision, struct api_buffer *out)
 {
     api_write_names(out, group, name);
     api_standing_write(standing, out);
     api_append_format(out, ",\"revision\":%lld", (long long)revision);
     append_members(out, config->definition);
     append_members(out, config->others);
-    if (warnings) {
-        api_append_text(out, ",\"warnings\":[");
-        api_append(out, warnings->data, warnings->size);
-        api_append(out, "]", 1);
-    }
-    api_append(out, "}", 1);
 }

@@ -32,7 +32,7 @@ void api_replace_publish(struct api_monitors *monitors, struct api_replacement *
 bool api_replace_dry_run(struct api_monitors *monitors, struct api_replacement *replacements,
                          size_t n, struct api_problem *problem);
 
-/* Appends a config, in the form that PUT takes; with warnings unless they are NULL. */
+/* Appends a config, in the form that PUT takes, as an object without its last brace. */
 void api_config_write(const struct api_config *config, const char *group, const char *name,
                       const struct api_standing *standing, int64_t revision,
-                      const struct api_buffer *warnings, struct api_buffer *out);
+                      struct api_buffer *out);

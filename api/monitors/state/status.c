@@ -1,5 +1,6 @@
 #include "api/monitors/state/status.h"
 
+#include "api/monitors/model/state.h"
 #include "api/monitors/state/window_load.h"
 
 #include <string.h>
@@ -151,39 +152,11 @@ bool api_status_store(struct api_monitors *monitors, const struct api_pending_mo
 
 /* ---- States */
 
-/* history: the last verdicts, in order, of which the state is made. */
-struct history {
-    size_t fire_after, clear_after, max, n;
-    enum api_verdict state;
-    enum api_verdict verdicts[1000];
-};
-
-static void advance(struct history *history, enum api_verdict verdict)
-{
-    if (verdict == API_INSUFFICIENT)
-        return;
-    if (history->n == history->max) {
-        memmove(history->verdicts, history->verdicts + 1,
-                (history->max - 1) * sizeof *history->verdicts);
-        history->n--;
-    }
-    history->verdicts[history->n++] = verdict;
-    history->state = api_state_after(history->state, history->verdicts, history->n,
-                                     history->fire_after, history->clear_after);
-}
-
 /* Reads the verdicts before a window, and the state after them. */
 static bool read_history(struct api_monitors *monitors, const struct api_monitor *monitor,
-                         const struct api_window *window, struct history *history)
+                         const struct api_window *window, struct api_state_history *history)
 {
-    const struct api_monitor_settings *settings = &monitor->config->settings;
-    *history = (struct history){.fire_after = (size_t)settings->fire_after,
-                                .clear_after = (size_t)settings->clear_after};
-    history->max = history->fire_after;
-    if (api_settings_pool(settings) > 1)
-        history->clear_after = SIZE_MAX; /* it falls by pools alone */
-    else if (history->clear_after > history->max)
-        history->max = history->clear_after;
+    api_state_begin(history, &monitor->config->settings);
     const struct api_datum before[] = {API_INTEGER(monitor->id), API_INTEGER(window->revision),
                                        API_INTEGER(window->start), API_INTEGER(window->id),
                                        API_INTEGER(history->max)};
@@ -216,7 +189,7 @@ static bool change_state(struct api_monitors *monitors, struct api_pending_monit
 /* Goes again through the windows from one on that do not lie ahead of the clock, after it came late or was restated. The event names the
  * window that brought the state, or if that was before, the one that took away the other. */
 static bool replay(struct api_monitors *monitors, struct api_pending_monitor *pending,
-                   struct history *history, struct api_window *from)
+                   struct api_state_history *history, struct api_window *from)
 {
     const struct api_datum onwards[] = {
         API_INTEGER(pending->monitor->id), API_INTEGER(from->revision), API_INTEGER(from->start),
@@ -226,7 +199,7 @@ static bool replay(struct api_monitors *monitors, struct api_pending_monitor *pe
     bool good = api_window_list_run(&list, monitors->store, API_SQL_WINDOWS_FROM, onwards);
     for (size_t i = 0; good && i < list.n; i++) {
         enum api_verdict before = history->state;
-        advance(history, list.windows[i].scores.verdict);
+        api_state_advance(history, list.windows[i].scores.verdict);
         if (history->state != before)
             cause = &list.windows[i];
         if (list.windows[i].id == from->id)
@@ -258,17 +231,14 @@ static bool update_pooled(struct api_monitors *monitors, struct api_pending_moni
 {
     const struct api_window *window = &snapshot->window;
     struct api_monitor_status *status = &pending->status;
-    struct history history = {.fire_after = 1, .clear_after = SIZE_MAX, .max = 1};
+    struct api_state_history history;
     bool newest = is_newest(status, window);
-    if (pending->monitor->config->settings.fire_after > 1 &&
-        !read_history(monitors, pending->monitor, window, &history))
+    const struct api_evidence evidence = api_snapshot_evidence(snapshot);
+    api_state_begin(&history, &pending->monitor->config->settings);
+    if (history.fire_after > 1 && !read_history(monitors, pending->monitor, window, &history))
         return false;
     history.state = status->state;
-    advance(&history, window->scores.verdict);
-    const struct api_evidence evidence = api_snapshot_evidence(snapshot);
-    if (history.state == status->state && history.state > API_OK &&
-        window->scores.verdict != API_INSUFFICIENT)
-        history.state = api_pool_fall(&evidence, history.state, &status->pool_from);
+    api_state_follow(&history, &evidence, window->scores.verdict, &status->pool_from);
     if (newest)
         add_newest(status, window);
     return write_newest(monitors, pending, snapshot, history.state) &&
@@ -284,12 +254,13 @@ bool api_update_state(struct api_monitors *monitors, struct api_pending_monitor 
                       struct api_snapshot *snapshot)
 {
     struct api_window *window = &snapshot->window;
-    struct history history = {.fire_after = 1, .clear_after = 1, .max = 1};
+    struct api_state_history history;
     const struct api_monitor_settings *settings = &pending->monitor->config->settings;
     if (api_settings_pool(settings) > 1)
         return update_pooled(monitors, pending, snapshot);
     bool newest = is_newest(&pending->status, window);
     bool needs_none = newest && settings->fire_after == 1 && settings->clear_after == 1;
+    api_state_begin(&history, settings);
     if (!needs_none && !read_history(monitors, pending->monitor, window, &history))
         return false;
     if (!newest) {
@@ -301,7 +272,7 @@ bool api_update_state(struct api_monitors *monitors, struct api_pending_monitor 
         return true;
     }
     history.state = pending->status.state;
-    advance(&history, window->scores.verdict);
+    api_state_advance(&history, window->scores.verdict);
     add_newest(&pending->status, window);
     return write_newest(monitors, pending, snapshot, history.state);
 }

@@ -180,6 +180,12 @@ static void write_unseen(void *context, const struct api_datum *values)
     api_unseen_write(values[0].text, values[0].size, (size_t)values[1].integer, context);
 }
 
+bool api_unseen_run(struct api_buffer *out, struct api_store *store, enum api_statement statement,
+                    const struct api_datum *parameters)
+{
+    return api_store_run(store, statement, parameters, &(struct api_rows){write_unseen, out});
+}
+
 bool api_unseen_read(struct api_store *store, int64_t monitor, const struct api_snapshot *snapshot,
                      struct api_buffer *out)
 {
@@ -188,5 +194,5 @@ bool api_unseen_read(struct api_store *store, int64_t monitor, const struct api_
                                    API_INTEGER(API_UNSEEN_TOLD)};
     out->size = 0;
     return !bins->labelled || snapshot->counts[api_bins_other(bins)] == 0 ||
-           api_store_run(store, API_SQL_UNSEEN, of, &(struct api_rows){write_unseen, out});
+           api_unseen_run(out, store, API_SQL_UNSEEN, of);
 }

@@ -12,7 +12,9 @@ bool api_window_store(struct api_store *store, int64_t monitor, const struct api
 bool api_unseen_store(struct api_store *store, int64_t monitor, int64_t window,
                       struct api_label_table *unseen);
 
-/* Appends those of a window as objects. */
+/* Append them as objects: those that a statement gives, and those of a window. */
+bool api_unseen_run(struct api_buffer *out, struct api_store *store, enum api_statement statement,
+                    const struct api_datum *parameters);
 bool api_unseen_read(struct api_store *store, int64_t monitor, const struct api_snapshot *snapshot,
                      struct api_buffer *out);
 

@@ -1,0 +1,156 @@
+/* GET compare: closed windows of a period against those of another, or against what they are compared with. */
+#include "api/monitors/http/endpoints.h"
+#include "api/monitors/model/format.h"
+
+#include "api/monitors/http/paged.h"
+#include "api/monitors/http/period.h"
+#include "api/monitors/http/request.h"
+#include "api/monitors/state/window_load.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* MAX_COUNTS: of all windows that are added up, which the store's thread reads in some 100 ms. */
+enum { MAX_COUNTS = 250000 };
+
+struct comparison {
+    struct api_paged paged;
+    struct api_period period, against;
+    bool has_against;
+    struct api_snapshot *snapshot; /* of the sum */
+    struct api_buffer unseen;
+};
+
+static const char *const period_names[] = {"from", "to"};
+static const char *const against_names[] = {"against_from", "against_to"};
+
+void api_compare_end(struct api_exchange *x)
+{
+    struct comparison *c = x->state;
+    api_snapshot_release(c->snapshot);
+    api_buffer_free(&c->unseen);
+    api_paged_end(x);
+}
+
+/* ---- In the store's thread */
+
+/* Adds up the windows that start one, two ... periods before those of the comparison, as each of them is compared. */
+static bool add_season(struct comparison *c, struct api_monitors *monitors,
+                       const struct api_monitor *monitor)
+{
+    const struct api_monitor_settings *settings = &monitor->config->settings;
+    const int64_t step = (int64_t)settings->period * API_SECOND_US;
+    bool good = true;
+    for (int64_t k = 1; good && k <= (int64_t)settings->previous; k++) {
+        const struct api_datum between[] = {
+            API_INTEGER(monitor->id), API_INTEGER(monitor->revision),
+            API_INTEGER(c->period.first - k * step), API_INTEGER(c->period.newest - k * step + 1)};
+        good = api_counts_run(c->snapshot->reference, monitor->config->bins.n_bins, monitors->store,
+                              API_SQL_COUNTS_BETWEEN, between);
+    }
+    return good;
+}
+
+/* Sets what the sum is compared with. */
+static bool set_reference(struct comparison *c, struct api_monitors *monitors,
+                          const struct api_monitor *monitor, int64_t max)
+{
+    const struct api_position first = {c->period.first, INT64_MIN};
+    bool is_season = monitor->config->settings.period > 0;
+    if (!c->has_against && !is_season)
+        return api_snapshot_compare(monitors, monitor->id, NULL, first, c->snapshot);
+    c->snapshot->reference = calloc(monitor->config->bins.n_bins, sizeof *c->snapshot->reference);
+    if (!c->snapshot->reference)
+        return api_fail_oom(&c->paged.job.problem);
+    return c->has_against ? api_period_add_up(monitors, monitor, against_names, max, &c->against,
+                                              c->snapshot->reference, &c->paged.job.problem)
+                          : add_season(c, monitors, monitor);
+}
+
+static bool read_unseen(struct comparison *c, struct api_monitors *monitors,
+                        const struct api_monitor *monitor)
+{
+    const struct api_datum of[] = {API_INTEGER(monitor->id), API_INTEGER(monitor->revision),
+                                   API_INTEGER(c->period.from), API_INTEGER(c->period.to),
+                                   API_INTEGER(API_UNSEEN_TOLD)};
+    c->unseen.size = 0;
+    return !monitor->config->bins.labelled ||
+           api_unseen_run(&c->unseen, monitors->store, API_SQL_UNSEEN_BETWEEN, of);
+}
+
+static bool read_comparison(struct api_store_job *job, struct api_monitors *monitors)
+{
+    struct comparison *c = (struct comparison *)job;
+    const struct api_monitor *monitor = api_monitor_of(c->paged.x, monitors, &job->problem);
+    if (!monitor)
+        return false;
+    api_snapshot_release(c->snapshot);
+    c->snapshot = api_snapshot_new(monitor->config);
+    if (!c->snapshot)
+        return api_fail_oom(&job->problem);
+    const struct api_monitor_settings *settings = &monitor->config->settings;
+    int64_t sums = c->has_against ? 2 : settings->period > 0 ? 1 + (int64_t)settings->previous : 1;
+    int64_t max = MAX_COUNTS / (int64_t)monitor->config->bins.n_bins / sums;
+    c->snapshot->window.revision = monitor->revision;
+    c->snapshot->state = monitor->status.state;
+    max = max > 1 ? max : 1;
+    return api_period_add_up(monitors, monitor, period_names, max, &c->period, c->snapshot->counts,
+                             &job->problem) &&
+           set_reference(c, monitors, monitor, max) && read_unseen(c, monitors, monitor);
+}
+
+/* ---- Request and response */
+
+static bool check(struct api_paged *paged)
+{
+    struct comparison *c = (struct comparison *)paged;
+    const struct api_pagination *page = &paged->page;
+    struct api_problem *problem = &paged->x->problem;
+    c->unseen.budget = paged->x->service->budget;
+    c->period = (struct api_period){.from = page->from, .to = page->to};
+    c->against = (struct api_period){.from = INT64_MIN, .to = INT64_MAX};
+    c->has_against =
+        api_pagination_text(page, against_names[0]) || api_pagination_text(page, against_names[1]);
+    return api_pagination_time(page, against_names[0], &c->against.from, problem) &&
+           api_pagination_time(page, against_names[1], &c->against.to, problem);
+}
+
+bool api_compare_prepare(struct api_exchange *x, double max_ns)
+{
+    static const char *const known[] = {"from", "to", "against_from", "against_to", NULL};
+    (void)max_ns;
+    if (!api_paged_prepare(x, sizeof(struct comparison), known, check, read_comparison))
+        return false;
+    const struct comparison *c = x->state;
+    if (!x->work && c->snapshot)
+        x->cost_ns += api_config_result_ns(c->snapshot->config);
+    return true;
+}
+
+/* Writes the span of the windows, and their number, as members. */
+static void write_period(const struct api_period *period, struct api_buffer *out)
+{
+    api_append_text(out, "\"from\":");
+    api_write_time(out, period->first);
+    api_append_text(out, ",\"to\":");
+    api_write_time(out, period->end);
+    api_write_member(out, "windows", (double)period->windows);
+}
+
+bool api_compare(struct api_exchange *x)
+{
+    const struct comparison *c = x->state;
+    struct api_buffer *out = &x->response.body;
+    api_begin_json(x);
+    api_write_names(out, api_group_of(x), api_name_of(x));
+    api_append(out, ",", 1);
+    write_period(&c->period, out);
+    api_append_text(out, c->has_against ? ",\"against\":{" : ",\"against\":null,");
+    if (c->has_against) {
+        write_period(&c->against, out);
+        api_append_text(out, "},");
+    }
+    api_snapshot_write(c->snapshot, true, &c->unseen, out);
+    api_append_text(out, "}\n");
+    return true;
+}

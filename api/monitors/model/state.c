@@ -1,0 +1,69 @@
+#include "api/monitors/model/state.h"
+
+#include "api/monitors/model/format.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+enum api_verdict api_state_after(enum api_verdict before, const enum api_verdict *verdicts,
+                                 size_t n, size_t fire_after, size_t clear_after)
+{
+    enum api_verdict state = before < API_OK ? API_OK : before;
+    enum api_verdict min = API_CRITICAL, max = API_OK;
+    for (size_t i = 0; i < fire_after && i < n; i++)
+        if (verdicts[n - 1 - i] < min)
+            min = verdicts[n - 1 - i];
+    for (size_t i = 0; i < clear_after && i < n; i++)
+        if (verdicts[n - 1 - i] > max)
+            max = verdicts[n - 1 - i];
+    if (n >= fire_after && min > state)
+        return min;
+    return n >= clear_after && max < state ? max : state;
+}
+
+void api_state_begin(struct api_state_history *history, const struct api_monitor_settings *settings)
+{
+    *history = (struct api_state_history){.fire_after = (size_t)settings->fire_after,
+                                          .clear_after = (size_t)settings->clear_after};
+    history->max = history->fire_after;
+    if (api_settings_pool(settings) > 1)
+        history->clear_after = SIZE_MAX; /* it falls by pools alone */
+    else if (history->clear_after > history->max)
+        history->max = history->clear_after;
+}
+
+void api_state_advance(struct api_state_history *history, enum api_verdict verdict)
+{
+    if (verdict == API_INSUFFICIENT)
+        return;
+    if (history->n == history->max) {
+        memmove(history->verdicts, history->verdicts + 1,
+                (history->max - 1) * sizeof *history->verdicts);
+        history->n--;
+    }
+    history->verdicts[history->n++] = verdict;
+    history->state = api_state_after(history->state, history->verdicts, history->n,
+                                     history->fire_after, history->clear_after);
+}
+
+void api_state_follow(struct api_state_history *history, const struct api_evidence *evidence,
+                      enum api_verdict verdict, int64_t *pool_from)
+{
+    enum api_verdict before = history->state;
+    api_state_advance(history, verdict);
+    if (api_settings_pool(evidence->settings) > 1 && history->state == before && before > API_OK &&
+        verdict != API_INSUFFICIENT)
+        history->state = api_pool_fall(evidence, before, pool_from);
+}
+
+void api_event_write(const struct api_event *event, struct api_buffer *out)
+{
+    api_append_text(out, "\"at\":");
+    api_write_time(out, event->at);
+    api_append_format(out, ",\"from\":\"%s\",\"to\":\"%s\"", api_verdict_names[event->from],
+                      api_verdict_names[event->to]);
+    api_write_member(out, "kl", event->kl);
+    api_write_flag(out, "infinite", isinf(event->kl));
+    api_append_format(out, ",\"window\":%" PRId64, event->window);
+}

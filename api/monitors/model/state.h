@@ -1,0 +1,40 @@
+/* States of monitors, from the verdicts of their windows in order. */
+#pragma once
+
+#include "api/monitors/model/pool.h"
+
+/* State after a window, from the state before it and the verdicts of up to `n` windows in order, this
+ * one last, none of them insufficient. The first window makes the state ok, or worse at once if
+ * fire_after is 1; it rises to what each of the last fire_after windows reached, and falls to what
+ * none of the last clear_after exceeded. */
+enum api_verdict api_state_after(enum api_verdict before, const enum api_verdict *verdicts,
+                                 size_t n, size_t fire_after, size_t clear_after);
+
+/* api_state_history: the last verdicts of a monitor, in order, and the state after them. */
+struct api_state_history {
+    size_t fire_after, clear_after, max, n;
+    enum api_verdict state;
+    enum api_verdict verdicts[1000];
+};
+
+/* Begins without a window, as a new monitor does. */
+void api_state_begin(struct api_state_history *history,
+                     const struct api_monitor_settings *settings);
+
+/* Adds the verdict of the next window, by which the state rises, and without pools falls. */
+void api_state_advance(struct api_state_history *history, enum api_verdict verdict);
+
+/* Adds the verdict of a window that is the newest one, and has the state fall by pools too, which sets *pool_from. */
+void api_state_follow(struct api_state_history *history, const struct api_evidence *evidence,
+                      enum api_verdict verdict, int64_t *pool_from);
+
+/* api_event: a change of a monitor's state, which a window brought. */
+struct api_event {
+    int64_t at; /* end of the window */
+    enum api_verdict from, to;
+    double kl;
+    int64_t window;
+};
+
+/* Appends its members, `"at":...,...`. */
+void api_event_write(const struct api_event *event, struct api_buffer *out);
