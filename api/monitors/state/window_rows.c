@@ -181,12 +181,12 @@ static void write_unseen(void *context, const struct api_datum *values)
 }
 
 bool api_unseen_read(struct api_store *store, int64_t monitor, const struct api_snapshot *snapshot,
-                     struct api_buffer *out)
+                     struct api_unseen *unseen)
 {
     const struct api_bins *bins = &snapshot->config->bins;
     const struct api_datum of[] = {API_INTEGER(monitor), API_INTEGER(snapshot->window.id),
                                    API_INTEGER(API_UNSEEN_TOLD)};
-    out->size = 0;
+    unseen->objects.size = unseen->count = 0;
     return !bins->labelled || snapshot->counts[api_bins_other(bins)] == 0 ||
-           api_store_run(store, API_SQL_UNSEEN, of, &(struct api_rows){write_unseen, out});
+           api_store_run(store, API_SQL_UNSEEN, of, &(struct api_rows){write_unseen, unseen});
 }

@@ -12,9 +12,9 @@ bool api_window_store(struct api_store *store, int64_t monitor, const struct api
 bool api_unseen_store(struct api_store *store, int64_t monitor, int64_t window,
                       struct api_label_table *unseen);
 
-/* Appends those of a window as objects. */
+/* Reads those of a window. */
 bool api_unseen_read(struct api_store *store, int64_t monitor, const struct api_snapshot *snapshot,
-                     struct api_buffer *out);
+                     struct api_unseen *unseen);
 
 /* api_window_list: rows that a statement gives. */
 struct api_window_list {
