@@ -67,6 +67,15 @@ void api_append_format(struct api_buffer *buffer, const char *format, ...)
 /* Length, in bytes, of the UTF-8 sequence at `s`, or 0 if it is malformed. */
 size_t api_utf8_length(const unsigned char *s);
 
+/* The bytes of a text in UTF-8 that are left if it is cut to at most `max`, where a character ends. */
+static inline size_t api_utf8_cut(const char *text, size_t size, size_t max)
+{
+    if (size > max)
+        for (size = max; size > 0 && ((unsigned char)text[size] & 0xc0) == 0x80;)
+            size--;
+    return size;
+}
+
 /* Appends a JSON string, quoted and escaped. Bytes that are not UTF-8 become U+FFFD. */
 void api_append_json_string(struct api_buffer *buffer, const char *text);
 

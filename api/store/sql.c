@@ -85,8 +85,11 @@ static const char fifth[] =
     " label BYTEA NOT NULL, count BIGINT NOT NULL, PRIMARY KEY (monitor, window_id, label))"
     "{clustered};";
 
-/* Adds monitors, and groups as those of no name, about which nobody is told until a time. */
+/* Adds mutes of monitors, and of groups as those of no name; and because of what the last window of a monitor drifts,
+ * with its number. */
 static const char sixth[] =
+    "ALTER TABLE kldiv_monitors ADD COLUMN sentence TEXT;"
+    "ALTER TABLE kldiv_monitors ADD COLUMN sentence_of BIGINT;"
     "CREATE TABLE kldiv_mutes (group_name TEXT NOT NULL, name TEXT NOT NULL, until_at BIGINT NOT "
     "NULL, reason TEXT NOT NULL, PRIMARY KEY (group_name, name)){clustered};"
     "INSERT INTO kldiv_meta VALUES ('mute', 0);";
@@ -106,8 +109,8 @@ const char *const api_migrations[] = {first, second, third, fourth, fifth, sixth
 
 #define MONITORS                                                                                   \
     "SELECT id, group_name, name, m.revision, version, settings, state, observations,"             \
-    " last_observation, last_window, severity_since, newest_end, since, pool_from, definition "    \
-    "FROM kldiv_monitors m"                                                                        \
+    " last_observation, last_window, severity_since, newest_end, since, pool_from, definition,"    \
+    " sentence, sentence_of FROM kldiv_monitors m"                                                 \
     " JOIN kldiv_revisions r ON r.monitor = m.id AND r.revision = m.revision"
 
 #define ADD_COUNTS(rows)                                                                           \
@@ -147,7 +150,7 @@ const char *const api_sql[API_STATEMENTS] = {
     [API_SQL_MONITOR_LIVE] =
         "UPDATE kldiv_monitors SET state = $1, observations = $2, last_observation = $3,"
         " last_window = $4, severity_since = $5, newest_end = $6, since = $7, pool_from = $8,"
-        " changed = $9 WHERE id = $10",
+        " sentence = $9, sentence_of = $10, changed = $11 WHERE id = $12",
     [API_SQL_MONITOR_DELETE] = "DELETE FROM kldiv_monitors WHERE id = $1",
     [API_SQL_MONITOR_REMOVE] =
         "DELETE FROM kldiv_monitors WHERE group_name = $1 AND name = $2 RETURNING id",

@@ -21,7 +21,8 @@ enum api_statement {
     API_SQL_MONITOR_IDS,      /* → id of each */
     API_SQL_MONITOR_PUT,      /* id, group, name, revision, version, settings, change */
     API_SQL_MONITOR_LIVE,     /* state, observations, last observation, last window, severity since,
-                                 newest end of a window, since, pool from, change; id */
+                                 newest end of a window, since, pool from, sentence, its window, change; id
+                               */
     API_SQL_MONITOR_DELETE,   /* id */
     API_SQL_MONITOR_REMOVE,   /* group, name: deletes one that could not be read; id */
     API_SQL_GROUP_REMOVE,     /* group: those of it that are left; id */

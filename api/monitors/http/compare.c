@@ -18,7 +18,7 @@ struct comparison {
     struct api_period period, against;
     bool has_against;
     struct api_snapshot *snapshot; /* of the sum */
-    struct api_buffer unseen;
+    struct api_unseen unseen;
 };
 
 static const char *const period_names[] = {"from", "to"};
@@ -28,7 +28,7 @@ void api_compare_end(struct api_exchange *x)
 {
     struct comparison *c = x->state;
     api_snapshot_release(c->snapshot);
-    api_buffer_free(&c->unseen);
+    api_buffer_free(&c->unseen.objects);
     api_paged_end(x);
 }
 
@@ -73,9 +73,9 @@ static bool read_unseen(struct comparison *c, struct api_monitors *monitors,
     const struct api_datum of[] = {API_INTEGER(monitor->id), API_INTEGER(monitor->revision),
                                    API_INTEGER(c->period.from), API_INTEGER(c->period.to),
                                    API_INTEGER(API_UNSEEN_TOLD)};
-    c->unseen.size = 0;
+    c->unseen.objects.size = c->unseen.count = 0;
     return !monitor->config->bins.labelled ||
-           api_unseen_run(&c->unseen, monitors->store, API_SQL_UNSEEN_BETWEEN, of);
+           api_unseen_run(monitors->store, API_SQL_UNSEEN_BETWEEN, of, &c->unseen);
 }
 
 static bool read_comparison(struct api_store_job *job, struct api_monitors *monitors)
@@ -106,7 +106,7 @@ static bool check(struct api_paged *paged)
     struct comparison *c = (struct comparison *)paged;
     const struct api_pagination *page = &paged->page;
     struct api_problem *problem = &paged->x->problem;
-    c->unseen.budget = paged->x->service->budget;
+    c->unseen.objects.budget = paged->x->service->budget;
     c->period = (struct api_period){.from = page->from, .to = page->to};
     c->against = (struct api_period){.from = INT64_MIN, .to = INT64_MAX};
     c->has_against =

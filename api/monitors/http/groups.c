@@ -270,6 +270,8 @@ static void write_drifting(const struct api_registry *registry, const struct api
     api_append_text(out, ",\"top\":");
     api_top_write(last->top, &monitor->config->bins, out);
     api_write_member(out, "top_share", last->top_share);
+    api_append_text(out, ",\"sentence\":");
+    api_append_json_string(out, status->sentence);
     api_append_text(out, ",\"muted\":");
     api_mute_write(&mute, out);
     api_append(out, "}", 1);

@@ -20,7 +20,7 @@ struct history {
     int64_t revision; /* of the monitor */
     int64_t last[2];  /* start and id of the last window of the page before */
     struct api_snapshot **snapshots;
-    struct api_buffer *unseen; /* of each, as objects */
+    struct api_unseen *unseen; /* of each */
     size_t n, reserved;        /* snapshots, and bytes of the budget for them */
 };
 
@@ -28,7 +28,7 @@ static void drop_snapshots(struct history *h)
 {
     for (size_t i = 0; i < h->n; i++) {
         api_snapshot_release(h->snapshots[i]);
-        api_buffer_free(&h->unseen[i]);
+        api_buffer_free(&h->unseen[i].objects);
     }
     free(h->snapshots);
     free(h->unseen);
@@ -78,7 +78,7 @@ static bool add_snapshot(struct history *h, struct api_monitors *monitors,
     struct api_snapshot *snapshot = h->snapshots[h->n] = api_snapshot_of(monitors, monitor, window);
     if (!snapshot)
         return false;
-    h->unseen[h->n].budget = monitors->budget;
+    h->unseen[h->n].objects.budget = monitors->budget;
     h->n++;
     size_t size = sizeof *snapshot + snapshot->config->bins.n_bins * 2 * sizeof(double);
     if (!api_budget_reserve(monitors->budget, size))

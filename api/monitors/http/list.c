@@ -90,6 +90,8 @@ static void write_item(const struct api_registry *registry, const struct api_mon
     api_append_text(out, ",\"top\":");
     api_top_write(last->top, &monitor->config->bins, out);
     api_write_member(out, "top_share", last->top_share);
+    api_append_text(out, ",\"sentence\":");
+    api_append_json_string(out, status->sentence);
     api_append(out, "}", 1);
 }
 

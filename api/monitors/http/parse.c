@@ -13,7 +13,7 @@ void api_observations_drop(struct api_observations *o)
         api_config_release(o->observed[i].held.config);
         api_counting_free(&o->observed[i].counting);
         api_snapshot_release(o->observed[i].snapshot);
-        api_buffer_free(&o->observed[i].unseen);
+        api_buffer_free(&o->observed[i].unseen.objects);
         free(o->observed[i].name);
     }
     free(o->observed);
@@ -47,7 +47,7 @@ static bool add_observed(struct api_observations *o, const char *name, size_t co
     *observed = (struct api_observed){.column = column,
                                       .held = held,
                                       .name = strdup(name),
-                                      .unseen = {.budget = x->service->budget}};
+                                      .unseen.objects.budget = x->service->budget};
     return count_memory(o, &observed->held.config->bins) &&
            (observed->name || api_fail_oom(&x->problem)) &&
            api_counting_init(&observed->counting, &observed->held.config->bins, &x->problem);

@@ -3,6 +3,7 @@
 
 #include "api/monitors/http/request.h"
 #include "api/monitors/model/hash.h"
+#include "api/monitors/model/unseen.h"
 
 /* api_observed: one column, and the window that it went to. */
 struct api_observed {
@@ -14,7 +15,7 @@ struct api_observed {
     struct api_counting counting;
     struct api_dirty_window *dirty; /* while the store's thread runs */
     struct api_snapshot *snapshot;
-    struct api_buffer unseen; /* of the window, as objects */
+    struct api_unseen unseen; /* of the window */
     bool is_behind;           /* the monitor's newest window lies ahead of the clock */
 };
 

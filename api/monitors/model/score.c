@@ -220,10 +220,11 @@ static void write_pooled(const struct api_scores *scores, struct api_buffer *out
 }
 
 void api_snapshot_write(const struct api_snapshot *snapshot, bool with_bins,
-                        const struct api_buffer *unseen, struct api_buffer *out)
+                        const struct api_unseen *unseen, struct api_buffer *out)
 {
     struct api_scores scores;
     struct kl_drift_bin of_bins[API_MAX_BINS + KL_OUTER_BINS];
+    char sentence[API_SENTENCE];
     const struct api_bins *bins = &snapshot->config->bins;
     const size_t n_bins = bins->n_bins;
     api_snapshot_score(snapshot, &scores, of_bins);
@@ -238,9 +239,9 @@ void api_snapshot_write(const struct api_snapshot *snapshot, bool with_bins,
     write_scores(&scores, out);
     if (bins->labelled) {
         api_append_text(out, ",\"unseen\":[");
-        api_append(out, unseen->data, unseen->size);
+        api_append(out, unseen->objects.data, unseen->objects.size);
         api_append(out, "]", 1);
-        out->failed |= unseen->failed;
+        out->failed |= unseen->objects.failed;
     }
     api_append_text(out, ",\"top\":");
     api_top_write(scores.top, bins, out);
@@ -250,6 +251,10 @@ void api_snapshot_write(const struct api_snapshot *snapshot, bool with_bins,
     api_append_text(out, ",\"thresholds\":");
     api_write_thresholds(&snapshot->settings, out);
     api_append_text(out, ",\"unit\":\"nats\"");
-    if (with_bins)
-        write_bins(bins, of_bins, n_bins, out);
+    if (!with_bins)
+        return;
+    write_bins(bins, of_bins, n_bins, out);
+    api_sentence_write(bins, &scores, of_bins, unseen, sentence);
+    api_append_text(out, ",\"sentence\":");
+    api_append_json_string(out, sentence);
 }

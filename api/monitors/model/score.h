@@ -3,6 +3,7 @@
 
 #include "api/monitors/model/config.h"
 #include "api/monitors/model/pool.h"
+#include "api/monitors/model/sentence.h"
 
 /* Many requests may share a snapshot, which none of them changes. */
 struct api_snapshot {
@@ -16,6 +17,7 @@ struct api_snapshot {
     bool exact;
     struct api_pool *pool; /* windows before, or NULL; a closed window has its verdict */
     int64_t pool_from;     /* start of the first window that may be in a pool, or API_NO_TIME */
+    char sentence[API_SENTENCE]; /* of a window that closes, or is restated */
 };
 
 /* Makes a snapshot with one reference, with counts of 0 and without a reference; holds the config. NULL
@@ -36,7 +38,7 @@ void api_snapshot_score(const struct api_snapshot *snapshot, struct api_scores *
 /* The window with those before it, for its verdict. */
 struct api_evidence api_snapshot_evidence(const struct api_snapshot *snapshot);
 
-/* Appends the members of the result, `"window":...,...`, with its bins or without. `unseen` has the objects of texts that
- * are no labels. */
+/* Appends the members of the result, `"window":...,...`, with its bins and their sentence or without. `unseen` has the
+ * texts that are no labels. */
 void api_snapshot_write(const struct api_snapshot *snapshot, bool with_bins,
-                        const struct api_buffer *unseen, struct api_buffer *out);
+                        const struct api_unseen *unseen, struct api_buffer *out);

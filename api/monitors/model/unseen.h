@@ -11,8 +11,15 @@ enum { API_UNSEEN_KEPT = 20, API_UNSEEN_TOLD = 10, API_UNSEEN_BYTES = 256 };
  * that came first are counted. */
 void api_unseen_add(struct api_label_table *unseen, const char *text, size_t size);
 
-/* Appends a text as an object, after a comma if it is not the first of its array. */
-void api_unseen_write(const char *text, size_t size, size_t count, struct api_buffer *out);
+/* api_unseen: those that a window has most of, as objects with commas between, and the first of them. */
+struct api_unseen {
+    struct api_buffer objects;
+    size_t count; /* of the first; 0 if there is none */
+    char first[API_UNSEEN_BYTES + 1];
+};
+
+/* Appends a text, the most frequent one first. */
+void api_unseen_write(const char *text, size_t size, size_t count, struct api_unseen *unseen);
 
 /* Appends the most frequent texts of a request. */
-void api_unseen_write_top(struct api_label_table *unseen, struct api_buffer *out);
+void api_unseen_write_top(struct api_label_table *unseen, struct api_unseen *out);

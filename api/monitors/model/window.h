@@ -37,6 +37,9 @@ struct api_scores {
     double top_share; /* see api_top_share */
 };
 
+/* API_TOP: bins of a top, at most. api_top_at: the index of the bin at a rank, plus 1; 0 if fewer contribute. */
+enum { API_TOP = 3 };
+size_t api_top_at(int64_t top, size_t rank);
 int64_t api_top_of(const struct kl_drift_bin *of_bins, size_t n_bins);
 
 /* Sum of the shares of these bins, in (0, 1]; NaN where there is none, or no share: the divergence is

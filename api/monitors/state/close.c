@@ -46,14 +46,18 @@ static bool score(struct api_monitors *monitors, struct api_pending_monitor *pen
                   struct api_snapshot *snapshot)
 {
     struct api_window *window = &snapshot->window;
+    struct kl_drift_bin of_bins[API_MAX_BINS + KL_OUTER_BINS];
     snapshot->settings = pending->monitor->config->settings;
     window->closed = false; /* so that windows before are counted as they are now */
     if (!api_snapshot_compare(monitors, pending->monitor->id, pending,
                               api_position_of(&snapshot->window), snapshot) ||
         !api_snapshot_pool(monitors, pending->monitor, snapshot))
         return false;
-    api_snapshot_score(snapshot, &window->scores, NULL);
+    api_snapshot_score(snapshot, &window->scores, of_bins);
     window->closed = true;
+    if (!api_status_explain(monitors, pending->monitor->id, snapshot, &window->scores, of_bins,
+                            snapshot->sentence))
+        return false;
     return (keep_settings(snapshot) && keep_reference(snapshot)) ||
            api_transaction_fail_oom(monitors);
 }

@@ -181,6 +181,8 @@ void api_status_restart(struct api_monitor_status *status)
     status->since = status->severity_since = status->pool_from = API_NO_TIME;
     status->next_close = INT64_MAX;
     status->last = api_no_window;
+    status->sentence_of = 0;
+    *status->sentence = '\0';
     status->n_recent = 0;
 }
 

@@ -4,6 +4,7 @@
 
 #include "api/monitors/model/config.h"
 #include "api/monitors/model/format.h"
+#include "api/monitors/model/sentence.h"
 #include "api/monitors/model/window.h"
 #include "api/monitors/state/mutes.h"
 
@@ -24,9 +25,11 @@ struct api_monitor_status {
     int64_t newest_end;       /* of all windows, or API_NO_TIME */
     int64_t next_close;       /* time at which an open window is due, or INT64_MAX */
     struct api_window
-        last; /* the closed one of this revision that starts last, without settings and
+        last;            /* the closed one of this revision that starts last, without settings and
                              * reference, whose top fits the bins; or api_no_window */
-    double recent[API_RECENT]; /* kl of the last closed windows, oldest first */
+    int64_t sentence_of; /* number of the window that the sentence is about, or 0 */
+    char sentence[API_SENTENCE]; /* because of what `last` drifts */
+    double recent[API_RECENT];   /* kl of the last closed windows, oldest first */
     size_t n_recent;
 };
 

@@ -39,14 +39,35 @@ static void set_last(struct api_monitor_status *status, const struct api_window 
     status->last.reference = NULL;
 }
 
-/* Finds the top bins of a closed window if the store has none that fits, and writes it. */
-static bool complete(struct api_monitors *monitors, const struct api_monitor *monitor,
-                     struct api_window *window)
+bool api_status_explain(struct api_monitors *monitors, int64_t monitor,
+                        const struct api_snapshot *snapshot, const struct api_scores *scores,
+                        const struct kl_drift_bin *of_bins, char sentence[API_SENTENCE])
 {
+    struct api_unseen unseen = {.count = 0};
+    bool good = api_unseen_read(monitors->store, monitor, snapshot, &unseen);
+    api_sentence_write(&snapshot->config->bins, scores, of_bins, &unseen, sentence);
+    api_buffer_free(&unseen.objects);
+    return good;
+}
+
+/* Keeps the sentence of the window that is the last. */
+static void keep_sentence(struct api_monitor_status *status, const struct api_snapshot *snapshot)
+{
+    memcpy(status->sentence, snapshot->sentence, API_SENTENCE);
+    status->sentence_of = snapshot->window.id;
+}
+
+/* Finds the top bins of a closed window if the store has none that fits, and writes it; and the sentence, if it is
+ * that of another window. */
+static bool complete(struct api_monitors *monitors, const struct api_monitor *monitor,
+                     struct api_monitor_status *status, struct api_window *window)
+{
+    struct kl_drift_bin of_bins[API_MAX_BINS + KL_OUTER_BINS];
     const struct api_datum of[] = {API_INTEGER(monitor->id), API_INTEGER(window->id)};
     struct api_window_list whole;
     struct api_scores scores;
-    if (api_top_fits(window->scores.top, &monitor->config->bins))
+    bool fits = api_top_fits(window->scores.top, &monitor->config->bins);
+    if (fits && status->sentence_of == window->id)
         return true;
     struct api_snapshot *snapshot =
         api_window_list_run(&whole, monitors->store, API_SQL_WINDOW, of) && whole.n > 0
@@ -55,8 +76,13 @@ static bool complete(struct api_monitors *monitors, const struct api_monitor *mo
     api_window_list_free(&whole);
     if (!snapshot)
         return false;
-    api_snapshot_score(snapshot, &scores, NULL);
+    api_snapshot_score(snapshot, &scores, of_bins);
+    bool good =
+        api_status_explain(monitors, monitor->id, snapshot, &scores, of_bins, snapshot->sentence);
+    keep_sentence(status, snapshot);
     api_snapshot_release(snapshot);
+    if (fits || !good)
+        return good;
     window->scores.top = scores.top;
     window->scores.top_share = scores.top_share;
     const struct api_datum top[] = {API_INTEGER(scores.top), API_REAL(scores.top_share), of[0],
@@ -76,7 +102,11 @@ bool api_status_read_recent(struct api_monitors *monitors, const struct api_moni
     for (size_t i = 0; i < list.n; i++)
         status->recent[list.n - 1 - i] = list.windows[i].scores.drift.kl;
     status->last = api_no_window;
-    good = good && (list.n == 0 || complete(monitors, monitor, &list.windows[0]));
+    good = good && (list.n == 0 || complete(monitors, monitor, status, &list.windows[0]));
+    if (list.n == 0) {
+        status->sentence_of = 0;
+        *status->sentence = '\0';
+    }
     if (good && list.n > 0)
         set_last(status, &list.windows[0]);
     api_window_list_free(&list);
@@ -145,6 +175,8 @@ bool api_status_store(struct api_monitors *monitors, const struct api_pending_mo
                                     time_datum(status->newest_end),
                                     time_datum(status->since),
                                     time_datum(status->pool_from),
+                                    API_TEXT_DATUM(status->sentence),
+                                    API_INTEGER(status->sentence_of),
                                     API_INTEGER(api_change_of(monitors)),
                                     API_INTEGER(pending->monitor->id)};
     return api_store_run(monitors->store, API_SQL_MONITOR_LIVE, row, NULL);
@@ -256,6 +288,8 @@ bool api_update_state(struct api_monitors *monitors, struct api_pending_monitor 
     struct api_window *window = &snapshot->window;
     struct api_state_history history;
     const struct api_monitor_settings *settings = &pending->monitor->config->settings;
+    if (api_status_is_last(&pending->status, window))
+        keep_sentence(&pending->status, snapshot);
     if (api_settings_pool(settings) > 1)
         return update_pooled(monitors, pending, snapshot);
     bool newest = is_newest(&pending->status, window);

@@ -23,6 +23,11 @@ bool api_start_is_ahead(const struct api_monitors *monitors, int64_t start);
 bool api_status_newest_end(struct api_monitors *monitors, const struct api_monitor *monitor,
                            const struct api_monitor_status *status, int64_t *end);
 
+/* Makes the sentence of a snapshot that is scored. */
+bool api_status_explain(struct api_monitors *monitors, int64_t monitor,
+                        const struct api_snapshot *snapshot, const struct api_scores *scores,
+                        const struct kl_drift_bin *of_bins, char sentence[API_SENTENCE]);
+
 /* Writes the live numbers of a pending monitor. */
 bool api_status_store(struct api_monitors *monitors, const struct api_pending_monitor *pending);
 

@@ -180,19 +180,19 @@ static void write_unseen(void *context, const struct api_datum *values)
     api_unseen_write(values[0].text, values[0].size, (size_t)values[1].integer, context);
 }
 
-bool api_unseen_run(struct api_buffer *out, struct api_store *store, enum api_statement statement,
-                    const struct api_datum *parameters)
+bool api_unseen_run(struct api_store *store, enum api_statement statement,
+                    const struct api_datum *parameters, struct api_unseen *unseen)
 {
-    return api_store_run(store, statement, parameters, &(struct api_rows){write_unseen, out});
+    return api_store_run(store, statement, parameters, &(struct api_rows){write_unseen, unseen});
 }
 
 bool api_unseen_read(struct api_store *store, int64_t monitor, const struct api_snapshot *snapshot,
-                     struct api_buffer *out)
+                     struct api_unseen *unseen)
 {
     const struct api_bins *bins = &snapshot->config->bins;
     const struct api_datum of[] = {API_INTEGER(monitor), API_INTEGER(snapshot->window.id),
                                    API_INTEGER(API_UNSEEN_TOLD)};
-    out->size = 0;
+    unseen->objects.size = unseen->count = 0;
     return !bins->labelled || snapshot->counts[api_bins_other(bins)] == 0 ||
-           api_unseen_run(out, store, API_SQL_UNSEEN, of);
+           api_unseen_run(store, API_SQL_UNSEEN, of, unseen);
 }

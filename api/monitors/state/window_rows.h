@@ -13,10 +13,10 @@ bool api_unseen_store(struct api_store *store, int64_t monitor, int64_t window,
                       struct api_label_table *unseen);
 
 /* Append them as objects: those that a statement gives, and those of a window. */
-bool api_unseen_run(struct api_buffer *out, struct api_store *store, enum api_statement statement,
-                    const struct api_datum *parameters);
+bool api_unseen_run(struct api_store *store, enum api_statement statement,
+                    const struct api_datum *parameters, struct api_unseen *unseen);
 bool api_unseen_read(struct api_store *store, int64_t monitor, const struct api_snapshot *snapshot,
-                     struct api_buffer *out);
+                     struct api_unseen *unseen);
 
 /* api_window_list: rows that a statement gives. */
 struct api_window_list {

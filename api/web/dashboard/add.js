@@ -208,7 +208,7 @@ class Adding {
             this.isSample && element("p", {}, element("button", { type: "button", class: "primary",
                 click: () => this.observe(group, sampleBatch()) }, "Use the sample’s batch")),
             element("div", { class: "fields" },
-                element("div", {}, element("label", { for: "when" }, "Time of the batch"), this.when)),
+                element("div", {}, element("label", { for: "when" }, "When, if not now"), this.when)),
             fileChooser("Batch", (file) => this.observe(group, file))));
         heading.focus();
     }

@@ -1,0 +1,151 @@
+#include "api/monitors/model/sentence.h"
+
+#include "api/monitors/model/format.h"
+#include "api/text/decimal.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* PERCENT: bytes of a fraction in percent. MAX_LABEL: those of a label that are shown. */
+enum { PERCENT = 24, MAX_LABEL = 40 };
+
+/* Formats a fraction: 0 %, < 0.1 %, 0.7 %, 4 %, 11 %; or with three digits more. */
+static void format_percent(double fraction, bool is_precise, char to[PERCENT])
+{
+    double percent = 100 * fraction;
+    int tenths = (int)lround(10 * percent);
+    if (is_precise)
+        snprintf(to, PERCENT, "%.3f %%", percent);
+    else if (percent > 0 && percent < 0.1)
+        snprintf(to, PERCENT, "< 0.1 %%");
+    else if (percent < 9.95 && tenths % 10)
+        snprintf(to, PERCENT, "%d.%d %%", tenths / 10, tenths % 10);
+    else
+        snprintf(to, PERCENT, "%d %%", (int)lround(percent));
+}
+
+static void write_change(const struct kl_drift_bin *bin, struct api_buffer *out)
+{
+    char before[PERCENT], now[PERCENT];
+    format_percent(bin->reference, false, before);
+    format_percent(bin->current, false, now);
+    if (strcmp(before, now) == 0) {
+        format_percent(bin->reference, true, before);
+        format_percent(bin->current, true, now);
+    }
+    api_append_text(out, before);
+    api_append_text(out, " → ");
+    api_append_text(out, now);
+}
+
+static void write_new(double fraction, struct api_buffer *out)
+{
+    char percent[PERCENT];
+    format_percent(fraction, false, percent);
+    api_append_text(out, ", never seen before, is ");
+    api_append_text(out, percent);
+}
+
+/* Appends a label in quotes. C1 are the characters from C2 80 to C2 9F. */
+static void write_label(const char *label, struct api_buffer *out)
+{
+    size_t size = strlen(label), shown = api_utf8_cut(label, size, MAX_LABEL);
+    api_append_text(out, "“");
+    for (size_t i = 0; i < shown; i++) {
+        unsigned char byte = (unsigned char)label[i];
+        bool is_c1 = byte == 0xc2 && (unsigned char)label[i + 1] < 0xa0;
+        bool is_control = byte < 0x20 || byte == 0x7f || is_c1;
+        api_append(out, is_control ? " " : label + i, 1);
+        i += is_c1;
+    }
+    api_append_text(out, shown < size ? "…”" : "”");
+}
+
+static void write_number(double number, struct api_buffer *out)
+{
+    char text[API_DECIMAL_MAX];
+    api_append(out, text, api_label_of_number(text, number));
+}
+
+/* Appends an interval: the value that has a bin of its own, or both edges. */
+static void write_interval(const struct api_bins *bins, size_t bin, struct api_buffer *out)
+{
+    double lower = bins->edges[bin - 1], upper = bins->edges[bin];
+    bool is_value = upper == nextafter(lower, INFINITY);
+    api_append_text(out, is_value ? "" : "[");
+    write_number(lower, out);
+    if (is_value)
+        return;
+    api_append_text(out, ", ");
+    write_number(upper, out);
+    api_append_text(out, bin == bins->n ? "]" : ")");
+}
+
+/* Appends what a bin holds; false for one whose values may well have been there before without a count. */
+static bool write_subject(const struct api_bins *bins, size_t bin, struct api_buffer *out)
+{
+    bool is_outer = api_bins_outer_name(bins, bin) != NULL;
+    if (bin == api_bins_missing(bins)) {
+        api_append_text(out, "missing");
+    } else if (is_outer && bins->labelled) {
+        api_append_text(out, "other labels");
+    } else if (is_outer) {
+        api_append_text(out, bin == 0 ? "values below " : "values above ");
+        write_number(bins->edges[bin == 0 ? 0 : bins->n], out);
+    } else if (bins->labelled) {
+        write_label(bins->labels[bin], out);
+    } else {
+        write_interval(bins, bin, out);
+    }
+    return !is_outer;
+}
+
+/* Appends the most frequent of labels that the reference has none of, and how much the rest of them is. */
+static void write_unseen(const struct kl_drift_bin *bin, const struct api_scores *scores,
+                         const struct api_unseen *unseen, struct api_buffer *out)
+{
+    char percent[PERCENT];
+    double first = fmin((double)unseen->count / scores->drift.n, bin->current);
+    write_label(unseen->first, out);
+    write_new(first, out);
+    format_percent(bin->current - first, false, percent);
+    if (bin->current - first > 1e-9)
+        api_append_format(out, " (other new labels %s)", percent);
+}
+
+static void write_clause(const struct api_bins *bins, size_t bin, const struct api_scores *scores,
+                         const struct kl_drift_bin *of_bins, const struct api_unseen *unseen,
+                         struct api_buffer *out)
+{
+    const struct kl_drift_bin *of_bin = &of_bins[bin];
+    if (bins->labelled && bin == api_bins_other(bins) && of_bin->reference == 0 &&
+        unseen->count > 0) {
+        write_unseen(of_bin, scores, unseen, out);
+    } else if (write_subject(bins, bin, out) && of_bin->reference == 0) {
+        write_new(of_bin->current, out);
+    } else {
+        api_append_text(out, bin == api_bins_missing(bins) ? " " : ": ");
+        write_change(of_bin, out);
+    }
+}
+
+void api_sentence_write(const struct api_bins *bins, const struct api_scores *scores,
+                        const struct kl_drift_bin *of_bins, const struct api_unseen *unseen,
+                        char to[API_SENTENCE])
+{
+    char memory[API_SENTENCE];
+    struct api_buffer out = {0};
+    api_buffer_borrow(&out, memory, sizeof memory);
+    for (size_t rank = 0; rank < API_TOP; rank++) {
+        size_t bin = api_top_at(scores->top, rank);
+        if (bin == 0 || (rank > 0 && !(of_bins[bin - 1].contribution >= scores->drift.kl / 20)))
+            break;
+        api_append_text(&out, rank > 0 ? "; " : "");
+        write_clause(bins, bin - 1, scores, of_bins, unseen, &out);
+    }
+    size_t size = api_utf8_cut(out.data, out.size, API_SENTENCE - 1);
+    memcpy(to, out.data, size);
+    to[size] = '\0';
+    api_buffer_free(&out);
+}
