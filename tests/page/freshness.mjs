@@ -84,7 +84,7 @@ async function checkRefresh({browser, filled, report}) {
             const {page} = visit;
             await rowsOf(page);
             const running = await callsIn(visit, 3.5);
-            expect(running >= 2 && running <= 4, `${running} calls in 35 s`);
+            expect(running >= 6 && running <= 12, `${running} calls in 35 s, three each time`);
             await click(page, "button", /pause/i);
             expectSame(await callsIn(visit, 2), 0, "calls while paused");
             await click(page, "button", /^refresh/i);

@@ -5,6 +5,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* PERCENT: bytes of a fraction in percent. MAX_LABEL: those of a label that are shown. */
@@ -68,11 +69,23 @@ static void write_number(double number, struct api_buffer *out)
     api_append(out, text, api_label_of_number(text, number));
 }
 
+/* An edge with the six digits that tell it from its neighbours, mostly. */
+static double shorten(double edge)
+{
+    char text[API_DECIMAL_MAX];
+    snprintf(text, sizeof text, "%.6g", edge);
+    return strtod(text, NULL);
+}
+
 /* Appends an interval: the value that has a bin of its own, or both edges. */
 static void write_interval(const struct api_bins *bins, size_t bin, struct api_buffer *out)
 {
     double lower = bins->edges[bin - 1], upper = bins->edges[bin];
     bool is_value = upper == nextafter(lower, INFINITY);
+    if (shorten(lower) < shorten(upper) || is_value) {
+        lower = shorten(lower);
+        upper = shorten(upper);
+    }
     api_append_text(out, is_value ? "" : "[");
     write_number(lower, out);
     if (is_value)
@@ -92,7 +105,7 @@ static bool write_subject(const struct api_bins *bins, size_t bin, struct api_bu
         api_append_text(out, "other labels");
     } else if (is_outer) {
         api_append_text(out, bin == 0 ? "values below " : "values above ");
-        write_number(bins->edges[bin == 0 ? 0 : bins->n], out);
+        write_number(shorten(bins->edges[bin == 0 ? 0 : bins->n]), out);
     } else if (bins->labelled) {
         write_label(bins->labels[bin], out);
     } else {

@@ -102,8 +102,8 @@ export function editSettings(path, config) {
     });
 }
 
-/** @param {number} milliseconds */
-function localInput(milliseconds) {
+/** A moment as an input of date and time has it, local. @param {number} milliseconds */
+export function localInput(milliseconds) {
     const date = new Date(milliseconds);
     return new Date(milliseconds - date.getTimezoneOffset() * 60000).toISOString().slice(0, 16);
 }

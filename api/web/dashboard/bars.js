@@ -150,8 +150,8 @@ function marks(layout, width, y) {
  * @param {number} height
  */
 function names(layout, x, height) {
-    return layout.names.map(({ x: at, text, room }) => svg("text", {
-        x: x(at), y: height - BELOW + 15, "text-anchor": at === 0 ? "start" : at > 0.99 ? "end" : "middle",
+    return layout.names.map(({ x: at, text, room, anchor }) => svg("text", {
+        x: x(at), y: height - BELOW + 15, "text-anchor": anchor,
     }, shorten(text, Math.max(Math.floor((x(room) - x(0)) / CHARACTER), 4))));
 }
 

@@ -1,5 +1,5 @@
 /* Two periods of a monitor beside each other: this week against last, or what the chart shows against the reference. */
-import { periodFields, periodOf } from "./actions.js";
+import { localInput, periodFields, periodOf } from "./actions.js";
 import { address, call } from "./api.js";
 import { BinChart } from "./bars.js";
 import { command, curl } from "./commands.js";
@@ -100,6 +100,8 @@ export class Compare {
         const [from, to, against_from, against_to] = periods;
         this.shown = periods.join("~");
         this.chosen(this.shown);
+        [...this.form.querySelectorAll("input")].forEach((input, i) =>
+            (input.value = periods[i] ? localInput(Date.parse(periods[i])) : ""));
         const url = address([...this.path, "compare"], { from, to, against_from, against_to });
         fill(this.answer, element("p", { class: "loading" }, "…"));
         try {

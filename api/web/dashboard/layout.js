@@ -9,7 +9,7 @@ import { binName, edge, percent } from "./format.js";
  * @property {{ x: number, width: number }[]} places of the bins
  * @property {(i: number, part: Part) => number} height of a bar
  * @property {boolean} overlaid true if the bars of a bin lie over each other
- * @property {{ x: number, text: string, room: number }[]} names below the axis
+ * @property {{ x: number, text: string, room: number, anchor: "start" | "middle" | "end" }[]} names below the axis
  * @property {{ y: number, text: string }[]} marks beside it
  * @property {string} note what the axis is, if that is not plain
  */
@@ -18,7 +18,7 @@ import { binName, edge, percent } from "./format.js";
 const LEAST = 0.012;
 
 /** Width of a bin that has no place on the axis, and of the space before it. */
-const APART = 0.055;
+const APART = 0.09;
 const SPACE = 0.02;
 
 /** An axis is linear unless it is so many times as wide as its middle half of the bins. */
@@ -132,19 +132,20 @@ function intervalLayout(bins, intervals, parts) {
  * @param {{ x: number, width: number }[]} places
  */
 function intervalNames(bins, places) {
+    /** @type {Layout["names"]} */
     const names = [];
     let free = -Infinity;
     for (const [i, bin] of bins.entries()) {
         const { x, width } = places[i];
         if (bin.kind !== "interval")
-            names.push({ x: x + width / 2, text: OUTER[bin.kind] ?? bin.kind, room: APART });
+            names.push({ x: x + width / 2, text: OUTER[bin.kind] ?? bin.kind, room: APART + SPACE, anchor: "middle" });
         else if (x >= free && (free = x + NAMED))
-            names.push({ x, text: edge(bin.lower ?? 0), room: NAMED });
+            names.push({ x, text: edge(bin.lower ?? 0), room: NAMED, anchor: names.length > 0 ? "middle" : "start" });
     }
     const last = bins.findLastIndex(({ kind }) => kind === "interval");
     const end = places[last].x + places[last].width;
-    if (end >= free)
-        names.push({ x: end, text: edge(bins[last].upper ?? 0), room: NAMED });
+    if (end >= free + NAMED / 2)
+        names.push({ x: end, text: edge(bins[last].upper ?? 0), room: NAMED, anchor: "end" });
     return names;
 }
 
@@ -169,6 +170,6 @@ function labelLayout(bins, parts) {
         marks: [0, 0.5, 1].map((y) => ({ y, text: percent(y * top) })),
         names: bins.flatMap((bin, i) => i % every === 0
             ? [{ x: places[i].x + width / 2, text: bin.kind === "other" ? "other labels" : binName(bin.name),
-                 room: width * every }] : []),
+                 room: width * every, anchor: "middle" }] : []),
     };
 }
