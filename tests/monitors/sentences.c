@@ -123,8 +123,8 @@ Test(monitors_sentences, are_bounded)
     struct api_service service = monitors_new(10);
     monitors_expect(&service, "PUT /monitors/g/m", numbers, 201);
     expect_sentence(&service, "{\"counts\":[9000,10001,11000]}",
-                    "[-1.7976931348623157e308, -1.2345678901234568e-300): 33 % → 30 %; "
-                    "[1.2345678901234568e-300, 1.7976931348623157e308]: 33 % → 37 %");
+                    "[-1.79769e308, -1.23457e-300): 33 % → 30 %; "
+                    "[1.23457e-300, 1.79769e308]: 33 % → 37 %");
     monitors_end(&service);
 }
 
