@@ -46,6 +46,13 @@ bool api_require_token(struct api_exchange *x)
     return api_fail(&x->problem, "unauthorized", "%s", refusals[bearer].detail);
 }
 
+bool api_has_token(struct api_exchange *x)
+{
+    const char *authorization = api_request_header(&x->request, "Authorization");
+    return !x->service->tokens ||
+           api_tokens_check(x->service->tokens, authorization, &x->token) == API_BEARER_KNOWN;
+}
+
 static bool require_scope(struct api_exchange *x, bool writes)
 {
     if (!x->service->tokens || x->token.scopes & (writes ? API_SCOPE_WRITE : API_SCOPE_READ))

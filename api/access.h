@@ -16,6 +16,10 @@ static inline bool api_check_host(struct api_exchange *x)
 bool api_require_token(struct api_exchange *x);
 bool api_require_scope(struct api_exchange *x);
 
+/* True if service->tokens is NULL or has the request's token. Fails with nothing: for what an open endpoint tells
+ * only those who may read the others. */
+bool api_has_token(struct api_exchange *x);
+
 static inline bool api_needs_no_token(const struct api_exchange *x)
 {
     return x->response.endpoint && x->response.endpoint->flags & (API_OPEN | API_PUBLIC);

@@ -2,6 +2,7 @@
 
 #include "api/access.h"
 #include "api/error_format.h"
+#include "api/etag.h"
 #include "api/formats/coding.h"
 #include "api/response.h"
 #include "api/route.h"
@@ -95,6 +96,7 @@ static void response_with_problem(struct api_exchange *x)
     response->code = x->problem.code;
     response->status = api_problem_status(&x->problem);
     response->compress = false;
+    response->cache_control = response->policy = NULL;
     api_response_free(response);
     response->body.budget = NULL;
     const struct api_error_format *format = api_error_format_of(x->request.path);
@@ -145,6 +147,8 @@ static void finish(struct api_exchange *x, bool good)
     if (good && response->status == 0)
         response->status = 200;
     good = good && check_memory(x);
+    if (good && response->endpoint->flags & API_TAGGED)
+        api_etag_compare(x);
     if (good)
         compress(x);
     good = good && check_memory(x);

@@ -1,5 +1,10 @@
 #include "api/etag.h"
 
+#include "api/monitors/model/hash.h"
+#include "api/response.h"
+
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 bool api_etag_is_listed(const char *list, const char *etag, bool weakly)
@@ -19,4 +24,22 @@ bool api_etag_is_listed(const char *list, const char *etag, bool weakly)
         if ((!weak || weakly) && size == strlen(etag) && memcmp(p, etag, size) == 0)
             return true;
     }
+}
+
+void api_etag_compare(struct api_exchange *x)
+{
+    struct api_response *response = &x->response;
+    const char *known = api_request_header(&x->request, "If-None-Match");
+    unsigned char hash[API_HASH];
+    uint64_t word;
+    api_hash(response->body.data, response->body.size, hash);
+    memcpy(&word, hash, sizeof word);
+    snprintf(response->etag, sizeof response->etag, "W/\"%016" PRIx64 "\"", word);
+    response->cache_control = "private, no-cache";
+    api_response_header(response, "ETag", response->etag);
+    if (!known || !api_etag_is_listed(known, response->etag + 2, true))
+        return;
+    response->status = 304;
+    response->content_type = NULL;
+    api_buffer_free(&response->body);
 }

@@ -69,6 +69,7 @@ struct api_response {
     struct api_header headers[16];
     size_t n_headers;
     char header_text[400];     /* storage for one value that is not static */
+    char etag[24];             /* storage for that of the body */
     bool compress;             /* at any size, if the client accepts a coding */
     struct api_shared *shared; /* NULL if there is none */
     struct api_buffer body;

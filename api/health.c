@@ -1,21 +1,34 @@
 #include "api/handlers.h"
 
+#include "api/access.h"
 #include "api/clock.h"
 #include "api/formats/coding.h"
+#include "api/monitors/model/format.h"
 #include "api/monitors/monitors.h"
 #include "api/response.h"
 
 #include <string.h>
 
-/* Fails if /readyz does not answer 200: the host drains, or the store fails that it needs. */
-static bool check_ready(const struct api_service *service, struct api_problem *problem)
+/* Fails with since when the store is down; `tells`: and with the reason. */
+static bool fail_outage(const struct api_outage *outage, bool tells, struct api_problem *problem)
 {
+    struct api_buffer since = {0};
+    api_write_bare_time(&since, outage->since);
+    api_append(&since, "", 1);
+    api_fail(problem, "store_unavailable", "the store cannot be written since %s%s%s",
+             since.failed ? "?" : since.data, tells ? ": " : "", tells ? outage->error : "");
+    api_buffer_free(&since);
+    return false;
+}
+
+/* Fails if /readyz does not answer 200: the host drains, or the store fails that it needs. */
+static bool check_ready(const struct api_service *service, bool tells, struct api_problem *problem)
+{
+    struct api_outage outage;
     if (service->ready && !service->ready(service->host))
         return api_fail(problem, "draining", "the server is shutting down");
-    if (service->monitors && service->ready_needs_store &&
-        !api_monitors_are_stored(service->monitors))
-        return api_fail(problem, "store_unavailable", "the store cannot be written now");
-    return true;
+    return !service->monitors || !service->ready_needs_store ||
+           !api_monitors_outage(service->monitors, &outage) || fail_outage(&outage, tells, problem);
 }
 
 bool api_live(struct api_exchange *x)
@@ -23,16 +36,28 @@ bool api_live(struct api_exchange *x)
     return api_response_json(&x->response, "{\"status\":\"ok\"}\n");
 }
 
+/* Probes need no token, but why the store fails names files and hosts: where there are tokens, only those who have
+ * one are told. */
 bool api_ready(struct api_exchange *x)
 {
     const struct api_service *service = x->service;
-    if (!check_ready(service, &x->problem))
+    struct api_buffer *out = &x->response.body;
+    struct api_outage outage;
+    bool tells = api_has_token(x);
+    if (!check_ready(service, tells, &x->problem))
         return false;
     if (!service->monitors)
         return api_live(x);
-    return api_response_json(&x->response, api_monitors_are_stored(service->monitors)
-                                               ? "{\"status\":\"ok\",\"store\":\"up\"}\n"
-                                               : "{\"status\":\"ok\",\"store\":\"down\"}\n");
+    if (!api_monitors_outage(service->monitors, &outage))
+        return api_response_json(&x->response, "{\"status\":\"ok\",\"store\":\"up\"}\n");
+    api_response_json(&x->response, "{\"status\":\"ok\",\"store\":\"down\",\"store_since\":");
+    api_write_time(out, outage.since);
+    if (tells) {
+        api_append_text(out, ",\"store_error\":");
+        api_append_json_string(out, outage.error);
+    }
+    api_append_text(out, "}\n");
+    return true;
 }
 
 /* ---- Metrics: lines of the host and of the store, and those of monitors, which all requests share */
@@ -56,7 +81,7 @@ static void write_own(const struct api_service *service, struct api_buffer *out)
     api_append_format(out,
                       "# HELP kldiv_ready 1 if /readyz answers 200, else 0.\n"
                       "# TYPE kldiv_ready gauge\nkldiv_ready %d\n",
-                      check_ready(service, &ignored));
+                      check_ready(service, false, &ignored));
     if (service->monitors)
         api_monitors_write_store(service->monitors, out);
 }

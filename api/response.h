@@ -39,7 +39,6 @@ static inline void api_response_free(struct api_response *response)
 {
     response->file = NULL;
     response->file_size = 0;
-    response->cache_control = response->policy = NULL;
     if (response->shared)
         api_shared_release(response->shared);
     response->shared = NULL;

@@ -10,6 +10,8 @@ enum {
     API_OPEN = 8, /* answered at any host name, without a token, and with no memory of the budget */
     API_PUBLIC =
         16, /* answered without a token: files that a browser asks for before it knows one */
+    API_TAGGED =
+        32, /* a response has an ETag of its body: polled by pages that mostly have it already */
     API_HEALTH = API_PROBE | API_OPEN,
 };
 

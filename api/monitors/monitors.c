@@ -38,6 +38,8 @@ struct api_monitors *api_monitors_open(const char *location, size_t max_monitors
         api_monitor_metrics_init(&monitors->metrics))
         monitors->store = api_store_open(location, reason, size);
     atomic_store(&monitors->stored, monitors->store && api_store_is_open(monitors->store));
+    if (monitors->store && !api_monitors_are_stored(monitors))
+        api_outage_note(&monitors->outage, api_now(), api_store_reason(monitors->store));
     if (monitors->store && (!api_monitors_are_stored(monitors) || load(monitors)))
         return monitors;
     if (monitors->store)
@@ -86,6 +88,14 @@ void api_monitors_free(struct api_monitors *monitors)
 bool api_monitors_are_stored(const struct api_monitors *monitors)
 {
     return atomic_load(&monitors->stored);
+}
+
+bool api_monitors_outage(struct api_monitors *monitors, struct api_outage *outage)
+{
+    pthread_mutex_lock(&monitors->lock);
+    *outage = monitors->outage;
+    pthread_mutex_unlock(&monitors->lock);
+    return outage->since != 0;
 }
 
 size_t api_monitors_count(struct api_monitors *monitors)

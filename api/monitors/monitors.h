@@ -2,6 +2,7 @@
 #pragma once
 
 #include "api/exchange.h"
+#include "api/monitors/outage.h"
 
 /* Opens the store at a location, see api/store/store.h, and reads its monitors. `max_monitors` is the number
  * of monitors beyond which none is made. Call it before the process gives up its rights, and before
@@ -32,6 +33,9 @@ void api_monitors_free(struct api_monitors *monitors); /* NULL is fine */
 
 /* True if the last write worked. Any thread may ask. */
 bool api_monitors_are_stored(const struct api_monitors *monitors);
+
+/* Copies since when that is not so, and why; false if it is. */
+bool api_monitors_outage(struct api_monitors *monitors, struct api_outage *outage);
 size_t api_monitors_count(struct api_monitors *monitors);
 
 /* Appends the metrics of the store, as Prometheus text. */

@@ -83,6 +83,12 @@ static bool is_oom(const struct api_monitors *monitors)
 static void note(struct api_monitors *monitors, bool good)
 {
     char sentence[400];
+    pthread_mutex_lock(&monitors->lock);
+    if (good)
+        api_outage_end(&monitors->outage);
+    else
+        api_outage_note(&monitors->outage, monitors->now, api_store_reason(monitors->store));
+    pthread_mutex_unlock(&monitors->lock);
     if (atomic_exchange(&monitors->stored, good) == good || !monitors->log)
         return;
     if (good)

@@ -106,7 +106,7 @@ static void fail_under_load(const struct kind *kind, const char *reason)
     load_end(&load);
     cr_expect_eq(load.refused, POSTERS);
     expect_down(&server);
-    expect_readiness(&server, "{\"status\":\"ok\",\"store\":\"down\"}\n", 200);
+    expect_readiness(&server, "{\"status\":\"ok\",\"store\":\"down\",\"store_since\":\"2", 200);
     wait_ms(2500); /* windows of a second would close */
     expect_down(&server);
     expect_log(&server, reason, 1, 0);
@@ -153,7 +153,7 @@ Test(store_full, readiness_follows_the_store_if_told)
     expect_readiness(&server, "{\"status\":\"ok\",\"store\":\"up\"}\n", 200);
     faults_arm(&full, 0, true);
     expect_down(&server);
-    expect_readiness(&server, "the store cannot be written now", 503);
+    expect_readiness(&server, "the store cannot be written since 2", 503);
     faults_disarm();
     expect_return(&server);
     cr_expect_eq(server_stop(&server, true), 0);

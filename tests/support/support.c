@@ -26,16 +26,19 @@ struct api_service service_of(size_t max_body)
         .endpoints = api_endpoints, .budget = &budget, .max_body = max_body};
 }
 
-/* Copies the response, so that it outlives the exchange. The one text that is not static lives
- * until this thread's next answer. */
+/* Copies the response, so that it outlives the exchange. The texts that are not static live until this
+ * thread's next answer. */
 static struct api_response keep_response(const struct api_exchange *x)
 {
-    static _Thread_local char text[sizeof x->response.header_text];
+    static _Thread_local char text[sizeof x->response.header_text], etag[sizeof x->response.etag];
     struct api_response response = x->response;
     memcpy(text, x->response.header_text, sizeof text);
+    memcpy(etag, x->response.etag, sizeof etag);
     for (size_t i = 0; i < response.n_headers; i++)
         if (response.headers[i].value == x->response.header_text)
             response.headers[i].value = text;
+        else if (response.headers[i].value == x->response.etag)
+            response.headers[i].value = etag;
     return response;
 }
 

@@ -3,6 +3,7 @@
 
 #include "api/clock.h"
 #include "api/monitors/model/score.h"
+#include "api/monitors/outage.h"
 #include "api/monitors/state/metrics.h"
 #include "api/monitors/state/previous.h"
 #include "api/monitors/store_metrics.h"
@@ -77,6 +78,7 @@ struct api_monitors {
     struct api_lane {
         struct api_store_job *first, *last;
     } small, large; /* jobs that wait */
+    struct api_outage outage;
     bool was_large; /* the last were of the large ones: small ones are next */
     size_t waiting;
     bool stopping, started;
