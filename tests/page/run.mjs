@@ -2,6 +2,7 @@
 // usage: node run.mjs KLDIVD [SUITE...]
 import {resolve} from "node:path";
 import {checkAccess} from "./access.mjs";
+import {checkActions} from "./actions.mjs";
 import {checkAddresses} from "./addresses.mjs";
 import {Api} from "./api.mjs";
 import {checkCalculator} from "./calculator.mjs";
@@ -46,6 +47,7 @@ const suites = {
     widths: checkWidths,
     access: checkAccess,
     journey: checkJourney,
+    actions: checkActions,
     parsing: checkParsing,
     calculator: checkCalculator,
     crowd: checkCrowd,

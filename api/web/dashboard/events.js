@@ -35,7 +35,7 @@ class Events {
                 group && element("a", { href: `?${new URLSearchParams({ group })}` }, element("bdi", {}, group))),
             element("div", { class: "title" }, element("h1", {}, "Changes of state"), this.refresher.bar),
             this.store.node, this.refresher.alert, this.notifications.node,
-            element("section", { class: "panel waiting", "aria-label": "Changes" }, this.list));
+            element("section", { class: "panel", "aria-label": "Changes" }, this.list));
         document.title = "Changes of state · kldiv";
     }
 

@@ -73,7 +73,7 @@ class Monitor {
         /** @type {Data | null} */
         this.data = null;
         this.config = element("section", { class: "panel" });
-        this.content = element("div", { class: "waiting" }, element("p", { class: "loading" }, "Loading …"));
+        this.content = element("div", {}, element("p", { class: "loading" }, "Loading …"));
         this.build();
     }
 
@@ -153,7 +153,6 @@ class Monitor {
         const which = this.query.get("window");
         const result = which ? chosen : latest;
         this.main.setAttribute("aria-busy", "false");
-        this.content.classList.remove("waiting");
         if (!this.summary.isConnected)
             fill(this.content, ...this.panels());
         renew(this.badge, badge(config.state));

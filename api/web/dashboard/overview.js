@@ -56,7 +56,7 @@ class Overview {
         this.panel = new GroupPanel(this.refresher);
         this.table = new MonitorTable((changes) => this.go(changes));
         this.empty = empty();
-        this.content = element("div", { class: "waiting" }, element("p", { class: "loading" }, "Loading …"));
+        this.content = element("div", {}, element("p", { class: "loading" }, "Loading …"));
         this.build();
     }
 
@@ -93,7 +93,6 @@ class Overview {
 
     show() {
         this.main.setAttribute("aria-busy", "false");
-        this.content.classList.remove("waiting");
         if (this.groups.length === 0) {
             if (!this.empty.isConnected)
                 fill(this.content, this.empty);
