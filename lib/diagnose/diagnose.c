@@ -185,13 +185,24 @@ static bool all_sound(const struct kl_diagnosing *d, int operand, double min, do
     return in_range && is_one(d, operand, s.min) && is_one(d, operand, s.max);
 }
 
-/* Looks at rows that are short as a block, for most are sound. False if they are to be looked at one
- * by one. */
+/* The rows of n that the mask, of a byte each, leaves. */
+static size_t count_unmasked(const struct kl_diagnosing *d, size_t row, size_t n,
+                             struct kl_diagnosis_scratch *s)
+{
+    const struct kl_diagnosis_context *context = &d->context;
+    if (!context->mask.data || context->layout.elementwise)
+        return n;
+    kl_gather(context->kernel, &context->layout.outer, &context->mask, row, n, KL_FLOAT64, s->mask);
+    return context->kernel->count(s->mask, n);
+}
+
+/* Looks at rows that are short as a block, for most are sound. Those that are sound are so under any mask. False
+ * if they are to be looked at one by one. */
 static bool check_rows_at_once(const struct kl_diagnosing *d, size_t row, size_t n,
                                struct kl_finding_counts *counts, struct kl_diagnosis_scratch *s)
 {
     struct kl_row_stats all[KL_OPERANDS];
-    if (n == 1 || d->context.mask.data)
+    if (n == 1)
         return false;
     for (int i = 0; i < KL_OPERANDS; i++) {
         kl_scan_rows(&d->context, i, row, n, s, &all[i].min, &all[i].max, s->sums);
@@ -202,6 +213,7 @@ static bool check_rows_at_once(const struct kl_diagnosing *d, size_t row, size_t
     struct kl_bounds bounds = kl_bound_losses(&d->context, all);
     if (!kl_fits_losses(d->context.plan, bounds))
         return false;
+    n = count_unmasked(d, row, n, s);
     counts->rows += n;
     counts->bound += bounds.sum * (double)n;
     return true;
