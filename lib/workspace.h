@@ -41,7 +41,8 @@ struct kl_workspace {
     char gathered[KL_OPERANDS][KL_BLOCK * sizeof(double)];
     struct kl_tile gathered_tile[KL_OPERANDS], mask_tile;
     const unsigned char *unmasked; /* the mask of mask_tile, in place or in `mask`; or NULL */
-    unsigned char mask[KL_BLOCK], row_mask[KL_ROWS]; /* of elements; of rows, if the job masks_rows */
+    unsigned char mask[KL_BLOCK],
+        row_mask[KL_ROWS]; /* of elements; of rows, if the job masks_rows */
 
     double v[KL_OPERANDS]
             [KL_BLOCK];       /* operands; in the last stage in the form of the kernels' rule */

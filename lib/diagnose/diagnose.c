@@ -87,19 +87,6 @@ static void check_logarithms(const struct kl_diagnosing *d, const struct kl_diag
     }
 }
 
-static struct kl_row_stats stats_at(const struct kl_rows_stats *s, size_t i)
-{
-    return (struct kl_row_stats){s->min[i], s->max[i], s->sum[i], s->exps[i]};
-}
-
-/* True if a row with such minima may hold a loss that is not finite, whatever its bounds. */
-static bool has_no_loss(const struct kl_diagnosing *d, double input, double target)
-{
-    const struct kl_plan *plan = d->context.plan;
-    return (plan->spaces[KL_INPUT] == KL_PROB && input <= 0) ||
-           (plan->spaces[KL_TARGET] == KL_PROB && target < 0 && plan->options.compat != KL_ONEFLOW);
-}
-
 /* ---- Some rows */
 
 static bool any_like_logarithms(const struct kl_diagnosing *d, const struct kl_rows_stats *s,
@@ -111,51 +98,6 @@ static bool any_like_logarithms(const struct kl_diagnosing *d, const struct kl_r
     return false;
 }
 
-/* Extremes of n rows: bounds made of them hold for each row. NaN shows in `finite`, false where a sum is not. */
-static struct kl_row_stats extremes_of(const struct kl_diagnosing *d, const struct kl_rows_stats *s,
-                                       size_t n, bool *finite)
-{
-    struct kl_row_stats (*stats)(const void *, size_t, bool) =
-        d->context.kernel->row_stats[KL_FLOAT64];
-    struct kl_row_stats sums = stats(s->sum, n, false);
-    *finite &= isfinite(sums.sum) != 0;
-    return (struct kl_row_stats){stats(s->min, n, false).min, stats(s->max, n, false).max, sums.max,
-                                 stats(s->exps, n, false).max};
-}
-
-/* Finds the rows that may hold a loss that is not finite, and adds the bounds of all; false if there are none. */
-static bool find_suspects(const struct kl_diagnosing *d, const struct checked_rows *rows,
-                          const struct kl_diagnosis_scratch *s, struct kl_finding_counts *counts,
-                          bool *suspects)
-{
-    const struct kl_rows_stats *stats = s->stats;
-    bool finite = true, any = false;
-    struct kl_row_stats all[] = {extremes_of(d, &stats[KL_INPUT], rows->n, &finite),
-                                 extremes_of(d, &stats[KL_TARGET], rows->n, &finite)};
-    struct kl_bounds bounds = kl_bound_losses(&d->context, all);
-    bool all_fit = kl_fits_losses(d->context.plan, bounds) && finite;
-    if (all_fit && !has_no_loss(d, all[KL_INPUT].min, all[KL_TARGET].min)) {
-        counts->bound += bounds.sum * (double)rows->n;
-        return false;
-    }
-    for (size_t i = 0; i < rows->n; i++) {
-        struct kl_row_stats row[] = {stats_at(&stats[KL_INPUT], i), stats_at(&stats[KL_TARGET], i)};
-        bool fits = all_fit;
-        suspects[i] = false;
-        if (!rows->looked_at[i])
-            continue;
-        if (!all_fit) {
-            bounds = kl_bound_losses(&d->context, row);
-            fits = isfinite(row[KL_INPUT].sum) && isfinite(row[KL_TARGET].sum) &&
-                   kl_fits_losses(d->context.plan, bounds);
-        }
-        counts->bound += bounds.sum;
-        suspects[i] = !fits || has_no_loss(d, row[KL_INPUT].min, row[KL_TARGET].min);
-        any |= suspects[i];
-    }
-    return any;
-}
-
 /* ALONE: a row looked at alone takes so many elements' time more. */
 enum { ALONE = 16 };
 
@@ -165,7 +107,8 @@ static void check_losses(const struct kl_diagnosing *d, struct kl_diagnosis_scra
 {
     bool suspects[KL_ROWS], not_finite[KL_ROWS];
     size_t n = 0, length = d->context.layout.inner.volume;
-    if (!find_suspects(d, rows, s, counts, suspects))
+    counts->bound += kl_find_suspects(&d->context, s->stats, rows->looked_at, rows->n, suspects);
+    if (!memchr(suspects, 1, rows->n))
         return;
     for (size_t i = 0; i < rows->n; i++)
         n += suspects[i];
