@@ -120,6 +120,16 @@ static void compute_grads(struct kl_workspace *b, const struct kl_tile *tile, in
     }
 }
 
+/* True if the group is a row all of whose sums are NaN, which more elements do not change. */
+static bool are_sums_nan(const struct kl_workspace *b)
+{
+    bool all = b->group->rows == 1;
+    for (int i = 0; i < KL_OPERANDS; i++)
+        if (kl_is_wanted(b->job, i) && kl_is_logit(b->job, i))
+            all &= isnan(b->grad_sums[i][0]) != 0;
+    return all;
+}
+
 void kl_sum_grads(struct kl_workspace *b)
 {
     double low[KL_OPERANDS][KL_ROWS] = {{0}};
@@ -133,6 +143,8 @@ void kl_sum_grads(struct kl_workspace *b)
                 kl_apply_mask(b, &tile, b->grads, 0);
                 kl_add_to_rows(b->job->kernel, &tile, b->grads, b->grad_sums[i], low[i]);
             }
+        if (are_sums_nan(b))
+            break;
     }
     for (int i = 0; i < KL_OPERANDS; i++)
         for (size_t j = 0; j < b->group->rows; j++)

@@ -177,7 +177,7 @@ static void run_by_elements(struct kl_workspace *b, bool wants_loss)
     if (kl_any_wanted(b->job) && can_fuse(b->job))
         kl_set_grad_sums(b, &b->fused);
     KL_FOR_EACH_TILE (b, tile) {
-        compute_tile(b, &tile, wants_loss);
+        compute_tile(b, &tile, wants_loss && !is_nan(b));
         if (is_nan(b) && !kl_any_wanted(b->job))
             break;
     }

@@ -324,6 +324,8 @@ static void sum_rows(struct kl_workspace *b, struct row_sums *sums)
         sums->losses[i] = kl_sum_value((struct kl_sum){sums->losses[i], low.losses[i]});
         sums->sum_p[i] += low.sum_p[i];
         sums->exps[i] += low.exps[i];
+        if (kl_is_row_masked(b, i))
+            skip_row(b, i, sums);
     }
 }
 

@@ -23,10 +23,16 @@ void kl_start_chunk(struct kl_job *job, void *scratch)
 
 void kl_start_group(struct kl_workspace *b, const struct kl_group *group)
 {
+    const struct kl_job *job = b->job;
     b->group = group;
-    b->single = group->end - group->start <= b->job->tile.length;
+    b->single = group->end - group->start <= job->tile.length;
     b->stage[KL_INPUT] = b->stage[KL_TARGET] = KL_NOT_LOADED;
     b->in_grads = -1;
+    if (job->masks_rows && group->rows == 1)
+        b->row_mask[0] = !kl_is_masked(job->layout, job->mask.data, group->row, 0);
+    else if (job->masks_rows && kl_has_logits(job))
+        kl_gather(job->kernel, &job->layout->outer, &job->mask, group->row, group->rows, KL_FLOAT64,
+                  b->row_mask);
 }
 
 struct kl_tile kl_tile_at(const struct kl_workspace *b, size_t start)
@@ -80,18 +86,12 @@ const unsigned char *kl_unmasked(struct kl_workspace *b, const struct kl_tile *t
         b->mask_tile.length = 0;
         return b->unmasked;
     }
-    kl_tile_load(job->kernel, job->layout, tile, &job->mask, KL_FLOAT64, b->mask);
+    if (job->masks_rows && tile->columns && kl_has_logits(job))
+        for (size_t i = 0; i < tile->length; i++)
+            memcpy(b->mask + i * tile->rows, b->row_mask, tile->rows);
+    else
+        kl_tile_load(job->kernel, job->layout, tile, &job->mask, KL_FLOAT64, b->mask);
     return b->unmasked = b->mask;
-}
-
-bool kl_is_row_masked(struct kl_workspace *b, size_t row)
-{
-    const struct kl_job *job = b->job;
-    bool looks_up = b->group->rows > 1 && job->layout->inner.volume < KL_MIN_ROWWISE_LENGTH;
-    if (!job->masks_rows || !looks_up)
-        return job->masks_rows && kl_is_masked(job->layout, job->mask.data, b->group->row + row, 0);
-    const struct kl_tile tile = kl_tile_at(b, b->group->start);
-    return !kl_unmasked(b, &tile)[tile.columns ? row : row * tile.length];
 }
 
 void kl_load_operand(struct kl_workspace *b, const struct kl_tile *tile, int operand)
@@ -100,7 +100,7 @@ void kl_load_operand(struct kl_workspace *b, const struct kl_tile *tile, int ope
         return;
     b->job->kernel->widen[b->job->plan->dtype](kl_operand(b, tile, operand), b->v[operand],
                                                kl_tile_size(tile));
-    if (kl_is_logit(b->job, operand))
+    if (kl_is_logit(b->job, operand) && !b->job->masks_rows)
         kl_apply_mask(b, tile, b->v[operand], -(double)INFINITY);
     b->stage[operand] = KL_LOADED;
 }

@@ -41,7 +41,8 @@ struct kl_workspace {
     char gathered[KL_OPERANDS][KL_BLOCK * sizeof(double)];
     struct kl_tile gathered_tile[KL_OPERANDS], mask_tile;
     const unsigned char *unmasked; /* the mask of mask_tile, in place or in `mask`; or NULL */
-    unsigned char mask[KL_BLOCK];
+    unsigned char mask[KL_BLOCK],
+        row_mask[KL_ROWS]; /* of elements; of rows, if the job masks_rows */
 
     double v[KL_OPERANDS]
             [KL_BLOCK];       /* operands; in the last stage in the form of the kernels' rule */
@@ -85,9 +86,12 @@ const void *kl_operand(struct kl_workspace *b, const struct kl_tile *tile, int o
 const unsigned char *kl_unmasked(struct kl_workspace *b, const struct kl_tile *tile);
 
 /* True if a row is masked as a whole. */
-bool kl_is_row_masked(struct kl_workspace *b, size_t row);
+static inline bool kl_is_row_masked(const struct kl_workspace *b, size_t row)
+{
+    return b->job->masks_rows && !b->row_mask[row];
+}
 
-/* Loads an operand as doubles; masked logits are -inf. */
+/* Loads an operand as doubles; logits that are masked, but not by row, are -inf. */
 void kl_load_operand(struct kl_workspace *b, const struct kl_tile *tile, int operand);
 
 /* ---- Arithmetic along rows */

@@ -87,19 +87,6 @@ static void check_logarithms(const struct kl_diagnosing *d, const struct kl_diag
     }
 }
 
-static struct kl_row_stats stats_at(const struct kl_rows_stats *s, size_t i)
-{
-    return (struct kl_row_stats){s->min[i], s->max[i], s->sum[i], s->exps[i]};
-}
-
-/* True if a row with such minima may hold a loss that is not finite, whatever its bounds. */
-static bool has_no_loss(const struct kl_diagnosing *d, double input, double target)
-{
-    const struct kl_plan *plan = d->context.plan;
-    return (plan->spaces[KL_INPUT] == KL_PROB && input <= 0) ||
-           (plan->spaces[KL_TARGET] == KL_PROB && target < 0 && plan->options.compat != KL_ONEFLOW);
-}
-
 /* ---- Some rows */
 
 static bool any_like_logarithms(const struct kl_diagnosing *d, const struct kl_rows_stats *s,
@@ -111,62 +98,29 @@ static bool any_like_logarithms(const struct kl_diagnosing *d, const struct kl_r
     return false;
 }
 
-/* Extremes of n rows: bounds made of them hold for each row. NaN shows in `finite`, false where a sum is not. */
-static struct kl_row_stats extremes_of(const struct kl_diagnosing *d, const struct kl_rows_stats *s,
-                                       size_t n, bool *finite)
-{
-    struct kl_row_stats (*stats)(const void *, size_t, bool) =
-        d->context.kernel->row_stats[KL_FLOAT64];
-    struct kl_row_stats sums = stats(s->sum, n, false);
-    *finite &= isfinite(sums.sum) != 0;
-    return (struct kl_row_stats){stats(s->min, n, false).min, stats(s->max, n, false).max, sums.max,
-                                 stats(s->exps, n, false).max};
-}
+/* ALONE: a row looked at alone takes so many elements' time more. */
+enum { ALONE = 16 };
 
-/* Finds the rows that may hold a loss that is not finite, and adds the bounds of all; false if there are none. */
-static bool find_suspects(const struct kl_diagnosing *d, const struct checked_rows *rows,
-                          const struct kl_diagnosis_scratch *s, struct kl_finding_counts *counts,
-                          bool *suspects)
-{
-    const struct kl_rows_stats *stats = s->stats;
-    bool finite = true, any = false;
-    struct kl_row_stats all[] = {extremes_of(d, &stats[KL_INPUT], rows->n, &finite),
-                                 extremes_of(d, &stats[KL_TARGET], rows->n, &finite)};
-    struct kl_bounds bounds = kl_bound_losses(&d->context, all);
-    bool all_fit = kl_fits_losses(d->context.plan, bounds) && finite;
-    if (all_fit && !has_no_loss(d, all[KL_INPUT].min, all[KL_TARGET].min)) {
-        counts->bound += bounds.sum * (double)rows->n;
-        return false;
-    }
-    for (size_t i = 0; i < rows->n; i++) {
-        struct kl_row_stats row[] = {stats_at(&stats[KL_INPUT], i), stats_at(&stats[KL_TARGET], i)};
-        bool fits = all_fit;
-        suspects[i] = false;
-        if (!rows->looked_at[i])
-            continue;
-        if (!all_fit) {
-            bounds = kl_bound_losses(&d->context, row);
-            fits = isfinite(row[KL_INPUT].sum) && isfinite(row[KL_TARGET].sum) &&
-                   kl_fits_losses(d->context.plan, bounds);
-        }
-        counts->bound += bounds.sum;
-        suspects[i] = !fits || has_no_loss(d, row[KL_INPUT].min, row[KL_TARGET].min);
-        any |= suspects[i];
-    }
-    return any;
-}
-
-/* Looks at rows that may hold a loss that is not finite. */
+/* Looks at rows that may hold a loss that is not finite: few of them one by one. */
 static void check_losses(const struct kl_diagnosing *d, struct kl_diagnosis_scratch *s,
                          const struct checked_rows *rows, struct kl_finding_counts *counts)
 {
     bool suspects[KL_ROWS], not_finite[KL_ROWS];
-    if (!find_suspects(d, rows, s, counts, suspects))
+    size_t n = 0, length = d->context.layout.inner.volume;
+    counts->bound += kl_find_suspects(&d->context, s->stats, rows->looked_at, rows->n, suspects);
+    if (!memchr(suspects, 1, rows->n))
         return;
-    kl_find_rows_not_finite(&d->context, rows->row, rows->n, s, not_finite);
     for (size_t i = 0; i < rows->n; i++)
+        n += suspects[i];
+    bool are_few = n * (length + ALONE) < rows->n * length;
+    if (!are_few)
+        kl_find_rows_not_finite(&d->context, rows->row, rows->n, s, not_finite);
+    for (size_t i = 0; i < rows->n; i++) {
+        if (suspects[i] && are_few)
+            kl_find_rows_not_finite(&d->context, rows->row + i, 1, s, &not_finite[i]);
         if (suspects[i] && not_finite[i])
             note(counts, KL_LOSS_NOT_FINITE, rows->row + i, 0, KL_LIKE_LOGITS);
+    }
 }
 
 /* True if rows of these extremes and sums are all sound. */
@@ -185,13 +139,24 @@ static bool all_sound(const struct kl_diagnosing *d, int operand, double min, do
     return in_range && is_one(d, operand, s.min) && is_one(d, operand, s.max);
 }
 
-/* Looks at rows that are short as a block, for most are sound. False if they are to be looked at one
- * by one. */
+/* The rows of n that the mask, of a byte each, leaves. */
+static size_t count_unmasked(const struct kl_diagnosing *d, size_t row, size_t n,
+                             struct kl_diagnosis_scratch *s)
+{
+    const struct kl_diagnosis_context *context = &d->context;
+    if (!context->mask.data || context->layout.elementwise)
+        return n;
+    kl_gather(context->kernel, &context->layout.outer, &context->mask, row, n, KL_FLOAT64, s->mask);
+    return context->kernel->count(s->mask, n);
+}
+
+/* Looks at rows that are short as a block, for most are sound. Those that are sound are so under any mask. False
+ * if they are to be looked at one by one. */
 static bool check_rows_at_once(const struct kl_diagnosing *d, size_t row, size_t n,
                                struct kl_finding_counts *counts, struct kl_diagnosis_scratch *s)
 {
     struct kl_row_stats all[KL_OPERANDS];
-    if (n == 1 || d->context.mask.data)
+    if (n == 1)
         return false;
     for (int i = 0; i < KL_OPERANDS; i++) {
         kl_scan_rows(&d->context, i, row, n, s, &all[i].min, &all[i].max, s->sums);
@@ -202,6 +167,7 @@ static bool check_rows_at_once(const struct kl_diagnosing *d, size_t row, size_t
     struct kl_bounds bounds = kl_bound_losses(&d->context, all);
     if (!kl_fits_losses(d->context.plan, bounds))
         return false;
+    n = count_unmasked(d, row, n, s);
     counts->rows += n;
     counts->bound += bounds.sum * (double)n;
     return true;

@@ -84,6 +84,12 @@ bool kl_fits_losses(const struct kl_plan *plan, struct kl_bounds bounds);
 /* The largest finite number of a dtype. */
 double kl_largest(enum kl_dtype dtype);
 
+/* Finds which of n rows may hold a loss that is not finite, of those that are looked at, and returns an upper bound
+ * of the sum of all losses. Rows that are passed over lose their statistics. */
+double kl_find_suspects(const struct kl_diagnosis_context *context,
+                        struct kl_rows_stats stats[KL_OPERANDS], const bool *looked_at, size_t n,
+                        bool *suspects);
+
 /* kl_reason: the element of input whose loss is not finite, and why. */
 struct kl_reason {
     size_t index;

@@ -65,6 +65,76 @@ bool kl_fits_losses(const struct kl_plan *plan, struct kl_bounds bounds)
            (stored ? kl_largest(plan->dtype) : DBL_MAX);
 }
 
+/* True if a row with such minima may hold a loss that is not finite, whatever its bounds. */
+static bool has_no_loss(const struct kl_plan *plan, double input, double target)
+{
+    return (plan->spaces[KL_INPUT] == KL_PROB && input <= 0) ||
+           (plan->spaces[KL_TARGET] == KL_PROB && target < 0 && plan->options.compat != KL_ONEFLOW);
+}
+
+/* Extremes of n rows: bounds made of them hold for each row. */
+static struct kl_row_stats extremes_of(const struct kl_diagnosis_context *context,
+                                       const struct kl_rows_stats *s, size_t n)
+{
+    struct kl_row_stats (*stats)(const void *, size_t, bool) =
+        context->kernel->row_stats[KL_FLOAT64];
+    return (struct kl_row_stats){stats(s->min, n, false).min, stats(s->max, n, false).max,
+                                 stats(s->sum, n, false).max, stats(s->exps, n, false).max};
+}
+
+/* Gives a row statistics that are fine. */
+static void pass_row(const struct kl_diagnosis_context *context,
+                     struct kl_rows_stats stats[KL_OPERANDS], size_t i)
+{
+    for (int operand = 0; operand < KL_OPERANDS; operand++) {
+        double value = context->plan->spaces[operand] == KL_PROB;
+        stats[operand].min[i] = stats[operand].max[i] = stats[operand].sum[i] = value;
+        stats[operand].exps[i] = 1;
+    }
+}
+
+static double find_suspects_one_by_one(const struct kl_diagnosis_context *context,
+                                       const struct kl_rows_stats stats[KL_OPERANDS],
+                                       const bool *looked_at, size_t n, bool *suspects)
+{
+    double sum = 0;
+    for (size_t i = 0; i < n; i++) {
+        struct kl_row_stats row[KL_OPERANDS];
+        if (!looked_at[i])
+            continue;
+        for (int operand = 0; operand < KL_OPERANDS; operand++) {
+            const struct kl_rows_stats *s = &stats[operand];
+            row[operand] = (struct kl_row_stats){s->min[i], s->max[i], s->sum[i], s->exps[i]};
+        }
+        struct kl_bounds bounds = kl_bound_losses(context, row);
+        sum += bounds.sum;
+        suspects[i] |= !kl_fits_losses(context->plan, bounds) ||
+                       has_no_loss(context->plan, row[KL_INPUT].min, row[KL_TARGET].min);
+    }
+    return sum;
+}
+
+double kl_find_suspects(const struct kl_diagnosis_context *context,
+                        struct kl_rows_stats stats[KL_OPERANDS], const bool *looked_at, size_t n,
+                        bool *suspects)
+{
+    double sum = 0;
+    memset(suspects, false, n);
+    for (size_t i = 0; i < n; i++)
+        if (!isfinite(stats[KL_INPUT].sum[i] - stats[KL_TARGET].sum[i])) {
+            suspects[i] = looked_at[i];
+            pass_row(context, stats, i);
+            sum = looked_at[i] ? INFINITY : sum;
+        }
+    struct kl_row_stats all[KL_OPERANDS] = {extremes_of(context, &stats[KL_INPUT], n),
+                                            extremes_of(context, &stats[KL_TARGET], n)};
+    struct kl_bounds bounds = kl_bound_losses(context, all);
+    if (kl_fits_losses(context->plan, bounds) &&
+        !has_no_loss(context->plan, all[KL_INPUT].min, all[KL_TARGET].min))
+        return sum + bounds.sum * (double)n;
+    return sum + find_suspects_one_by_one(context, stats, looked_at, n, suspects);
+}
+
 /* ---- Losses of a tile */
 
 /* Loads a tile of an operand as doubles. */

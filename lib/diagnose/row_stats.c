@@ -75,11 +75,10 @@ void kl_find_row_stats(const struct kl_diagnosis_context *context, int operand, 
                        struct kl_rows_stats *stats)
 {
     bool alone = n == 1 && !context->mask.data;
-    for (size_t i = 0; i < n; i++) {
-        stats->min[i] = alone ? (double)INFINITY : -(double)INFINITY;
-        stats->max[i] = -(double)INFINITY;
-        stats->sum[i] = stats->exps[i] = 0;
-    }
+    kl_fill(stats->min, alone ? (double)INFINITY : -(double)INFINITY, n);
+    kl_fill(stats->max, -(double)INFINITY, n);
+    memset(stats->sum, 0, n * sizeof *stats->sum);
+    memset(stats->exps, 0, n * sizeof *stats->exps);
     KL_FOR_EACH_DIAGNOSED_TILE(context, row, n, tile)
     {
         if (alone)
@@ -89,8 +88,8 @@ void kl_find_row_stats(const struct kl_diagnosis_context *context, int operand, 
         else
             add_block(context, &tile, operand, exps, scratch, stats);
     }
-    for (size_t i = 0; i < n && !alone; i++)
-        stats->min[i] = -stats->min[i];
+    if (!alone)
+        context->kernel->scale(stats->min, -1, n);
 }
 
 void kl_scan_rows(const struct kl_diagnosis_context *context, int operand, size_t row, size_t n,

@@ -123,15 +123,15 @@ INLINE vd exp_f64(vd t)
     return v_fma(root, exp_rest(t, shifted), root);
 }
 
-/* exp(t) d, also where exp(t) alone leaves the range of double: by three factors of 2^k, the first
- * with the sixteenths. */
+/* exp(t) d, also where exp(t) alone leaves the range of double: by three factors of 2^k. Where |t| <= 700 the first
+ * is all of it, and the product has the bits of exp_f64's. */
 INLINE vd exp_times_full_range(vd t, vd d)
 {
     const vd bias = v_set(SIXTEENTHS);
     t = v_clamp(t, v_set(-2000), v_set(2000));
     vd shifted = v_fma(t, v_set(1 / LN2), bias);
     vd k = v_sub(shifted, bias);
-    vd first = v_clamp(k, v_set(-900), v_set(900));
+    vd first = v_clamp(k, v_set(-1010), v_set(1010));
     vd second = v_clamp(v_sub(k, first), v_set(-1000), v_set(1000));
     vd third = v_sub(v_sub(k, first), second);
     vd root = v_exp2(v_add(first, bias));

@@ -289,6 +289,38 @@ Test(diagnose, counts_rows_of_every_length)
     kl_pool_free(pool);
 }
 
+/* Sound rows under a mask of rows or elements: all are, and none of those masked as a whole count. */
+Test(diagnose, counts_the_rows_that_a_mask_leaves)
+{
+    enum { ROWS = 300, MAX = 80 };
+    static const enum kl_space inputs[] = {KL_LOG_PROB, KL_LOGIT, KL_PROB};
+    static double x[ROWS * MAX], t[ROWS * MAX];
+    static unsigned char mask[ROWS * MAX];
+    unsigned long long state = 23;
+    for (size_t n = 0; n < 6 * MAX; n++) {
+        size_t length = n / 6 + 1, shape[] = {ROWS, length}, left = 0, findings = 0;
+        bool of_rows = n & 1;
+        for (size_t i = 0; i < ROWS * length; i++) {
+            t[i] = 1 / (double)length;
+            x[i] = inputs[n / 2 % 3] == KL_PROB ? t[i] : log(t[i]);
+            mask[i] = uniform(&state) < 0.7;
+            left += i < ROWS && (!of_rows || mask[i]);
+        }
+        struct kl_tensor input = {KL_FLOAT64, 2, shape, x}, target = {KL_FLOAT64, 2, shape, t};
+        const struct kl_mask shown = {of_rows ? 1 : 2, shape, mask};
+        struct kl_options options = {.input_space = inputs[n / 2 % 3], .target_space = KL_PROB};
+        options.dim = (const int[]){-1}, options.n_dim = of_rows, options.mask = &shown;
+        struct kl_diagnosis diagnosis;
+        struct kl_plan plan;
+        cr_assert(kl_plan(&plan, &input, &target, &options, NULL) &&
+                  kl_diagnose(&plan, NULL, &diagnosis, NULL));
+        for (int i = 0; i < KL_FINDINGS; i++)
+            findings += diagnosis.findings[i].count;
+        cr_expect(diagnosis.rows == left && findings == 0, "rows of %zu: %zu, not %zu; %zu found",
+                  length, diagnosis.rows, left, findings);
+    }
+}
+
 /* ---- Losses that are not finite are those that the call stores */
 
 enum { SOME_ROWS = 150, MAX_LENGTH = 70 };

@@ -116,6 +116,38 @@ Test(neighbours, that_are_special_as_often_as_not_do_not_either)
     for_each(check_rows, 0, 20);
 }
 
+/* Makes some rows of both operands the same, some nearly, and some so large that most of their softmaxes are 1 and
+ * 0. */
+static void make_close(enum kl_dtype dtype, size_t length)
+{
+    for (size_t row = 0; row < ROWS; row++) {
+        double kind = uniform(&state);
+        for (size_t i = row * length; i < (row + 1) * length; i++) {
+            double x = kl_load(dtype, data[KL_INPUT], i), t = kl_load(dtype, data[KL_TARGET], i);
+            if (kind < 0.4)
+                t = kind < 0.2 ? x : x + 1e-4 * uniform(&state);
+            else if (kind < 0.8)
+                x *= 300, t *= 300;
+            kl_store(dtype, data[KL_INPUT], i, x);
+            kl_store(dtype, data[KL_TARGET], i, t);
+        }
+    }
+}
+
+static void check_close_rows(const char *kernel, enum kl_dtype dtype,
+                             const struct kl_options *options, size_t length)
+{
+    if (options->input_space != KL_LOGIT || options->target_space != KL_LOGIT)
+        return;
+    make_close(dtype, length);
+    check_rows(kernel, dtype, options, length);
+}
+
+Test(neighbours, whose_softmaxes_nearly_agree_do_not_either)
+{
+    for_each(check_close_rows, 1, 1000);
+}
+
 /* ---- Weights and masks of rows */
 
 static void check_spellings(const char *kernel, enum kl_dtype dtype,
