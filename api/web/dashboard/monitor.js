@@ -73,7 +73,7 @@ class Monitor {
         /** @type {Data | null} */
         this.data = null;
         this.config = element("section", { class: "panel" });
-        this.content = element("div", {}, element("p", { class: "loading" }, "Loading …"));
+        this.content = element("div", { class: "content" }, element("p", { class: "loading" }, "Loading …"));
         this.build();
     }
 

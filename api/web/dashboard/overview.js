@@ -56,7 +56,7 @@ class Overview {
         this.panel = new GroupPanel(this.refresher);
         this.table = new MonitorTable((changes) => this.go(changes));
         this.empty = empty();
-        this.content = element("div", {}, element("p", { class: "loading" }, "Loading …"));
+        this.content = element("div", { class: "content" }, element("p", { class: "loading" }, "Loading …"));
         this.build();
     }
 
