@@ -76,7 +76,7 @@ PACKAGES_NODE = $(if $(shell command -v node 2>/dev/null),,nodejs) $(if $(shell 
 # ---- The pages: files of api/web and of npm's packages, compressed; PAGE=no builds without them.
 PAGE = yes
 PAGE_SCRIPTS = dashboard/start.js dashboard/calculator.js docs/docs.js docs/theme.js
-ASSETS_yes = $(PAGE_SCRIPTS) $(patsubst api/web/%,%,$(wildcard $(addprefix api/web/*/*.,html css svg))) \
+ASSETS_yes = $(PAGE_SCRIPTS) $(patsubst api/web/%,%,$(wildcard api/web/*.html $(addprefix api/web/*/*.,html css svg))) \
              dashboard/uplot.js dashboard/uplot.css dashboard/licenses docs/swagger-ui-bundle.js docs/swagger-ui.css
 ASSETS = $(sort $(ASSETS_$(PAGE)))
 PACKED = $(ASSETS:%=build/assets/%.gz)

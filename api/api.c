@@ -7,6 +7,7 @@
 #include "api/response.h"
 #include "api/route.h"
 #include "api/warnings.h"
+#include "api/web/web.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -90,6 +91,16 @@ static void respond_to_options(struct api_exchange *x)
 
 /* ---- Responses */
 
+static void write_problem(struct api_exchange *x)
+{
+    const struct api_error_format *format = api_error_format_of(x->request.path);
+    struct api_response *response = &x->response;
+    api_buffer_free(&response->body);
+    response->policy = NULL;
+    response->content_type = format->content_type;
+    format->write(x, &response->body);
+}
+
 static void response_with_problem(struct api_exchange *x)
 {
     struct api_response *response = &x->response;
@@ -99,9 +110,8 @@ static void response_with_problem(struct api_exchange *x)
     response->cache_control = response->policy = NULL;
     api_response_free(response);
     response->body.budget = NULL;
-    const struct api_error_format *format = api_error_format_of(x->request.path);
-    response->content_type = format->content_type;
-    format->write(x, &response->body);
+    if (response->status != 404 || !api_web_wants_not_found(x) || !api_web_not_found(x))
+        write_problem(x);
     if (response->body.failed) /* the response is its status alone */
         api_buffer_free(&response->body);
     if (response->status == 503)
@@ -173,8 +183,9 @@ bool api_begin(struct api_exchange *x)
         respond_to_options(x); /* also without a token, which browsers do not send with it */
         return false;
     }
-    if (good && api_check_token(x) && check_route(x, method_allowed) && api_check_scope(x) &&
-        api_check_origin(x)) {
+    bool is_page = !response->endpoint && api_web_wants_not_found(x);
+    if (good && (is_page || api_check_token(x)) && check_route(x, method_allowed) &&
+        api_check_scope(x) && api_check_origin(x)) {
         if (!(response->endpoint->flags & API_OPEN))
             response->body.budget = x->service->budget;
         if (!response->endpoint->begin || response->endpoint->begin(x))

@@ -142,14 +142,15 @@ static bool redirect(struct api_exchange *x, const struct page *page)
 }
 
 /* Appends the plain form of a file, for the few clients that take no gzip. */
-static bool inflate(struct api_exchange *x, const struct api_file *file)
+static bool inflate(const struct api_file *file, struct api_buffer *out,
+                    struct api_problem *problem)
 {
     struct api_inflation inflation = {.coding = "gzip",
                                       .bytes = (const char *)file->gzip,
                                       .size = (size_t)(file->end - file->gzip),
                                       .max = SIZE_MAX / 2,
                                       .affordable = SIZE_MAX / 2};
-    return api_inflate(&inflation, &x->response.body, &x->problem);
+    return api_inflate(&inflation, out, problem);
 }
 
 static bool send_file(struct api_exchange *x, const struct api_file *file, const char *vary)
@@ -171,7 +172,7 @@ static bool send_file(struct api_exchange *x, const struct api_file *file, const
     }
     response->content_type = file_type(file);
     if (!coding || strcmp(coding, "gzip") != 0)
-        return inflate(x, file);
+        return inflate(file, &response->body, &x->problem);
     api_response_header(response, "Content-Encoding", "gzip");
     response->file = file->gzip;
     response->file_size = (size_t)(file->end - file->gzip);
@@ -184,6 +185,58 @@ bool api_web(struct api_exchange *x)
     if (page && strcmp(x->request.path, page->address) != 0)
         return redirect(x, page);
     return send_file(x, file_of(x), "Accept-Encoding");
+}
+
+/* ---- No such path */
+
+static const char not_found[] = "not-found.html";
+
+bool api_web_wants_not_found(const struct api_exchange *x)
+{
+    const struct api_endpoint *endpoint = x->response.endpoint;
+    const char *accept = api_request_header(&x->request, "Accept"), *method = x->request.method;
+    return accept && (!endpoint || endpoint->flags & API_PUBLIC) &&
+           (strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0) &&
+           api_accept_quality(accept, "text/html") >
+               api_accept_quality(accept, "application/json") &&
+           api_file_find(not_found);
+}
+
+/* Appends the way to the root from a path, relative so that it is right behind a prefix. No path that anyone types is
+ * deeper than MAX_DEPTH. */
+static void append_root(const char *path, struct api_buffer *out)
+{
+    enum { MAX_DEPTH = 50 };
+    size_t depth = 0;
+    for (const char *p = path + (*path == '/'); *p; p++)
+        depth += *p == '/';
+    if (depth == 0 || depth > MAX_DEPTH)
+        api_append_text(out, depth == 0 ? "./" : "/");
+    else
+        while (depth-- > 0)
+            api_append_text(out, "../");
+}
+
+bool api_web_not_found(struct api_exchange *x)
+{
+    static const char mark[] = "{root}";
+    struct api_response *response = &x->response;
+    struct api_problem ignored = {.code = NULL};
+    struct api_buffer page = {.budget = NULL};
+    bool good = inflate(api_file_find(not_found), &page, &ignored);
+    api_append(&page, "", 1);
+    good = good && !page.failed;
+    const char *rest = good ? page.data : "";
+    for (const char *next; (next = strstr(rest, mark)); rest = next + sizeof mark - 1) {
+        api_append(&response->body, rest, (size_t)(next - rest));
+        append_root(x->request.path, &response->body);
+    }
+    api_append_text(&response->body, rest);
+    api_buffer_free(&page);
+    response->content_type = "text/html; charset=utf-8";
+    response->policy = POLICY("");
+    api_response_header(response, "Vary", "Accept");
+    return good && !response->body.failed;
 }
 
 /* ---- The root */

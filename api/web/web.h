@@ -13,6 +13,13 @@ bool api_web(struct api_exchange *x);
 bool api_web_root_begin(struct api_exchange *x);
 bool api_web_root(struct api_exchange *x);
 
+/* True if whoever asks for a path that does not exist, of the API or of a file, is to see a page: a browser. */
+bool api_web_wants_not_found(const struct api_exchange *x);
+
+/* Makes the response that page, whose links are right at any depth; its status is left as it is. False, and the
+ * response has no content, if memory is exhausted. */
+bool api_web_not_found(struct api_exchange *x);
+
 /* Finds a built-in file by its path, "dashboard/index.html". NULL if there is none; in a build without pages
  * there are none at all. */
 const struct api_file *api_file_find(const char *path);

@@ -47,6 +47,20 @@ Test(monitors_patch, merges_as_rfc_7396_says)
     monitors_end(&service);
 }
 
+/* RFC 7396: a null below a member that is no object leaves nothing behind. */
+Test(monitors_patch, null_in_a_new_object_is_no_member)
+{
+    struct api_service service = make();
+    json_t *patched = monitors_get(&service, "PATCH /monitors/g/a",
+                                   "{\"compare\":{\"previous\":8,\"period\":null},"
+                                   "\"annotations\":{\"owner\":{\"a\":{\"b\":null},\"c\":null}}}",
+                                   200);
+    expect_at(patched, "compare", "{\"previous\":8}");
+    expect_at(patched, "annotations.owner", "{\"a\":{}}");
+    json_decref(patched);
+    monitors_end(&service);
+}
+
 Test(monitors_patch, null_sets_the_default)
 {
     struct api_service service = make();

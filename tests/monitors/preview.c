@@ -26,12 +26,12 @@ static void make_settings(unsigned long long *seed, bool time, char *to, size_t 
     static const double warnings[] = {0.005, 0.02, 0.05}, significances[] = {1e-4, 0.01, 1};
     char compare[80] = "\"reference\"";
     double warning = warnings[pick(seed, COUNT(warnings))];
-    size_t kind = pick(seed, 3); /* a patch without a period would leave that of a season */
-    if (kind > 0 && time)
+    size_t kind = pick(seed, 4);
+    if (kind > 1 && time)
         snprintf(compare, sizeof compare, "{\"previous\":%zu,\"period\":%zu}", 1 + pick(seed, 5),
                  60 * (1 + pick(seed, 4)));
     else if (kind == 1)
-        snprintf(compare, sizeof compare, "{\"previous\":%zu}", 1 + pick(seed, 9));
+        snprintf(compare, sizeof compare, "{\"previous\":%zu,\"period\":null}", 1 + pick(seed, 9));
     snprintf(to, size,
              "{\"pool\":%d,\"fire_after\":%zu,\"clear_after\":%zu,\"compare\":%s,"
              "\"min_observations\":%zu,\"pseudocount\":%g,"

@@ -160,3 +160,136 @@ Test(web, there_are_no_other_files)
         answer_free(&answer);
     }
 }
+
+/* ---- Paths that do not exist */
+
+#define BROWSER "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
+
+/* Resolves a relative link at a path, as browsers do. */
+static void resolve_link(const char *path, const char *link, char *to, size_t size)
+{
+    snprintf(to, size, "%.*s", (int)(strrchr(path, '/') - path + 1), path);
+    for (; strncmp(link, "../", 3) == 0; link += 3) {
+        to[strlen(to) - 1] = '\0';
+        cr_assert(strrchr(to, '/'), "%s is above the root", path);
+        strrchr(to, '/')[1] = '\0';
+    }
+    link += strncmp(link, "./", 2) == 0 ? 2 : 0;
+    if (*link == '/')
+        *to = '\0';
+    strncat(to, link, size - strlen(to) - 1);
+}
+
+/* Expects that all links of a page lead to something; gives how many there are. */
+static size_t expect_links(const char *path, const char *page)
+{
+    static const char *const attributes[] = {"href=\"", "src=\""};
+    size_t n = 0;
+    for (size_t i = 0; i < COUNT(attributes); i++)
+        for (const char *p = page; (p = strstr(p, attributes[i])); n++) {
+            char link[300], to[400];
+            p += strlen(attributes[i]);
+            snprintf(link, sizeof link, "%.*s", (int)strcspn(p, "\""), p);
+            if (*link == '#')
+                continue;
+            resolve_link(path, link, to, sizeof to);
+            struct answer answer = get(to, BROWSER, codings, NULL);
+            cr_expect_eq(answer.status, 200, "%s at %s is %s: %d", link, path, to, answer.status);
+            answer_free(&answer);
+        }
+    return n;
+}
+
+Test(web, browsers_get_a_page_at_paths_that_do_not_exist, .init = skip_without_pages)
+{
+    static const char *const paths[] = {
+        "/nothing",    "/dashbord/",      "/a/b/c/d/e",           "/dashboard/x",
+        "/docs/x.js",  "/monitors/g/m/x", "/v3/models",           "/a%2Fb/c",
+        "/v2/nothing", "/groups/g/h/",    "/dashboard/index.html"};
+    for (size_t i = 0; i < COUNT(paths); i++) {
+        struct answer answer = get(paths[i], BROWSER, NULL, NULL);
+        char *page = body_of(&answer);
+        cr_expect_eq(answer.status, 404, "%s: %d", paths[i], answer.status);
+        cr_expect_str_eq(answer.response.content_type, "text/html; charset=utf-8");
+        cr_expect_str_eq(answer.response.code, "not_found");
+        cr_expect_null(answer.response.cache_control);
+        cr_expect_str_eq(header_of_answer(&answer, "Vary"), "Accept");
+        const char *policy = header_of_answer(&answer, "Content-Security-Policy");
+        cr_expect(strstr(policy, "style-src 'self';") && !strstr(policy, "unsafe"), "%s", policy);
+        cr_expect(strstr(page, "There is nothing at this address") && !strchr(page, '{'), "%s",
+                  page);
+        cr_expect_eq(expect_links(paths[i], page), 11);
+        free(page);
+        answer_free(&answer);
+    }
+}
+
+Test(web, programs_get_a_problem_at_paths_that_do_not_exist)
+{
+    static const char *const accepts[] = {NULL, "*/*", "application/json", "text/html;q=0.5, */*",
+                                          "application/problem+json"};
+    for (size_t i = 0; i < COUNT(accepts); i++) {
+        struct answer answer = get("/a/b", accepts[i], NULL, NULL);
+        cr_expect_eq(answer.status, 404);
+        cr_expect_str_eq(answer.response.content_type, "application/problem+json");
+        cr_expect_str_eq(text_at(answer.json, "code"), "not_found");
+        answer_free(&answer);
+    }
+    struct question post = {.method = "POST", .path = "/a/b", .accept = BROWSER};
+    struct answer answer = ask_question(&post, &service, "", 0);
+    cr_expect_str_eq(answer.response.content_type, "application/problem+json");
+    answer_free(&answer);
+    answer = get("/livez/x", BROWSER, NULL, NULL);
+    cr_expect_eq(answer.status, 404);
+    answer_free(&answer);
+}
+
+/* What is wrong elsewhere is told as before: monitors are no pages. */
+Test(web, problems_of_paths_that_exist_are_json)
+{
+    struct answer answer = get("/monitors/g/m", BROWSER, NULL, NULL);
+    cr_expect_neq(answer.status, 200);
+    cr_expect_str_eq(answer.response.content_type, "application/problem+json");
+    answer_free(&answer);
+}
+
+/* A link is relative whatever the path, so that it is right behind a prefix; a path that nobody types has one from the
+ * root. */
+Test(web, a_path_that_is_very_deep_gets_a_small_page, .init = skip_without_pages)
+{
+    char path[2000];
+    for (size_t i = 0; i < sizeof path; i++)
+        path[i] = i % 2 ? 'x' : '/';
+    path[sizeof path - 1] = '\0';
+    struct answer answer = get(path, BROWSER, NULL, NULL);
+    char *page = body_of(&answer);
+    cr_expect_eq(answer.status, 404);
+    cr_expect(strstr(page, "href=\"/dashboard/\"") && strlen(page) < 3000);
+    free(page);
+    answer_free(&answer);
+}
+
+/* A server with tokens shows it, as it shows its other pages. */
+Test(web, browsers_need_no_token_for_that_page, .init = skip_without_pages)
+{
+    static const char text[] = "reader read 0123456789abcdef";
+    struct api_parse_error mistake;
+    struct api_service guarded = service_of(1000);
+    guarded.tokens = api_tokens_new();
+    cr_assert(guarded.tokens && api_tokens_read(guarded.tokens, text, strlen(text), &mistake));
+    const struct {
+        const char *path, *accept;
+        int status;
+    } cases[] = {{"/nothing", BROWSER, 404},
+                 {"/nothing", "*/*", 401},
+                 {"/monitors", BROWSER, 401},
+                 {"/monitors/g/m/x", BROWSER, 404}};
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        const struct question question = {
+            .method = "GET", .path = cases[i].path, .accept = cases[i].accept};
+        struct answer answer = ask_question(&question, &guarded, "", 0);
+        cr_expect_eq(answer.status, cases[i].status, "%s: %d", cases[i].path, answer.status);
+        answer_free(&answer);
+    }
+    api_tokens_free(guarded.tokens);
+}

@@ -110,11 +110,12 @@ static bool merge(json_t *target, json_t *patch)
     bool good = true;
     json_object_foreach(patch, name, value)
     {
-        json_t *old = json_object_get(target, name);
+        if (json_is_object(value) && !json_is_object(json_object_get(target, name)))
+            good = good && json_object_set_new(target, name, json_object()) == 0;
         if (json_is_null(value))
             json_object_del(target, name);
-        else if (json_is_object(value) && json_is_object(old))
-            good = good && merge(old, value);
+        else if (json_is_object(value))
+            good = good && merge(json_object_get(target, name), value);
         else
             good = good && json_object_set(target, name, value) == 0;
     }
