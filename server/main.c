@@ -14,6 +14,7 @@
 #include "server/lobby.h"
 #include "server/log.h"
 #include "server/metrics.h"
+#include "server/notify.h"
 #include "server/reload.h"
 #include "server/sandbox.h"
 #include "server/service_manager.h"
@@ -75,7 +76,7 @@ static bool write_port_file(const char *path)
 /* Gives up all rights but those to files that SIGHUP has read again. */
 static void enter_sandbox(const struct srv_options *options)
 {
-    enum { MAX_READABLE = 40 };
+    enum { MAX_READABLE = 120 };
     const char *const files[] = {options->auth_token_file, options->tls_cert, options->tls_key};
     const char *const *of_store = api_monitors_files(monitors);
     const char *readable[MAX_READABLE + 1] = {NULL};
@@ -86,12 +87,14 @@ static void enter_sandbox(const struct srv_options *options)
             readable[n++] = files[i];
     for (const char *const *file = of_store; file && *file && n < MAX_READABLE; file++)
         readable[n++] = *file;
+    n = srv_notify_list_files(options, readable, n, MAX_READABLE);
     sandbox = srv_sandbox_enter(
-        options, &(struct srv_sandbox_policy){.readable = readable,
-                                              .writable = writable,
-                                              .removable = srv_sockets_removable(),
-                                              .shared_memory = options->shared_memory != NULL,
-                                              .connects = of_store != NULL});
+        options,
+        &(struct srv_sandbox_policy){.readable = readable,
+                                     .writable = writable,
+                                     .removable = srv_sockets_removable(),
+                                     .shared_memory = options->shared_memory != NULL,
+                                     .connects = of_store != NULL || options->notify != NULL});
 }
 
 /* Listens, measures the machine, opens files, then locks the process in. Starts no thread: one started
@@ -109,6 +112,7 @@ static bool open_resources(struct srv_options *options)
     monitors = srv_store_open(options, &budget);
     if (!monitors)
         return false;
+    srv_notify_attach(monitors);
     if (options->shared_memory)
         regions = api_regions_new(options->shared_memory, options->max_regions, &budget);
     if (options->shared_memory && !regions) {
@@ -169,7 +173,8 @@ static bool start_threads(const struct srv_options *options, const struct api_se
     return srv_last_resort_start(seconds_to_end(options)) &&
            srv_connections_init(options->max_files) &&
            srv_jobs_start(kl_pool_threads(service->pool)) && srv_watch_start() &&
-           api_monitors_start(monitors, log_store) && srv_http_start(service, options);
+           api_monitors_start(monitors, log_store) && srv_notify_start(monitors, &budget) &&
+           srv_http_start(service, options);
 }
 
 static void log_start(const struct srv_options *options, const struct api_service *service)
@@ -184,6 +189,7 @@ static void log_start(const struct srv_options *options, const struct api_servic
                 options->shared_memory, options->max_regions);
     srv_sandbox_log(&sandbox);
     srv_files_log(options, service->tokens);
+    srv_notify_log(options);
     srv_options_unknown(warn_of_variable);
     srv_manager_log();
 }
@@ -240,6 +246,7 @@ static void reload(const struct srv_options *options, const struct api_service *
 {
     srv_manager_tell("RELOADING=1\nMONOTONIC_USEC=%llu", (unsigned long long)(api_seconds() * 1e6));
     srv_files_reload(options, service->tokens);
+    srv_notify_reload(options);
     srv_manager_tell("READY=1");
 }
 
@@ -299,7 +306,8 @@ static int serve(struct srv_options *options)
     json_object_seed(0);
     if (options->auth_token_file)
         tokens = api_tokens_new();
-    if (!srv_files_read(options, tokens, stderr) || !open_resources(options))
+    if (!srv_files_read(options, tokens, stderr) || !srv_notify_open(options, stderr) ||
+        !open_resources(options))
         return 1;
     struct api_service service = make_service(options);
     if (!service.pool) {
@@ -320,8 +328,10 @@ static int serve(struct srv_options *options)
     srv_http_stop();
     srv_linger_stop(LAST_LINGER_MS);
     srv_watch_stop();
+    srv_notify_stop();
     api_monitors_stop(monitors);
     api_monitors_free(monitors);
+    srv_notify_close();
     api_regions_free(regions);
     kl_pool_free(service.pool);
     api_tokens_free(tokens);

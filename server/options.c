@@ -2,6 +2,7 @@
 
 #include "api/access.h"
 #include "api/hosts.h"
+#include "api/notify/receivers.h"
 #include "api/regions/object.h"
 #include "api/store/location.h"
 #include "api/store/store.h"
@@ -18,7 +19,7 @@
 /* kind: from NUMBER on the field is a size_t, before LIST a text. A SWITCH takes no value, but where it has
  * words it may have one in the environment. The LIST, --listen, may be given several times, and with commas
  * between. */
-enum kind { TEXT, HOSTS, ORIGIN, STORE, PREFIX, LIST, SWITCH, NUMBER, BYTES, MODE, WORD };
+enum kind { TEXT, HOSTS, ORIGIN, STORE, PREFIX, URL, LIST, SWITCH, NUMBER, BYTES, MODE, WORD };
 
 static const char *const formats[] = {"text", "json", NULL};
 /* Words of switches, off and on by turns. */
@@ -82,6 +83,11 @@ static const struct row {
      "maximum number of drift monitors"},
     {"ready-needs-store", NULL, SWITCH, FIELD(ready_needs_store), NULL, 0, 0, switches,
      "answer 503 at /readyz while the store cannot be written"},
+    {"notify", "FILE", TEXT, FIELD(notify), NULL, 0, 0, NULL,
+     "tell the receivers in this file, a JSON array, of changes of monitors' states; SIGHUP reads "
+     "it again"},
+    {"public-url", "URL", URL, FIELD(public_url), NULL, 0, 0, NULL,
+     "where people reach this server, for links in notifications"},
     {"shared-memory", "PREFIX", PREFIX, FIELD(shared_memory), NULL, 0, 0, NULL,
      "let clients register shared memory objects (shm_open) whose names start with PREFIX; PREFIX "
      "may contain a slash only at its start; / allows every object"},
@@ -195,6 +201,7 @@ static bool is_valid(const struct row *row, const char *text)
            : row->kind == ORIGIN ? api_origin_is_valid(text)
            : row->kind == STORE  ? api_store_is_location(text)
            : row->kind == PREFIX ? api_object_prefix_is_valid(text)
+           : row->kind == URL    ? api_receiver_url_reason(text) == NULL
                                  : true;
 }
 

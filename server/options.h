@@ -38,6 +38,8 @@ struct srv_options {
     size_t max_store;      /* bytes; 0: no limit */
     size_t max_monitors;
     bool ready_needs_store;      /* /readyz fails while the store does */
+    const char *notify;          /* or NULL; read again at SIGHUP */
+    const char *public_url;      /* or NULL */
     const char *shared_memory;   /* prefix of objects that clients may register; or NULL */
     const char *cors_origin;     /* or NULL */
     const char *allowed_hosts;   /* a list for api_hosts_have, or NULL */

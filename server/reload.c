@@ -74,7 +74,7 @@ void srv_files_reload(const struct srv_options *options, struct api_tokens *toke
 {
     static const char failed[] = "%s: %s; the previous contents stay in use";
     struct srv_file_error error;
-    if (!tokens && !options->tls_cert)
+    if (!tokens && !options->tls_cert && !options->notify)
         srv_log(SRV_LOG_INFO, "SIGHUP: there is no file to read again");
     if (tokens && read_tokens(options, tokens, &error))
         log_tokens(options, tokens);

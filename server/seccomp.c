@@ -52,9 +52,11 @@ static const int allowed_with_files[] = {
 /* Calls of a store that keeps files, and of a server that removes its unix sockets. */
 static const int allowed_to_remove[] = {SCMP_SYS(unlink), SCMP_SYS(unlinkat)};
 
-/* Calls of a store that connects to its database, and asks the name server for it. */
-static const int allowed_to_connect[] = {SCMP_SYS(access), SCMP_SYS(connect), SCMP_SYS(faccessat),
-                                         SCMP_SYS(sendmmsg), SCMP_SYS(socket)};
+/* Calls of a store that connects to its database, and asks the name server for it; and of notifications. libcurl waits
+ * for the name server by a pair of sockets. */
+static const int allowed_to_connect[] = {SCMP_SYS(access),    SCMP_SYS(connect),
+                                         SCMP_SYS(faccessat), SCMP_SYS(sendmmsg),
+                                         SCMP_SYS(socket),    SCMP_SYS(socketpair)};
 
 /* Flags of openat by which a file is written or made; O_TMPFILE takes one of them as well. */
 #define WRITES (O_ACCMODE | O_CREAT | O_TRUNC)

@@ -14,7 +14,7 @@ $(patsubst %.c,$(B)/%.o,$(wildcard tests/lib/*.c)): $(B)/include/quadmath.h
 endif
 
 # Folders of suites. The others under tests/ are programs of their own.
-SUITES = $(wildcard $(addprefix tests/,$(addsuffix /*.c,lib formats tables service shared_memory monitors store server faults project)))
+SUITES = $(wildcard $(addprefix tests/,$(addsuffix /*.c,lib formats tables service shared_memory monitors notify store server faults project)))
 TESTS = $(call objects,$(SUITES) tests/support/*.c)
 
 # Preloaded into a server by tests. Not instrumented: it is called before a sanitizer is ready.

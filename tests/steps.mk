@@ -1,7 +1,7 @@
 # The steps of `make test`, each a target of its own, and what they need to be installed.
 
 .PHONY: quick test check check-asan check-tsan local load soak memory proxies units unprivileged contract manifests journey \
-        postgresql distributed page sanitize uninitialized neon deps deps-test deps-quick tools check-image image-test
+        postgresql notify distributed page sanitize uninitialized neon deps deps-test deps-quick tools check-image image-test
 
 PACKAGES_DISTRIBUTED = python3-distributed python3-mpi4py openmpi-bin
 PACKAGES_TEST = $(PACKAGES_BUILD) $(PACKAGES_DISTRIBUTED) libcriterion-dev postgresql postgresql-client python3-numpy clang clang-format clang-tidy cppcheck \
@@ -84,6 +84,10 @@ journey: build/kldivd
 # Monitors on PostgreSQL, in a cluster of its own: the tests of a store; then two servers that share one.
 postgresql: build/kldivd $(B)/tests/all
 	tests/postgresql/run.sh build/kldivd $(B)/tests/all
+
+# Notifications: a server before all kinds of receivers, and an Alertmanager.
+notify: build/kldivd
+	$(PYTHON) -B tests/notify/run.py build/kldivd
 
 # The library over processes: random cuts, Dask with a worker that is killed, MPI.
 distributed: $(B)/libkldiv.so

@@ -34,6 +34,7 @@ STEPS = [
     ("proxies", RUN, ["programs"], ["proxies"]),
     ("local", RUN, ["programs"], ["local"]),
     ("postgresql", RUN, ["programs"], ["postgresql"]),
+    ("notify", RUN, ["programs"], ["notify"]),
     ("memory", RUN, ["programs"], ["memory"]),
     ("unprivileged", RUN, ["programs"], ["unprivileged"]),
     ("journey", RUN, ["programs"], ["journey"]),

@@ -2,6 +2,7 @@
 
 #include "api/monitors/state/close.h"
 #include "api/monitors/state/gc.h"
+#include "api/monitors/state/outbox.h"
 
 /* MAX_KEYS: idempotency keys that are kept for a day. MAX_DUE: monitors whose windows one
  * transaction closes. */
@@ -52,7 +53,7 @@ bool api_maintain(struct api_monitors *monitors)
                 return false;
             due++;
         }
-    return prune_keys(monitors) && api_gc(monitors);
+    return api_outbox_watch(monitors) && prune_keys(monitors) && api_gc(monitors);
 }
 
 bool api_maintenance_is_due(struct api_monitors *monitors)
@@ -68,5 +69,5 @@ bool api_maintenance_is_due(struct api_monitors *monitors)
             monitors->next_close = monitor->status.next_close;
     }
     return gc_unfinished || monitors->next_close <= now || keys_are_due(monitors, now) ||
-           api_store_is_shared(monitors->store);
+           api_store_is_shared(monitors->store) || api_outbox_is_due(monitors);
 }

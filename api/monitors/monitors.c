@@ -2,6 +2,7 @@
 
 #include "api/monitors/state/load.h"
 #include "api/monitors/state/transaction.h"
+#include "api/notify/notifier.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,6 +52,11 @@ struct api_monitors *api_monitors_open(const char *location, size_t max_monitors
 void api_monitors_limit_store(struct api_monitors *monitors, size_t bytes)
 {
     monitors->max_store = (int64_t)bytes;
+}
+
+void api_monitors_notify(struct api_monitors *monitors, struct api_notifier *notifier)
+{
+    monitors->notifier = notifier;
 }
 
 const char *api_monitors_folder(const struct api_monitors *monitors)
@@ -118,6 +124,8 @@ void api_monitors_write_store(const struct api_monitors *monitors, struct api_bu
         "# TYPE kldiv_store_size_bytes gauge\nkldiv_store_size_bytes %lld\n",
         (long long)atomic_load(&monitors->size));
     api_store_metrics_write(&monitors->store_metrics, out);
+    if (monitors->notifier)
+        api_notifier_write_metrics(monitors->notifier, out);
 }
 
 bool api_monitors_expose(struct api_monitors *monitors, double since, bool with_gzip,

@@ -27,6 +27,14 @@ const char *api_monitors_reason(const struct api_monitors *monitors);
 bool api_monitors_start(struct api_monitors *monitors,
                         void (*log)(bool is_failure, const char *sentence));
 
+/* Has changes of state stored for the receivers of a notifier, which the caller keeps; before api_monitors_start. */
+struct api_notifier;
+void api_monitors_notify(struct api_monitors *monitors, struct api_notifier *notifier);
+
+/* Has the thread run a job, and waits; false if it could not be. Not for the thread of a request. */
+struct api_store_job;
+bool api_monitors_run(struct api_monitors *monitors, struct api_store_job *job);
+
 /* Ends the thread after it has done what waits; call it when no request is left. */
 void api_monitors_stop(struct api_monitors *monitors);
 void api_monitors_free(struct api_monitors *monitors); /* NULL is fine */

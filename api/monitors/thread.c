@@ -9,6 +9,7 @@
 #include "api/monitors/state/close.h"
 #include "api/monitors/state/load.h"
 #include "api/monitors/state/transaction.h"
+#include "api/notify/notifier.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -121,7 +122,7 @@ static bool transact(struct api_monitors *monitors, struct api_store_job *jobs,
 {
     const struct kept kept = {monitors->n_tombstones, monitors->keys, monitors->keys_pruned};
     double start = api_seconds();
-    monitors->out_of_memory = false;
+    monitors->out_of_memory = monitors->has_news = false;
     monitors->now = api_now();
     bool began = api_store_begin(monitors->store) && api_load(monitors) && api_note_size(monitors);
     bool ran = began &&
@@ -137,6 +138,8 @@ static bool transact(struct api_monitors *monitors, struct api_store_job *jobs,
         note(monitors, good);
     if (good) {
         publish(monitors, jobs);
+        if (monitors->has_news)
+            monitors->notifier->wake();
     } else {
         api_store_rollback(monitors->store);
         restore(monitors, &kept);
@@ -198,20 +201,25 @@ static struct api_store_job *take(struct api_monitors *monitors)
 static pthread_mutex_t done_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t done_wake = PTHREAD_COND_INITIALIZER;
 
+void api_store_job_finish(struct api_store_job *job)
+{
+    struct api_exchange *x = job->x;
+    if (x && x->resume) {
+        job->done = true;
+        x->resume(x);
+        return;
+    }
+    pthread_mutex_lock(&done_lock);
+    job->done = true;
+    pthread_cond_broadcast(&done_wake);
+    pthread_mutex_unlock(&done_lock);
+}
+
 static void finish(struct api_store_job *jobs)
 {
     for (struct api_store_job *job = jobs, *next; job; job = next) {
-        struct api_exchange *x = job->x;
         next = job->next; /* the job may be freed once it is done */
-        if (x->resume) {
-            job->done = true;
-            x->resume(x);
-            continue;
-        }
-        pthread_mutex_lock(&done_lock);
-        job->done = true;
-        pthread_cond_broadcast(&done_wake);
-        pthread_mutex_unlock(&done_lock);
+        api_store_job_finish(job);
     }
 }
 
@@ -359,12 +367,21 @@ static void wait_until_done(const struct api_store_job *job)
     pthread_mutex_unlock(&done_lock);
 }
 
+bool api_monitors_run(struct api_monitors *monitors, struct api_store_job *job)
+{
+    if (!submit(monitors, job))
+        return false;
+    wait_until_done(job);
+    return !job->problem.code;
+}
+
 bool api_wait(struct api_exchange *x)
 {
     bool blocks = !x->resume;
     struct api_store_job *job = x->work;
     job->x = x;
-    if (!submit(x->service->monitors, job)) {
+    if (!(job->submit ? job->submit(job, x->service->monitors)
+                      : submit(x->service->monitors, job))) {
         api_refuse(x, "overloaded", "too many requests wait for the store; try again");
         return false;
     }

@@ -85,9 +85,18 @@ static const char fifth[] =
     " label BYTEA NOT NULL, count BIGINT NOT NULL, PRIMARY KEY (monitor, window_id, label))"
     "{clustered};";
 
-/* Adds mutes of monitors, and of groups as those of no name; and because of what the last window of a monitor drifts,
- * with its number. */
+/* Adds mutes of monitors, and of groups as those of no name; because of what the last window of a monitor drifts, with
+ * its number; if it is told that a monitor is stale; and changes that are to be told, see api/monitors/state/outbox.h. A
+ * message of 0 is none yet. */
 static const char sixth[] =
+    "ALTER TABLE kldiv_monitors ADD COLUMN stale_told BIGINT NOT NULL DEFAULT 0;"
+    "CREATE TABLE kldiv_outbox (receiver TEXT NOT NULL, id BIGINT NOT NULL, message BIGINT NOT "
+    "NULL, queued BIGINT NOT NULL, monitor BIGINT NOT NULL, group_name TEXT NOT NULL, name TEXT "
+    "NOT NULL, from_state BIGINT NOT NULL, to_state BIGINT NOT NULL, at BIGINT NOT NULL,"
+    " since BIGINT, kl DOUBLE PRECISION, sentence TEXT NOT NULL, PRIMARY KEY (receiver, id))"
+    "{clustered};"
+    "CREATE INDEX kldiv_outbox_by_message ON kldiv_outbox (receiver, message, id);"
+    "INSERT INTO kldiv_meta VALUES ('notify_owner', 0), ('notify_until', 0);"
     "ALTER TABLE kldiv_monitors ADD COLUMN sentence TEXT;"
     "ALTER TABLE kldiv_monitors ADD COLUMN sentence_of BIGINT;"
     "CREATE TABLE kldiv_mutes (group_name TEXT NOT NULL, name TEXT NOT NULL, until_at BIGINT NOT "
@@ -110,7 +119,7 @@ const char *const api_migrations[] = {first, second, third, fourth, fifth, sixth
 #define MONITORS                                                                                   \
     "SELECT id, group_name, name, m.revision, version, settings, state, observations,"             \
     " last_observation, last_window, severity_since, newest_end, since, pool_from, definition,"    \
-    " sentence, sentence_of FROM kldiv_monitors m"                                                 \
+    " sentence, sentence_of, stale_told FROM kldiv_monitors m"                                     \
     " JOIN kldiv_revisions r ON r.monitor = m.id AND r.revision = m.revision"
 
 #define ADD_COUNTS(rows)                                                                           \
@@ -150,7 +159,8 @@ const char *const api_sql[API_STATEMENTS] = {
     [API_SQL_MONITOR_LIVE] =
         "UPDATE kldiv_monitors SET state = $1, observations = $2, last_observation = $3,"
         " last_window = $4, severity_since = $5, newest_end = $6, since = $7, pool_from = $8,"
-        " sentence = $9, sentence_of = $10, changed = $11 WHERE id = $12",
+        " sentence = $9, sentence_of = $10, stale_told = $11,"
+        " changed = $12 WHERE id = $13",
     [API_SQL_MONITOR_DELETE] = "DELETE FROM kldiv_monitors WHERE id = $1",
     [API_SQL_MONITOR_REMOVE] =
         "DELETE FROM kldiv_monitors WHERE group_name = $1 AND name = $2 RETURNING id",
@@ -337,6 +347,27 @@ const char *const api_sql[API_STATEMENTS] = {
         "DELETE FROM kldiv_mutes WHERE until_at <= $1 OR NOT EXISTS (SELECT 1 FROM kldiv_monitors m"
         " WHERE m.group_name = kldiv_mutes.group_name AND (m.name = kldiv_mutes.name"
         " OR kldiv_mutes.name = ''))",
+
+    [API_SQL_OUTBOX_PUT] =
+        "INSERT INTO kldiv_outbox VALUES ($1, coalesce((SELECT id FROM kldiv_outbox WHERE receiver "
+        "="
+        " $1 ORDER BY id DESC LIMIT 1), 0) + 1, 0, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
+    [API_SQL_OUTBOX_FIRST] = "SELECT queued, message, group_name FROM kldiv_outbox"
+                             " WHERE receiver = $1 ORDER BY message = 0, id LIMIT 1",
+    [API_SQL_OUTBOX_ASSIGN] =
+        "UPDATE kldiv_outbox SET message = $1 WHERE receiver = $2 AND id IN (SELECT id FROM"
+        " kldiv_outbox WHERE receiver = $2 AND group_name = $3 ORDER BY id LIMIT $4)",
+    [API_SQL_OUTBOX] =
+        "SELECT queued, monitor, group_name, name, from_state, to_state, at, since, kl, sentence"
+        " FROM kldiv_outbox WHERE receiver = $1 AND message = $2 ORDER BY id",
+    [API_SQL_OUTBOX_DELETE] = "DELETE FROM kldiv_outbox WHERE receiver = $1 AND message = $2",
+    [API_SQL_OUTBOX_EXPIRE] = "DELETE FROM kldiv_outbox WHERE queued < $1 RETURNING id",
+    [API_SQL_OUTBOX_COUNT] = "SELECT count(*) FROM kldiv_outbox WHERE receiver = $1",
+    [API_SQL_LEASE] =
+        "SELECT name, value FROM kldiv_meta WHERE name IN ('notify_owner', 'notify_until')",
+    [API_SQL_LEASE_SET] =
+        "UPDATE kldiv_meta SET value = CASE name WHEN 'notify_owner' THEN CAST($1 AS BIGINT)"
+        " ELSE CAST($2 AS BIGINT) END WHERE name IN ('notify_owner', 'notify_until')",
 
     [API_SQL_KEY] = "SELECT body, answer FROM kldiv_keys WHERE key = $1",
     [API_SQL_KEY_PUT] =

@@ -145,5 +145,5 @@ void check_answer(const struct answer *answer, const char *path, const char *met
 bool is_of_monitors(const struct api_endpoint *e)
 {
     return strncmp(e->path, "/monitors", 9) == 0 || strncmp(e->path, "/groups", 7) == 0 ||
-           strcmp(e->path, "/events") == 0;
+           strcmp(e->path, "/events") == 0 || strcmp(e->path, "/notifications") == 0;
 }

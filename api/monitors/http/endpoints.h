@@ -25,6 +25,14 @@ bool api_unmute_prepare(struct api_exchange *x, double max_ns);
 bool api_unmute(struct api_exchange *x);
 void api_mute_end(struct api_exchange *x);
 
+/* notifications.c: who is told of changes, and a test */
+bool api_notifications_begin(struct api_exchange *x);
+bool api_notifications(struct api_exchange *x);
+bool api_notify_test_begin(struct api_exchange *x);
+bool api_notify_test_prepare(struct api_exchange *x, double max_ns);
+bool api_notify_test(struct api_exchange *x);
+void api_notify_test_end(struct api_exchange *x);
+
 /* put.c: PUT of a group or a monitor; the last two also for the next */
 bool api_put_begin(struct api_exchange *x);
 bool api_put_prepare(struct api_exchange *x, double max_ns);

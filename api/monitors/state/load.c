@@ -98,6 +98,7 @@ static struct api_monitor *make_monitor(struct loading *loading, const struct ap
     monitor->status.pool_from = time_of(&values[13]);
     monitor->may_have_expired = true;
     monitor->status.sentence_of = values[16].integer;
+    monitor->status.stale_told = values[17].integer != 0;
     if (values[15].kind == API_SQL_TEXT && values[15].size < API_SENTENCE)
         memcpy(monitor->status.sentence, values[15].text, values[15].size);
     return monitor;

@@ -27,6 +27,7 @@ struct api_monitor_status {
     struct api_window
         last;            /* the closed one of this revision that starts last, without settings and
                              * reference, whose top fits the bins; or api_no_window */
+    bool stale_told;     /* that it is stale was told */
     int64_t sentence_of; /* number of the window that the sentence is about, or 0 */
     char sentence[API_SENTENCE]; /* because of what `last` drifts */
     double recent[API_RECENT];   /* kl of the last closed windows, oldest first */

@@ -1,6 +1,7 @@
 #include "api/monitors/state/status.h"
 
 #include "api/monitors/model/state.h"
+#include "api/monitors/state/outbox.h"
 #include "api/monitors/state/window_load.h"
 
 #include <string.h>
@@ -177,6 +178,7 @@ bool api_status_store(struct api_monitors *monitors, const struct api_pending_mo
                                     time_datum(status->pool_from),
                                     API_TEXT_DATUM(status->sentence),
                                     API_INTEGER(status->sentence_of),
+                                    API_INTEGER(status->stale_told),
                                     API_INTEGER(api_change_of(monitors)),
                                     API_INTEGER(pending->monitor->id)};
     return api_store_run(monitors->store, API_SQL_MONITOR_LIVE, row, NULL);
@@ -209,13 +211,24 @@ static bool change_state(struct api_monitors *monitors, struct api_pending_monit
     const struct api_datum event[] = {API_INTEGER(pending->monitor->id),  API_INTEGER(window->end),
                                       API_INTEGER(pending->status.state), API_INTEGER(state),
                                       API_REAL(window->scores.drift.kl),  API_INTEGER(window->id)};
-    if (state == pending->status.state)
+    struct api_monitor_status *status = &pending->status;
+    struct api_change change = {.sentence =
+                                    status->sentence_of == window->id ? status->sentence : "",
+                                .at = window->end,
+                                .since = status->since,
+                                .from = (int)status->state,
+                                .to = (int)state,
+                                .kl = window->scores.drift.kl};
+    if (state == status->state)
         return true;
-    if (pending->status.state <= API_OK || state <= API_OK)
-        pending->status.since = window->end;
-    pending->status.state = state;
-    pending->status.severity_since = window->end;
-    return api_store_run(monitors->store, API_SQL_EVENT_PUT, event, NULL);
+    if (status->state <= API_OK || state <= API_OK)
+        status->since = window->end;
+    if (state > API_OK)
+        change.since = status->since;
+    status->state = state;
+    status->severity_since = window->end;
+    return api_store_run(monitors->store, API_SQL_EVENT_PUT, event, NULL) &&
+           api_outbox_put(monitors, pending, &change);
 }
 
 /* Goes again through the windows from one on that do not lie ahead of the clock, after it came late or was restated. The event names the

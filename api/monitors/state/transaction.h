@@ -23,6 +23,8 @@ struct api_store_job {
     void (*publish)(struct api_store_job *job, struct api_monitors *monitors);
     struct api_problem problem;
     struct api_exchange *x; /* told at the end */
+    bool (*submit)(struct api_store_job *job,
+                   struct api_monitors *monitors); /* to another thread; NULL: the store's */
     bool done;
 };
 
@@ -49,6 +51,7 @@ struct api_monitors {
     struct api_monitor_metrics metrics;
     struct api_store *store;
     struct api_budget *budget;
+    struct api_notifier *notifier; /* NULL: nobody is told of changes */
     size_t max_monitors;
     int64_t max_store;  /* bytes; 0: no limit */
     size_t counted;     /* bytes of a store in memory that the budget has */
@@ -61,6 +64,7 @@ struct api_monitors {
     int64_t keys;       /* idempotency keys in the store */
     int64_t keys_pruned;
     int64_t next_close;        /* no later than the first of all monitors */
+    bool has_news;             /* the transaction has stored changes that are to be told */
     bool backoff;              /* the last maintenance failed */
     struct api_config *former; /* the one of a former revision that was read last, or NULL */
     int64_t former_monitor, former_revision;
@@ -89,6 +93,9 @@ struct api_monitors {
     atomic_bool stored, loaded;
     struct api_store_metrics store_metrics;
 };
+
+/* Tells whoever waits for a job that it is done, by another thread than the one that waits. */
+void api_store_job_finish(struct api_store_job *job);
 
 /* Fails for want of memory; the transaction ends. */
 bool api_transaction_fail_oom(struct api_monitors *monitors);

@@ -1,0 +1,74 @@
+/* GET of the receivers of notifications, and POST of a test to one. */
+#include "api/monitors/http/endpoints.h"
+
+#include "api/monitors/http/request.h"
+#include "api/monitors/model/format.h"
+#include "api/notify/test.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+bool api_notifications_begin(struct api_exchange *x)
+{
+    return api_check_no_query(x) && api_check_available(x);
+}
+
+bool api_notifications(struct api_exchange *x)
+{
+    struct api_notifier *notifier = x->service->monitors->notifier;
+    api_begin_json(x);
+    if (notifier)
+        api_notifier_write(notifier, &x->response.body);
+    else
+        api_append_text(&x->response.body, "{\"notifications\":[]}\n");
+    return true;
+}
+
+/* ---- Tests */
+
+static bool find(struct api_exchange *x)
+{
+    const char *name = x->captures.value[0];
+    struct api_notifier *notifier = x->service->monitors->notifier;
+    struct api_receivers *receivers = notifier ? api_notifier_receivers(notifier) : NULL;
+    bool is_there = receivers && api_receivers_find(receivers, name) < receivers->n;
+    api_receivers_release(receivers);
+    return is_there ||
+           api_fail(&x->problem, "not_found", "--notify has no receiver '%.128s'", name);
+}
+
+bool api_notify_test_begin(struct api_exchange *x) { return api_notifications_begin(x) && find(x); }
+
+bool api_notify_test_prepare(struct api_exchange *x, double max_ns)
+{
+    struct api_notify_test *test = api_request_state(x, sizeof *test);
+    (void)max_ns;
+    if (test && !test->name) {
+        test->name = x->captures.value[0];
+        test->job = (struct api_store_job){.submit = api_notify_test_submit};
+        x->work = &test->job;
+    } else if (test) {
+        api_job_finished(x, &test->job);
+    }
+    return !x->problem.code;
+}
+
+bool api_notify_test(struct api_exchange *x)
+{
+    const struct api_notify_test *test = x->state;
+    struct api_buffer *out = &x->response.body;
+    api_begin_json(x);
+    api_append_text(out, "{\"name\":");
+    api_append_json_string(out, test->name);
+    api_write_flag(out, "delivered", !*test->failure);
+    api_write_member(out, "status", test->status ? (double)test->status : (double)NAN);
+    api_append_text(out, ",\"failure\":");
+    api_append_json_string(out, test->failure);
+    api_append_text(out, ",\"answer\":");
+    api_append_json_string(out, test->answer);
+    api_write_member(out, "seconds", test->seconds);
+    api_append_text(out, "}\n");
+    return true;
+}
+
+void api_notify_test_end(struct api_exchange *x) { free(x->state); }

@@ -1,0 +1,44 @@
+/* The outbox: changes of state that are to be told, stored in the transaction of the change, until they are. */
+#pragma once
+
+#include "api/monitors/state/transaction.h"
+#include "api/notify/message.h"
+
+/* Stores a change of a pending monitor for each receiver that wants it, unless the monitor is muted. A monitor that is ok
+ * by its first verdict is no news. */
+bool api_outbox_put(struct api_monitors *monitors, struct api_pending_monitor *pending,
+                    const struct api_change *change);
+
+/* Tells of monitors that have become stale, or are not any more; some hundred at a time. api_outbox_is_due: if there are
+ * any. */
+bool api_outbox_watch(struct api_monitors *monitors);
+bool api_outbox_is_due(const struct api_monitors *monitors);
+
+/* ---- For the sender */
+
+/* api_outbox_job: deletes what was delivered, and gives the next message of a receiver. The sender fills the first part,
+ * and runs it by api_monitors_run; a message that is not deleted is given again, with its id and with the same
+ * changes. */
+struct api_outbox_job {
+    struct api_store_job job;
+    const char *receiver;
+    int64_t delivered; /* number of a message that is to be deleted, or 0 */
+    int64_t server;    /* number of this server, to tell it from others on the store */
+
+    bool is_shared;                /* other servers may use the store */
+    bool is_sender;                /* this one is the one that sends */
+    int64_t number;                /* of the message; 0 if there is none */
+    int64_t wait;                  /* microseconds until there may be one; 0 if nothing waits */
+    size_t pending, expired;       /* changes that wait; that were given up for their age */
+    struct api_buffer rows, texts; /* its changes; their texts */
+    size_t n;
+};
+
+/* Prepares a job; frees what it gave. api_outbox_changes: the changes of the message. */
+void api_outbox_job_init(struct api_outbox_job *job, struct api_budget *budget);
+void api_outbox_job_free(struct api_outbox_job *job);
+struct api_change *api_outbox_changes(struct api_outbox_job *job);
+
+/* Fills a job with the changes that last: of monitors that are not ok, or stale, and that the receiver wants. */
+void api_outbox_collect_lasting(struct api_monitors *monitors, const struct api_receiver *receiver,
+                                struct api_outbox_job *job);

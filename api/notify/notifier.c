@@ -1,0 +1,154 @@
+#include "api/notify/notifier.h"
+
+#include "api/clock.h"
+#include "api/monitors/model/format.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const char *const result_names[API_NOTIFY_RESULTS] = {"delivered", "failed", "refused",
+                                                             "expired"};
+static const struct api_receiver_status new_status = {
+    .last_success = API_NO_TIME, .last_failure = API_NO_TIME, .failing_since = API_NO_TIME};
+
+bool api_notifier_init(struct api_notifier *notifier, const char *public_url, void (*wake)(void))
+{
+    *notifier = (struct api_notifier){.public_url = public_url, .wake = wake};
+    return pthread_mutex_init(&notifier->lock, NULL) == 0;
+}
+
+void api_notifier_free(struct api_notifier *notifier)
+{
+    api_receivers_release(notifier->receivers);
+    pthread_mutex_destroy(&notifier->lock);
+}
+
+void api_notifier_set(struct api_notifier *notifier, struct api_receivers *receivers)
+{
+    struct api_receiver_status status[API_MAX_RECEIVERS] = {{.pending = 0}};
+    pthread_mutex_lock(&notifier->lock);
+    struct api_receivers *former = notifier->receivers;
+    for (size_t i = 0; i < receivers->n; i++) {
+        size_t known = former ? api_receivers_find(former, receivers->list[i].name) : 0;
+        status[i] = former && known < former->n ? notifier->status[known] : new_status;
+    }
+    memcpy(notifier->status, status, receivers->n * sizeof *status);
+    notifier->receivers = receivers;
+    pthread_mutex_unlock(&notifier->lock);
+    api_receivers_release(former);
+    notifier->wake();
+}
+
+struct api_receivers *api_notifier_receivers(struct api_notifier *notifier)
+{
+    pthread_mutex_lock(&notifier->lock);
+    struct api_receivers *receivers = api_receivers_hold(notifier->receivers);
+    pthread_mutex_unlock(&notifier->lock);
+    return receivers;
+}
+
+/* The status of a receiver, under the lock; NULL if it is gone. */
+static struct api_receiver_status *find(struct api_notifier *notifier, const char *name)
+{
+    size_t i = api_receivers_find(notifier->receivers, name);
+    return i < notifier->receivers->n ? &notifier->status[i] : NULL;
+}
+
+void api_notifier_note(struct api_notifier *notifier, const char *name,
+                       enum api_notify_result result, size_t n, const char *failure)
+{
+    int64_t now = api_now();
+    pthread_mutex_lock(&notifier->lock);
+    struct api_receiver_status *status = find(notifier, name);
+    if (status)
+        status->results[result] += n;
+    if (status && result == API_NOTIFY_DELIVERED) {
+        status->last_success = now;
+        status->failing_since = API_NO_TIME;
+    } else if (status && failure) {
+        status->last_failure = now;
+        if (status->failing_since == API_NO_TIME)
+            status->failing_since = now;
+        snprintf(status->failure, sizeof status->failure, "%s", failure);
+    }
+    pthread_mutex_unlock(&notifier->lock);
+}
+
+void api_notifier_set_pending(struct api_notifier *notifier, const char *name, size_t pending)
+{
+    pthread_mutex_lock(&notifier->lock);
+    struct api_receiver_status *status = find(notifier, name);
+    if (status)
+        status->pending = pending;
+    pthread_mutex_unlock(&notifier->lock);
+}
+
+bool api_notifier_add_pending(struct api_notifier *notifier, const char *name)
+{
+    pthread_mutex_lock(&notifier->lock);
+    struct api_receiver_status *status = find(notifier, name);
+    bool has_room = status && status->pending < API_MAX_PENDING;
+    if (has_room)
+        status->pending++;
+    else if (status)
+        status->results[API_NOTIFY_EXPIRED]++;
+    pthread_mutex_unlock(&notifier->lock);
+    return has_room;
+}
+
+void api_notifier_write(struct api_notifier *notifier, struct api_buffer *out)
+{
+    api_append_text(out, "{\"notifications\":[");
+    pthread_mutex_lock(&notifier->lock);
+    for (size_t i = 0; i < notifier->receivers->n; i++) {
+        const struct api_receiver *receiver = &notifier->receivers->list[i];
+        const struct api_receiver_status *status = &notifier->status[i];
+        api_append_text(out, i ? ",{\"name\":" : "{\"name\":");
+        api_append_json_string(out, receiver->name);
+        api_append_format(out, ",\"format\":\"%s\",\"pending\":%zu,\"last_success\":",
+                          api_notify_format_names[receiver->format], status->pending);
+        api_write_time(out, status->last_success);
+        api_append_text(out, ",\"last_failure\":");
+        api_write_time(out, status->last_failure);
+        api_append_text(out, ",\"failing_since\":");
+        api_write_time(out, status->failing_since);
+        api_append_text(out, ",\"failure\":");
+        api_append_json_string(out, status->failure);
+        api_append(out, "}", 1);
+    }
+    pthread_mutex_unlock(&notifier->lock);
+    api_append_text(out, "]}\n");
+}
+
+/* Appends the name of a receiver as a label, escaped as the text format wants it. */
+static void write_label(const char *name, struct api_buffer *out)
+{
+    api_append_text(out, "{name=\"");
+    for (; *name; name++)
+        api_append_format(out, *name == '\\' || *name == '"' ? "\\%c" : "%c", *name);
+    api_append_text(out, "\"");
+}
+
+void api_notifier_write_metrics(struct api_notifier *notifier, struct api_buffer *out)
+{
+    pthread_mutex_lock(&notifier->lock);
+    const struct api_receivers *receivers = notifier->receivers;
+    api_append_text(out, "# HELP kldiv_notifications_total Attempts to send a message, by result; "
+                         "of expired ones, changes that were given up.\n"
+                         "# TYPE kldiv_notifications_total counter\n");
+    for (size_t i = 0; i < receivers->n; i++)
+        for (size_t result = 0; result < API_NOTIFY_RESULTS; result++) {
+            api_append_text(out, "kldiv_notifications_total");
+            write_label(receivers->list[i].name, out);
+            api_append_format(out, ",result=\"%s\"} %lu\n", result_names[result],
+                              notifier->status[i].results[result]);
+        }
+    api_append_text(out, "# HELP kldiv_notifications_pending Changes that wait to be sent.\n"
+                         "# TYPE kldiv_notifications_pending gauge\n");
+    for (size_t i = 0; i < receivers->n; i++) {
+        api_append_text(out, "kldiv_notifications_pending");
+        write_label(receivers->list[i].name, out);
+        api_append_format(out, "} %zu\n", notifier->status[i].pending);
+    }
+    pthread_mutex_unlock(&notifier->lock);
+}

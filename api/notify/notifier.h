@@ -1,0 +1,58 @@
+/* api_notifier: what the threads that store changes, send them and answer about them share. */
+#pragma once
+
+#include "api/notify/receivers.h"
+
+#include <pthread.h>
+
+/* API_MAX_PENDING: changes that wait for a receiver at most; further ones are not told. */
+enum { API_MAX_PENDING = 100000 };
+
+/* api_notify_result: what became of an attempt. */
+enum api_notify_result {
+    API_NOTIFY_DELIVERED,
+    API_NOTIFY_FAILED,  /* it is tried again */
+    API_NOTIFY_REFUSED, /* the receiver says that the message is wrong: it is given up */
+    API_NOTIFY_EXPIRED, /* it could not be delivered for a day, or too many wait: a change is given up */
+};
+#define API_NOTIFY_RESULTS 4
+
+/* api_receiver_status: how a receiver does. Times are microseconds since 1970, or API_NO_TIME. */
+struct api_receiver_status {
+    size_t pending; /* changes that wait */
+    int64_t last_success, last_failure, failing_since;
+    char failure[200]; /* the last one; empty if there was none */
+    unsigned long results[API_NOTIFY_RESULTS];
+};
+
+struct api_notifier {
+    const char *public_url; /* or NULL */
+    void (*wake)(void);     /* has the sender look; any thread may call it */
+
+    pthread_mutex_t lock; /* of what follows */
+    struct api_receivers *receivers;
+    struct api_receiver_status status[API_MAX_RECEIVERS];
+    bool accepts_tests; /* the sender runs */
+    struct api_notify_test *tests;
+};
+
+bool api_notifier_init(struct api_notifier *notifier, const char *public_url, void (*wake)(void));
+void api_notifier_free(struct api_notifier *notifier);
+
+/* Lets receivers, which it takes, be those of now; one that keeps its name keeps its status. */
+void api_notifier_set(struct api_notifier *notifier, struct api_receivers *receivers);
+
+/* The receivers of now, held. */
+struct api_receivers *api_notifier_receivers(struct api_notifier *notifier);
+
+/* Counts the result of an attempt at a receiver, if it is still there; `failure` is why it was none. */
+void api_notifier_note(struct api_notifier *notifier, const char *name,
+                       enum api_notify_result result, size_t n, const char *failure);
+
+/* Sets the changes that wait, or adds to them; false if too many would. */
+void api_notifier_set_pending(struct api_notifier *notifier, const char *name, size_t pending);
+bool api_notifier_add_pending(struct api_notifier *notifier, const char *name);
+
+/* Appends {"notifications": [...]}; the metrics, as Prometheus text. */
+void api_notifier_write(struct api_notifier *notifier, struct api_buffer *out);
+void api_notifier_write_metrics(struct api_notifier *notifier, struct api_buffer *out);

@@ -1,0 +1,336 @@
+#include "api/notify/receivers.h"
+
+#include "api/text/json_load.h"
+#include "api/text/nearest.h"
+
+#include <ctype.h>
+#include <fnmatch.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+const char *const api_notify_format_names[API_NOTIFY_FORMATS] = {"json", "slack", "alertmanager"};
+
+/* told: states that are told unless a receiver says otherwise. */
+static const unsigned told = 1 << API_OK | 1 << API_WARNING | 1 << API_CRITICAL | 1 << API_STALE;
+
+const char *api_notify_state_name(int state)
+{
+    return state == API_STALE ? "stale" : api_verdict_names[state];
+}
+
+/* ---- Members */
+
+/* place: of a value in the file, for problems. */
+struct place {
+    char pointer[200];
+    struct api_problem *problem;
+};
+
+static bool fail(const struct place *place, const char *what)
+{
+    return api_fail_at(place->problem, API_BODY, place->pointer, "option_invalid", "%s", what);
+}
+
+static struct place within(const struct place *place, const char *name)
+{
+    struct place inner = {.problem = place->problem};
+    char slash[sizeof place->pointer + 2];
+    snprintf(slash, sizeof slash, "%s/", place->pointer);
+    api_pointer_to_member(inner.pointer, sizeof inner.pointer, slash, name);
+    return inner;
+}
+
+/* True for a text that may be a part of a header field or of a log line. */
+static bool is_printable(const char *text)
+{
+    for (; *text; text++)
+        if ((unsigned char)*text < 0x20 || *text == 0x7f)
+            return false;
+    return true;
+}
+
+static bool copy(char **to, const json_t *value, size_t max, const struct place *place)
+{
+    const char *text = json_string_value(value);
+    if (!text || !*text || strlen(text) > max || !is_printable(text))
+        return fail(place, max == 128
+                               ? "must be a text of 1 to 128 bytes without control characters"
+                               : "must be a text of at most 2000 bytes without control "
+                                 "characters");
+    *to = strdup(text);
+    return *to || api_fail_oom(place->problem);
+}
+
+static bool read_name(struct api_receiver *receiver, const json_t *value, const struct place *place)
+{
+    return copy(&receiver->name, value, 128, place);
+}
+
+/* A password in a URL would be shown by proxies: it belongs into a header. */
+const char *api_receiver_url_reason(const char *url)
+{
+    const char *host = strstr(url, "://");
+    bool is_http = strncmp(url, "http://", 7) == 0 || strncmp(url, "https://", 8) == 0;
+    for (const char *p = url; *p; p++)
+        if ((unsigned char)*p <= ' ' || (unsigned char)*p > '~' || *p == '#')
+            return "must be ASCII without blanks and without a fragment";
+    if (!is_http || strcspn(host + 3, "/?") == 0)
+        return "must begin with http:// or https:// and a host";
+    if (memchr(host + 3, '@', strcspn(host + 3, "/?")))
+        return "must not have a user or a password: use header";
+    return strlen(url) <= 1900 ? NULL : "must have at most 1900 bytes";
+}
+
+static bool read_url(struct api_receiver *receiver, const json_t *value, const struct place *place)
+{
+    if (!copy(&receiver->url, value, 2000, place))
+        return false;
+    const char *reason = api_receiver_url_reason(receiver->url);
+    return !reason || fail(place, reason);
+}
+
+static bool read_format(struct api_receiver *receiver, const json_t *value,
+                        const struct place *place)
+{
+    const char *text = json_string_value(value);
+    for (int i = 0; text && i < API_NOTIFY_FORMATS; i++)
+        if (strcmp(text, api_notify_format_names[i]) == 0) {
+            receiver->format = (enum api_notify_format)i;
+            return true;
+        }
+    return fail(place, "must be json, slack or alertmanager");
+}
+
+static bool read_groups(struct api_receiver *receiver, const json_t *value,
+                        const struct place *place)
+{
+    size_t n = json_array_size(value);
+    if (n < 1 || n > API_MAX_GROUP_PATTERNS)
+        return fail(place, "must be an array of 1 to 64 names of groups, in which * is any text");
+    free(receiver->groups[0]); /* the default */
+    receiver->groups[0] = NULL;
+    for (size_t i = 0; i < n; i++)
+        if (!copy(&receiver->groups[i], json_array_get(value, i), 128, place))
+            return false;
+    return true;
+}
+
+static bool read_states(struct api_receiver *receiver, const json_t *value,
+                        const struct place *place)
+{
+    receiver->states = 0;
+    for (size_t i = 0; i < json_array_size(value); i++) {
+        const char *text = json_string_value(json_array_get(value, i));
+        int state = API_OK;
+        while (text && state < API_NOTIFY_STATES && strcmp(text, api_notify_state_name(state)) != 0)
+            state++;
+        if (!text || state == API_NOTIFY_STATES)
+            return fail(place, "must be of ok, warning, critical and stale");
+        receiver->states |= 1u << state;
+    }
+    return receiver->states || fail(place, "must be an array of ok, warning, critical and stale");
+}
+
+static bool read_secret_file(struct api_receiver *receiver, const json_t *value,
+                             const struct place *place)
+{
+    return copy(&receiver->secret_file, value, 2000, place);
+}
+
+static bool read_ca_file(struct api_receiver *receiver, const json_t *value,
+                         const struct place *place)
+{
+    return copy(&receiver->ca_file, value, 2000, place);
+}
+
+/* True for a token of HTTP that is no field which a message has anyway. */
+static bool is_free(const char *name)
+{
+    static const char *const taken[] = {"Host",           "Content-Length",    "Content-Type",
+                                        "Expect",         "Transfer-Encoding", "Connection",
+                                        "Idempotency-Key"};
+    for (const char *p = name; *p; p++)
+        if (!isalnum((unsigned char)*p) && !strchr("!#$%&'*+-.^_`|~", *p))
+            return false;
+    for (size_t i = 0; i < sizeof taken / sizeof *taken; i++)
+        if (strcasecmp(name, taken[i]) == 0)
+            return false;
+    return *name && strncasecmp(name, "X-Kldiv-", 8) != 0;
+}
+
+static bool read_header(struct api_receiver *receiver, const json_t *value,
+                        const struct place *place)
+{
+    size_t n = 0;
+    if (!json_is_object(value) || json_object_size(value) > API_MAX_NOTIFY_HEADERS)
+        return fail(place, "must be an object of at most 16 header fields");
+    for (void *at = json_object_iter((json_t *)value); at;
+         at = json_object_iter_next((json_t *)value, at)) {
+        const char *name = json_object_iter_key(at);
+        const char *text = json_string_value(json_object_iter_value(at));
+        const struct place field = within(place, name);
+        if (!is_free(name))
+            return fail(&field, "is no header field that may be set");
+        if (!text || strlen(text) > 4000 || !is_printable(text))
+            return fail(&field, "must be a text of at most 4000 bytes without control characters");
+        if (asprintf(&receiver->headers[n], "%s: %s", name, text) < 0) {
+            receiver->headers[n] = NULL;
+            return api_fail_oom(place->problem);
+        }
+        n++;
+    }
+    return true;
+}
+
+/* ---- The file */
+
+static const struct member {
+    const char *name;
+    bool is_needed;
+    bool (*read)(struct api_receiver *receiver, const json_t *value, const struct place *place);
+} members[] = {{"name", true, read_name},      {"url", true, read_url},
+               {"format", true, read_format},  {"groups", false, read_groups},
+               {"states", false, read_states}, {"secret_file", false, read_secret_file},
+               {"header", false, read_header}, {"ca_file", false, read_ca_file}};
+#define N_MEMBERS (sizeof members / sizeof *members)
+
+static bool fail_unknown(const char *name, const struct place *place)
+{
+    const char *known[N_MEMBERS];
+    for (size_t i = 0; i < N_MEMBERS; i++)
+        known[i] = members[i].name;
+    const char *nearest = api_nearest(name, known, N_MEMBERS);
+    const struct place at = within(place, name);
+    return api_fail_at(place->problem, API_BODY, at.pointer, "option_unknown",
+                       "is no member%s%s%s; they are name, url, format, groups, states, "
+                       "secret_file, header and ca_file",
+                       nearest ? "; did you mean " : "", nearest ? nearest : "",
+                       nearest ? "?" : "");
+}
+
+static bool read_receiver(struct api_receiver *receiver, const json_t *object,
+                          const struct place *place)
+{
+    const char *name;
+    json_t *value;
+    if (!json_is_object(object))
+        return fail(place, "must be an object");
+    json_object_foreach((json_t *)object, name, value)
+    {
+        size_t i = 0;
+        while (i < N_MEMBERS && strcmp(members[i].name, name) != 0)
+            i++;
+        if (i == N_MEMBERS)
+            return fail_unknown(name, place);
+    }
+    receiver->states = told;
+    receiver->groups[0] = strdup("*");
+    for (size_t i = 0; i < N_MEMBERS; i++) {
+        const struct place at = within(place, members[i].name);
+        value = json_object_get(object, members[i].name);
+        if (!value && members[i].is_needed)
+            return fail(&at, "is missing");
+        if (value && !members[i].read(receiver, value, &at))
+            return false;
+    }
+    return receiver->groups[0] || api_fail_oom(place->problem);
+}
+
+static bool read_all(struct api_receivers *receivers, const json_t *root,
+                     struct api_problem *problem)
+{
+    struct place top = {.pointer = "#", .problem = problem};
+    size_t n = json_array_size(root);
+    if (!json_is_array(root) || n > API_MAX_RECEIVERS)
+        return fail(&top, "must be an array of at most 32 objects");
+    for (size_t i = 0; i < n; i++) {
+        char index[12];
+        snprintf(index, sizeof index, "%zu", i);
+        const struct place place = within(&top, index), name = within(&place, "name");
+        struct api_receiver *receiver = &receivers->list[receivers->n++];
+        if (!read_receiver(receiver, json_array_get(root, i), &place))
+            return false;
+        if (!receiver->name || api_receivers_find(receivers, receiver->name) != i)
+            return fail(&name, "is the name of another");
+    }
+    return true;
+}
+
+struct api_receivers *api_receivers_read(const char *text, size_t size, struct api_problem *problem)
+{
+    struct api_json json = {.budget = NULL};
+    struct api_receivers *receivers = calloc(1, sizeof *receivers);
+    bool good = receivers != NULL;
+    if (good)
+        receivers->references = 1;
+    if (!good || (!api_json_load(&json, text, size) && json.out_of_memory))
+        good = api_fail_oom(problem);
+    else if (!json.root)
+        good = api_fail(problem, "json_malformed", "line %d, column %d: %s", json.error.line,
+                        json.error.column, json.error.text);
+    good = good && read_all(receivers, json.root, problem);
+    api_json_free(&json);
+    if (good)
+        return receivers;
+    api_receivers_release(receivers);
+    return NULL;
+}
+
+struct api_receivers *api_receivers_hold(struct api_receivers *receivers)
+{
+    atomic_fetch_add(&receivers->references, 1);
+    return receivers;
+}
+
+static void free_texts(char **texts)
+{
+    for (; *texts; texts++)
+        free(*texts);
+}
+
+static void free_secret(char *secret, size_t size)
+{
+    if (secret)
+        explicit_bzero(secret, size);
+    free(secret);
+}
+
+void api_receivers_release(struct api_receivers *receivers)
+{
+    if (!receivers || atomic_fetch_sub(&receivers->references, 1) > 1)
+        return;
+    for (size_t i = 0; i < receivers->n; i++) {
+        struct api_receiver *receiver = &receivers->list[i];
+        free(receiver->name);
+        free(receiver->url);
+        free_texts(receiver->groups);
+        free_texts(receiver->headers);
+        free(receiver->secret_file);
+        free(receiver->ca_file);
+        free_secret(receiver->secret, receiver->secret_size);
+    }
+    free(receivers);
+}
+
+size_t api_receivers_find(const struct api_receivers *receivers, const char *name)
+{
+    for (size_t i = 0; i < receivers->n; i++)
+        if (receivers->list[i].name && strcmp(receivers->list[i].name, name) == 0)
+            return i;
+    return receivers->n;
+}
+
+bool api_receiver_wants(const struct api_receiver *receiver, const char *group, int from, int to)
+{
+    unsigned either = 1u << to;
+    if (receiver->format == API_NOTIFY_ALERTMANAGER)
+        either |= 1u << from;
+    if (!(receiver->states & either))
+        return false;
+    for (char *const *pattern = receiver->groups; *pattern; pattern++)
+        if (fnmatch(*pattern, group, 0) == 0)
+            return true;
+    return false;
+}

@@ -1,0 +1,52 @@
+/* api_receivers: who is told of changes of state, and how, as the file of --notify says. */
+#pragma once
+
+#include "api/monitors/model/window.h"
+#include "api/problem.h"
+
+#include <stdatomic.h>
+
+enum api_notify_format { API_NOTIFY_JSON, API_NOTIFY_SLACK, API_NOTIFY_ALERTMANAGER };
+#define API_NOTIFY_FORMATS 3
+extern const char *const api_notify_format_names[API_NOTIFY_FORMATS];
+
+/* States that may be told: verdicts, and API_STALE, a monitor without observations. */
+enum { API_STALE = API_VERDICTS, API_NOTIFY_STATES };
+const char *api_notify_state_name(int state);
+
+/* Limits of a file. */
+enum { API_MAX_RECEIVERS = 32, API_MAX_GROUP_PATTERNS = 64, API_MAX_NOTIFY_HEADERS = 16 };
+
+struct api_receiver {
+    char *name, *url;
+    enum api_notify_format format;
+    char *groups[API_MAX_GROUP_PATTERNS + 1];  /* patterns of fnmatch, NULL at the end */
+    unsigned states;                           /* bit n: state n is told */
+    char *headers[API_MAX_NOTIFY_HEADERS + 1]; /* "Name: value", NULL at the end */
+    char *secret_file, *ca_file;               /* or NULL */
+    char *secret;                              /* what its file holds, set by the host; or NULL */
+    size_t secret_size;
+};
+
+/* Many may hold the receivers of a file, which nobody changes. */
+struct api_receivers {
+    atomic_uint references;
+    size_t n;
+    struct api_receiver list[API_MAX_RECEIVERS];
+};
+
+/* Why a text is no URL of http or https with a host, as a part of a sentence; NULL if it is one. */
+const char *api_receiver_url_reason(const char *url);
+
+/* Reads the text of a file; NULL with the problem and the place of it. */
+struct api_receivers *api_receivers_read(const char *text, size_t size,
+                                         struct api_problem *problem);
+struct api_receivers *api_receivers_hold(struct api_receivers *receivers);
+void api_receivers_release(struct api_receivers *receivers); /* NULL is fine */
+
+/* Index of the receiver of a name, or n. */
+size_t api_receivers_find(const struct api_receivers *receivers, const char *name);
+
+/* True if a receiver is to be told that a monitor of a group has gone from one state to another. An Alertmanager is also
+ * told of the end of a state. */
+bool api_receiver_wants(const struct api_receiver *receiver, const char *group, int from, int to);

@@ -1,0 +1,12 @@
+/* The file of --notify with the files that it names: secrets and certificates of authorities. */
+#pragma once
+
+#include "api/notify/receivers.h"
+#include "server/text_file.h"
+
+/* Reads them; NULL, with the place and the reason in *error, if one is at fault. */
+struct api_receivers *srv_notify_read(const char *path, struct srv_file_error *error);
+
+/* Adds the files to a list of `n`, up to `max`; returns their number. They live as long as the receivers. */
+size_t srv_notify_files(const char *path, const struct api_receivers *receivers, const char **files,
+                        size_t n, size_t max);

@@ -1,0 +1,503 @@
+"""Notifications: a server before receivers that are slow, refuse, close, lie, are not who they should be, or lead
+elsewhere; killed 50 times; and Debian's Alertmanager.
+
+usage: run.py KLDIVD [SCENARIO]...
+"""
+
+import collections
+import hashlib
+import hmac
+import http.server
+import json
+import os
+import random
+import shutil
+import signal
+import ssl
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import urllib.error
+import urllib.request
+
+KLDIVD = os.path.abspath(sys.argv[1])
+CONFIG = {"bins": {"edges": [0, 1, 2]}, "reference": {"counts": [500, 500]}}
+GOOD, BAD = {"counts": [500, 500]}, {"counts": [900, 100]}
+
+
+def expect(condition, what):
+    if not condition:
+        raise AssertionError(what)
+
+
+def wait_until(condition, seconds, what):
+    end = time.monotonic() + seconds
+    while not condition():
+        expect(time.monotonic() < end, "not within %g s: %s" % (seconds, what))
+        time.sleep(0.05)
+
+
+Post = collections.namedtuple("Post", "at path headers body")
+
+
+class Receiver:
+    """Keeps what is posted. `answer` takes the handler and the number of posts; None is 200."""
+
+    def __init__(self, answer=None, certificate=None, port=0):
+        self.posts = []
+        outer = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self):
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                outer.posts.append(Post(time.monotonic(), self.path, self.headers, body))
+                if answer is None or not answer(self, len(outer.posts)):
+                    self.reply(200)
+
+            def do_GET(self):
+                outer.posts.append(Post(time.monotonic(), self.path, self.headers, b""))
+                self.reply(200)
+
+            def reply(self, status, headers=(), body=b"ok"):
+                self.send_response(status)
+                for name, value in headers:
+                    self.send_header(name, value)
+                if "Content-Length" not in dict(headers):
+                    self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *_):
+                pass
+
+        class Quiet(http.server.ThreadingHTTPServer):
+            daemon_threads = True
+
+            def handle_error(self, *_):
+                pass
+
+        self.server = Quiet(("127.0.0.1", port), Handler)
+        if certificate:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(certificate)
+            self.server.socket = context.wrap_socket(self.server.socket, server_side=True)
+        self.port = self.server.server_address[1]
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def url(self, scheme="http", path="/hook"):
+        return "%s://127.0.0.1:%d%s" % (scheme, self.port, path)
+
+    def changes(self):
+        """Changes in the order of arrival, each once: (name, from, to)."""
+        seen, found = set(), []
+        for post in self.posts:
+            for change in json.loads(post.body)["changes"]:
+                if change["id"] not in seen:
+                    seen.add(change["id"])
+                    found.append((change["name"], change["from"], change["to"]))
+        return found
+
+    def close(self):
+        self.server.shutdown()
+        self.server.server_close()
+
+
+class Server:
+    def __init__(self, receivers, *flags, store="memory"):
+        self.folder = tempfile.mkdtemp()
+        self.store = store if store != "sqlite" else "sqlite:" + os.path.join(self.folder, "store.db")
+        self.flags = flags
+        self.set(receivers)
+        self.log = os.path.join(self.folder, "log")
+        self.start()
+
+    def set(self, receivers):
+        with open(os.path.join(self.folder, "notify.json"), "w") as file:
+            json.dump(receivers, file)
+
+    def start(self):
+        port_file = os.path.join(self.folder, "port")
+        if os.path.exists(port_file):
+            os.remove(port_file)
+        self.process = subprocess.Popen(
+            [KLDIVD, "--listen", "127.0.0.1:0", "--port-file", port_file, "--store", self.store, "--notify",
+             os.path.join(self.folder, "notify.json"), *self.flags], stdout=subprocess.DEVNULL, stderr=open(self.log, "a"))
+        wait_until(lambda: os.path.exists(port_file) and open(port_file).read().endswith("\n"), 20, "the server starts")
+        self.port = int(open(port_file).read())
+
+    def ask(self, method, path, body=None):
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request("http://127.0.0.1:%d%s" % (self.port, path), data, method=method,
+                                         headers={"Content-Type": "application/json"})
+        try:
+            with urllib.request.urlopen(request, timeout=60) as answer:
+                text = answer.read().decode()
+        except urllib.error.HTTPError as error:
+            raise AssertionError("%s %s: %d %s" % (method, path, error.code, error.read()))
+        return json.loads(text) if text.startswith("{") else text
+
+    def put(self, name="a", group="g", query="?pool=1&clear_after=1"):
+        self.ask("PUT", "/monitors/%s/%s%s" % (group, name, query), CONFIG)
+
+    def post(self, counts, name="a", group="g"):
+        return self.ask("POST", "/monitors/%s/%s/observations" % (group, name), counts)
+
+    def status(self, name="ops"):
+        return [n for n in self.ask("GET", "/notifications")["notifications"] if n["name"] == name][0]
+
+    def metric(self, line):
+        return [float(text.rsplit(" ", 1)[1]) for text in self.ask("GET", "/metrics").split("\n")
+                if text.startswith(line)][0]
+
+    def end(self):
+        self.process.terminate()
+        expect(self.process.wait(60) == 0, "the server ends with 0")
+        shutil.rmtree(self.folder)
+
+
+def one(receiver, **more):
+    return {"name": "ops", "url": receiver.url(), "format": "json", **more}
+
+
+def flap(server, n, name="a"):
+    """Makes the state change n times; gives the changes that are told."""
+    server.post(GOOD, name)
+    for i in range(n):
+        server.post(BAD if i % 2 == 0 else GOOD, name)
+    return [(name, "ok", "critical") if i % 2 == 0 else (name, "critical", "ok") for i in range(n)]
+
+
+def try_signature():
+    """Many changes are one message, signed; secrets and URLs are shown nowhere."""
+    receiver = Receiver()
+    with tempfile.NamedTemporaryFile("w") as secret:
+        secret.write("hush-hush\n")
+        secret.flush()
+        server = Server([one(receiver, secret_file=secret.name, header={"Authorization": "Bearer hidden-one"})],
+                        "--log-level", "debug")
+        server.put()
+        begun = time.monotonic()
+        told = flap(server, 7)
+        wait_until(lambda: receiver.posts, 10, "the message")
+        took = time.monotonic() - begun
+        post = receiver.posts[0]
+        expect(5 <= took < 8 and receiver.changes() == told, "%g s: %r" % (took, receiver.changes()))
+        signed = post.headers["X-Kldiv-Timestamp"].encode() + b"." + post.body
+        digest = hmac.new(b"hush-hush", signed, hashlib.sha256).hexdigest()
+        expect(post.headers["X-Kldiv-Signature"] == "sha256=" + digest, "the signature")
+        expect(post.headers["Authorization"] == "Bearer hidden-one", "the header field")
+        expect(post.headers["Idempotency-Key"] == json.loads(post.body)["id"], "the id")
+        expect(abs(int(post.headers["X-Kldiv-Timestamp"]) - time.time()) < 60, "the time")
+        wait_until(lambda: server.status()["pending"] == 0, 3, "nothing waits")
+        expect(server.metric('kldiv_notifications_total{name="ops",result="delivered"}') == 1, "the metric")
+        test = server.ask("POST", "/notifications/ops/test")
+        expect(test["delivered"] and test["status"] == 200 and test["answer"] == "ok", test)
+        expect(json.loads(receiver.posts[1].body)["test"] is True, "a test is marked")
+        shown = json.dumps(server.ask("GET", "/notifications")) + server.ask("GET", "/metrics") + open(server.log).read()
+        for hidden in ("hush", "hidden-one", str(receiver.port) + "/hook"):
+            expect(hidden not in shown, "%s is shown" % hidden)
+        server.end()
+    receiver.close()
+
+
+def try_bad_receivers():
+    """Each of these gets every change, in order, however it answers at first; none holds another up."""
+    def hang(handler, n):
+        if n == 1:
+            time.sleep(40)
+
+    def close(handler, n):
+        if n <= 2:
+            handler.close_connection = True
+            handler.connection.close()
+            return True
+
+    def busy(handler, n):
+        if n == 1:
+            handler.reply(429, [("Retry-After", "4")], b"slowly\nsecond line")
+            return True
+
+    def fail(handler, n):
+        if n <= 2:
+            handler.reply(503, body=b"x" * 200000)
+            return True
+
+    def lie(handler, n):
+        handler.reply(200, [("Content-Length", "1000")])
+        handler.close_connection = True
+        return True
+
+    receivers = {answer.__name__: Receiver(answer) for answer in (hang, close, busy, fail, lie)}
+    receivers["good"] = Receiver()
+    server = Server([dict(one(receiver), name=name) for name, receiver in receivers.items()], store="sqlite")
+    server.put()
+    begun = time.monotonic()
+    told = flap(server, 6)
+    wait_until(lambda: receivers["good"].changes(), 8, "a good receiver beside bad ones")
+    wait_until(lambda: server.status("busy")["failing_since"], 3, "busy fails")
+    expect(server.status("busy")["failure"] == "status 429: slowly", server.status("busy"))
+    wait_until(lambda: len(receivers["busy"].posts) == 2, 8, "busy is asked again")
+    waited = receivers["busy"].posts[1].at - receivers["busy"].posts[0].at
+    expect(waited >= 4, "Retry-After of 4 s: %g s" % waited)
+    wait_until(lambda: len(receivers["fail"].posts) == 3, 10, "fail is asked three times")
+    times = [post.at for post in receivers["fail"].posts]
+    expect(0.9 < times[1] - times[0] < 2 < times[2] - times[1] + 0.2 < 4, "waits: %r" % times)
+    more = flap(server, 4)
+    wait_until(lambda: all(r.changes() == told + more for name, r in receivers.items() if name != "hang"), 30,
+               "all changes: %r" % {name: len(r.changes()) for name, r in receivers.items()})
+    wait_until(lambda: receivers["hang"].changes() == told + more, 60, "one that hung")
+    expect(time.monotonic() - begun > 30, "an attempt may take 30 s")
+    expect(len(receivers["lie"].posts) == 2, "what was answered 200 is not sent again")
+    for receiver in receivers.values():
+        ids = collections.defaultdict(set)
+        for post in receiver.posts:
+            ids[post.headers["Idempotency-Key"]].add(tuple(c["id"] for c in json.loads(post.body)["changes"]))
+        expect(all(len(each) == 1 for each in ids.values()), "a repetition is the same: %r" % ids)
+    server.end()
+    for receiver in receivers.values():
+        receiver.close()
+
+
+def try_absent():
+    """A receiver that is away gets all of it when it is there; what says that the message is wrong, nothing more."""
+    receiver = Receiver()
+    port = receiver.port
+    receiver.close()
+    server = Server([one(receiver)], store="sqlite")
+    server.put()
+    told = flap(server, 3)
+    wait_until(lambda: server.status()["failing_since"], 10, "it fails")
+    expect(server.status()["pending"] == 3, server.status())
+    server.process.send_signal(signal.SIGTERM)
+    server.process.wait()
+    server.start()
+    receiver = Receiver(port=port)
+    wait_until(lambda: receiver.changes() == told, 20, "what waited")
+    wait_until(lambda: server.status()["failing_since"] is None, 5, "it works again")
+    receiver.close()
+    wrong = Receiver(lambda handler, n: handler.reply(400) or True)
+    server.set([one(wrong)])
+    server.process.send_signal(signal.SIGHUP)
+    wait_until(lambda: "read 1 receivers" in open(server.log).read().split("SIGHUP")[-1], 5, "SIGHUP")
+    server.post(GOOD)
+    wait_until(lambda: server.metric('kldiv_notifications_total{name="ops",result="refused"}') == 1, 20, "it is refused")
+    wait_until(lambda: server.status()["pending"] == 0, 5, "and given up")
+    server.set([{"name": "ops"}])
+    server.process.send_signal(signal.SIGHUP)
+    wait_until(lambda: "#/0/url: is missing; the previous contents stay in use" in open(server.log).read(), 5,
+               "a bad file is told: " + open(server.log).read()[-300:])
+    server.end()
+    wrong.close()
+
+
+def make_certificate(folder, name):
+    path = os.path.join(folder, name + ".pem")
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
+                    "-days", "2", "-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", path,
+                    "-out", path + ".crt"], check=True, stderr=subprocess.DEVNULL)
+    with open(path, "a") as file:
+        file.write(open(path + ".crt").read())
+    return path
+
+
+def try_strangers():
+    """Certificates are checked; redirects are not followed, so that nothing inside is ever called."""
+    with tempfile.TemporaryDirectory() as folder:
+        known, other = make_certificate(folder, "known"), make_certificate(folder, "other")
+        inside = Receiver()
+        trusted, stranger, plain = Receiver(certificate=known), Receiver(certificate=other), Receiver(certificate=known)
+        redirect = Receiver(lambda handler, n: handler.reply(307, [("Location", inside.url())]) or True)
+        server = Server([
+            {"name": "trusted", "url": trusted.url("https"), "format": "json", "ca_file": known + ".crt"},
+            {"name": "stranger", "url": stranger.url("https"), "format": "json", "ca_file": known + ".crt"},
+            {"name": "plain", "url": plain.url("https"), "format": "json"},
+            {"name": "redirect", "url": redirect.url(), "format": "slack"}])
+        test = server.ask("POST", "/notifications/trusted/test")
+        expect(test["delivered"], test)
+        for name in ("stranger", "plain"):
+            test = server.ask("POST", "/notifications/%s/test" % name)
+            expect(not test["delivered"] and test["status"] is None and "certificate" in test["failure"].lower(), test)
+        test = server.ask("POST", "/notifications/redirect/test")
+        expect(test["status"] == 307 and "redirects are not followed" in test["failure"], test)
+        server.put()
+        server.post(BAD)
+        wait_until(lambda: len(redirect.posts) >= 3, 15, "it is asked again")
+        expect(not inside.posts and not stranger.posts and not plain.posts, "nobody else is called")
+        server.end()
+
+
+def try_kills():
+    """kill -9 between commit and send, and while it sends: every change arrives, in order."""
+    receiver = Receiver()
+    server = Server([one(receiver)], store="sqlite")
+    server.put()
+    server.post(GOOD)
+    told, state = [], "ok"
+    for i in range(50):
+        after = "critical" if state == "ok" else "ok"
+        server.post(BAD if after == "critical" else GOOD)
+        told.append(("a", state, after))
+        state = after
+        time.sleep(random.random() * 0.05 if i % 5 else 4.95 + random.random() * 0.1)
+        server.process.kill()
+        server.process.wait()
+        server.start()
+    wait_until(lambda: len(receiver.changes()) == 50, 20, "all changes: %d" % len(receiver.changes()))
+    expect(receiver.changes() == told, "their order: %r" % receiver.changes())
+    print("    50 kills: %d messages, %d of them twice" %
+          (len({p.headers["Idempotency-Key"] for p in receiver.posts}),
+           len(receiver.posts) - len({p.headers["Idempotency-Key"] for p in receiver.posts})))
+    server.end()
+    receiver.close()
+
+
+def try_mute_and_stale():
+    """Of muted monitors nobody is told. One without observations is stale, once, also after a start."""
+    receiver = Receiver()
+    server = Server([one(receiver)], store="sqlite")
+    server.put("loud")
+    server.put("muted")
+    server.put("silent", query="?pool=1&clear_after=1&stale_after=2")
+    server.ask("POST", "/monitors/g/muted/mute", {"seconds": 600, "reason": "new pipeline"})
+    for name in ("loud", "muted", "silent"):
+        server.post(GOOD, name)
+    server.post(BAD, "muted")
+    server.post(BAD, "loud")
+    wait_until(lambda: len(receiver.changes()) == 2, 15, "%r" % receiver.changes())
+    expect(sorted(receiver.changes()) == [("loud", "ok", "critical"), ("silent", "ok", "stale")], receiver.changes())
+    server.process.kill()
+    server.process.wait()
+    server.start()
+    server.post(GOOD, "silent")
+    wait_until(lambda: len(receiver.changes()) >= 4, 20, "%r" % receiver.changes())
+    expect(receiver.changes()[2:4] == [("silent", "stale", "ok"), ("silent", "ok", "stale")], receiver.changes())
+    expect(not any(name == "muted" for name, _, _ in receiver.changes()), "the muted one")
+    server.end()
+    receiver.close()
+
+
+def memory_of(process):
+    with open("/proc/%d/status" % process.pid) as file:
+        return [int(line.split()[1]) / 1024 for line in file if line.startswith("VmHWM")][0]
+
+
+def try_crowd():
+    """10,000 monitors that change at once: a message a group, within 10 s."""
+    receiver, table = Receiver(), {"columns": {"c%d" % i: [0.5, 1.5] * 30 for i in range(2000)}}
+    drift = {"columns": {name: [0.5] * 200 for name in table["columns"]}}
+    server = Server([one(receiver), dict(one(receiver), name="second", url=receiver.url(path="/second"))],
+                    store="sqlite")
+    for group in range(5):
+        server.ask("PUT", "/monitors/crowd%d?pool=1&method=width&bins=2" % group, table)
+    before, begun = memory_of(server.process), time.monotonic()
+    for group in range(5):
+        server.ask("POST", "/monitors/crowd%d/observations" % group, drift)
+    closed = time.monotonic()
+    wait_until(lambda: len(receiver.posts) >= 10, 30, "the messages: %d" % len(receiver.posts))
+    last = max(post.at for post in receiver.posts) - closed
+    groups = collections.Counter((post.path, json.loads(post.body)["changes"][0]["group"]) for post in receiver.posts)
+    expect(set(groups.values()) == {1} and len(groups) == 10, "a message for each group and name: %r" % groups)
+    expect(all(len(json.loads(post.body)["changes"]) == 2000 for post in receiver.posts), "all changes")
+    expect(last < 10, "the last one %g s after" % last)
+    print("    10,000 monitors closed in %.1f s; the last message %.1f s later; %.0f MB more at most" %
+          (closed - begun, last, memory_of(server.process) - before))
+    server.end()
+    receiver.close()
+
+
+def try_hanging_costs_nothing():
+    """Observations a second with a receiver that hangs, and with none that has anything to do, in turn."""
+    hanging = Receiver(lambda handler, n: time.sleep(600))
+    rates = {True: [], False: []}
+    servers = {True: Server([one(hanging)], store="sqlite"), False: Server([], store="sqlite")}
+    for server in servers.values():
+        server.put(query="?window=100000&pool=1")
+        server.put("b")
+        server.post(GOOD, "b")
+        server.post(BAD, "b")
+    wait_until(lambda: hanging.posts, 10, "it hangs")
+    for _ in range(9):
+        for hangs, server in servers.items():
+            begun, n = time.monotonic(), 0
+            while time.monotonic() < begun + 0.5:
+                server.post({"counts": [1, 1]})
+                n += 1
+            rates[hangs].append(n / (time.monotonic() - begun))
+    best = {hangs: max(each) for hangs, each in rates.items()}
+    print("    one client: %.0f posts a second with a receiver that hangs, %.0f without" % (best[True], best[False]))
+    expect(best[True] > 0.8 * best[False], best)
+    servers[False].end()
+    servers[True].process.kill()
+
+
+def try_alertmanager():
+    """Debian's Alertmanager has the alert while the drift lasts, by labels that a silence matches; then it resolves."""
+    port = Receiver().port + 1
+    with tempfile.TemporaryDirectory() as folder:
+        config = os.path.join(folder, "alertmanager.yml")
+        with open(config, "w") as file:
+            file.write("route: {receiver: none}\nreceivers: [{name: none}]\n")
+        alertmanager = subprocess.Popen(
+            ["prometheus-alertmanager", "--config.file=" + config, "--storage.path=" + folder, "--cluster.listen-address=",
+             "--web.listen-address=127.0.0.1:%d" % port], stderr=open(os.path.join(folder, "log"), "w"))
+        url = "http://127.0.0.1:%d" % port
+
+        def ask(path, body=None):
+            request = urllib.request.Request(url + path, None if body is None else json.dumps(body).encode(),
+                                             headers={"Content-Type": "application/json"})
+            return json.loads(urllib.request.urlopen(request).read())
+
+        def is_up():
+            try:
+                return ask("/api/v2/status")
+            except (OSError, ValueError):
+                return False
+
+        def alerts():
+            return {(a["labels"]["monitor"], a["labels"]["severity"]): a["status"]["state"] for a in ask("/api/v2/alerts")}
+
+        server = None
+        try:
+            wait_until(is_up, 30, "Alertmanager starts")
+            server = Server([{"name": "am", "url": url + "/", "format": "alertmanager"}], "--public-url",
+                            "https://kldiv.example/")
+            server.put("a")
+            server.put("b")
+            for name in "ab":
+                server.post(GOOD, name)
+                server.post(BAD, name)
+            wait_until(lambda: set(alerts()) == {("a", "critical"), ("b", "critical")}, 15, "the alerts: %r" % alerts())
+            alert = ask("/api/v2/alerts")[0]
+            expect(alert["generatorURL"].startswith("https://kldiv.example/dashboard/?group=g&monitor="), alert)
+            expect("50 %" in alert["annotations"]["description"], alert)
+            matchers = [{"name": "monitor", "value": "b", "isRegex": False, "isEqual": True}]
+            now = time.time()
+            ask("/api/v2/silences", {"matchers": matchers, "createdBy": "test", "comment": "test",
+                                     "startsAt": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now - 1)),
+                                     "endsAt": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now + 600))})
+            wait_until(lambda: alerts()[("b", "critical")] == "suppressed", 10, "the silence holds")
+            server.post(GOOD, "a")
+            wait_until(lambda: set(alerts()) == {("b", "critical")}, 15, "it resolves: %r" % alerts())
+        finally:
+            alertmanager.kill()
+            if server:
+                server.process.kill()
+
+
+def main():
+    scenarios = [value for name, value in globals().items() if name.startswith("try_")]
+    wanted = sys.argv[2:]
+    for scenario in scenarios:
+        if wanted and scenario.__name__[4:] not in wanted:
+            continue
+        begun = time.monotonic()
+        scenario()
+        print("%s (%.0f s): %s" % (scenario.__name__[4:], time.monotonic() - begun,
+                                   scenario.__doc__.split("\n")[0]), flush=True)
+
+
+main()
