@@ -1,4 +1,4 @@
-"""Runs the clients of libkldiv over processes: kldiv.py over random cuts of strided arrays, Dask with a
+"""Runs the package kldiv over processes: random cuts of strided arrays, Dask with a
 worker that is killed in the middle, and MPI. All must print or give the bits of one call.
 
 usage: run.py LIBKLDIV_SO"""
@@ -7,16 +7,20 @@ import pickle
 import subprocess
 import sys
 import time
+import warnings
 
 CLIENTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "clients")
 os.environ["KLDIV_LIBRARY"] = os.path.abspath(sys.argv[1])
-os.environ["PYTHONPATH"] = CLIENTS
-sys.path.insert(0, CLIENTS)
+PACKAGE = os.path.join(CLIENTS, "..", "..", "api", "clients", "python")
+os.environ["PYTHONPATH"] = CLIENTS + os.pathsep + PACKAGE
+os.environ["PYTHONWARNINGS"] = "ignore::UserWarning"  # of mean
+sys.path[:0] = [CLIENTS, PACKAGE]
 
 import numpy as np  # noqa: E402
 
 import kldiv  # noqa: E402
 
+warnings.simplefilter("ignore", UserWarning)
 LOGITS = {"input_space": "logit", "target_space": "logit"}
 
 

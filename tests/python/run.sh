@@ -1,0 +1,23 @@
+#!/bin/sh
+# The package of Python as users get it: its wheel is installed, without the network, into an environment of its own that
+# sees Debian's modules; its types are checked; each test_*.py runs. Its sources give a wheel, too.
+# usage: PYTHON=… run.sh WHEEL SDIST KLDIVD
+set -eu
+python=${PYTHON:-python3} wheel=$1 sdist=$2
+KLDIV_SERVER=$(realpath "$3"); export KLDIV_SERVER
+here=$(dirname "$0")
+environment=build/python-environment
+unset PYTHONPATH KLDIV_LIBRARY
+
+(cd "$here/../../api/clients/python" && mypy --python-executable "$(command -v "$python")" --cache-dir=/dev/null)
+rm -rf $environment
+"$python" -m venv --system-site-packages $environment
+pip="$environment/bin/python -m pip --quiet --disable-pip-version-check --no-cache-dir"
+CFLAGS=-O0 $pip wheel --no-index --no-deps --no-build-isolation -w $environment/from-sources "$sdist"
+ls $environment/from-sources/kldiv-*-py3-none-linux_*.whl
+$pip install --no-index --no-deps "$wheel"
+for module in pandas torch polars pyarrow; do
+    $environment/bin/python -c "import $module" 2>/dev/null || echo "$module is not installed: what needs it is NOT TESTED"
+done
+cd "$here"
+exec "$OLDPWD/$environment/bin/python" -B -m unittest
