@@ -76,6 +76,7 @@ SIGNATURES: tuple[tuple[str, object, list[object]], ...] = (
     ("kl_partial_divisor", None, [c_pointer, ctypes.c_int, c_pointer]),
     ("kl_dtype_promote", ctypes.c_int, [ctypes.c_int] * 2),
     ("kl_warning_text", ctypes.POINTER(WarningText), [ctypes.c_int] * 2),
+    ("kl_bin_counts", None, [c_pointer, c_size, ctypes.c_int, c_pointer, c_size, c_pointer]),
     ("kl_pool_new", c_pointer, [c_size]),
     ("kl_simd_name", ctypes.c_char_p, []),
     ("kl_simd_select", ctypes.c_bool, [ctypes.c_char_p, c_pointer]),

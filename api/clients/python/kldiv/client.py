@@ -6,11 +6,14 @@ import urllib.parse
 import warnings
 import weakref
 from types import TracebackType
-from typing import Any, Sequence
+from typing import TYPE_CHECKING, Any, Sequence
 
 from . import _arrays, _wire
 from ._transport import Body, Query, Transport
 from .region import Region
+
+if TYPE_CHECKING:
+    from .group import Group
 
 
 class Client:
@@ -47,6 +50,22 @@ class Client:
     def ready(self) -> bool:
         """Does the service take requests?"""
         return self.transport.request("GET", "/readyz").status == 200
+
+    def group(self, name: str) -> Group:
+        """The monitors of a group, which need not exist yet."""
+        from .group import Group
+        return Group(self, name)
+
+    def groups(self) -> list[dict[str, Any]]:
+        """All groups, worst first."""
+        rows: list[dict[str, Any]] = []
+        cursor = None
+        while True:
+            page = self.request("GET", "/groups", {"limit": 1000, "cursor": cursor})
+            rows += page["groups"]
+            cursor = page["next"]
+            if cursor is None:
+                return rows
 
     def region(self, size: int, prefix: str = "kldiv_", mode: int = 0o600) -> Region:
         """`size` bytes of shared memory, for a service on this host that was started with --shared-memory PREFIX.
