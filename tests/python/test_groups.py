@@ -2,6 +2,8 @@
 import csv
 import datetime
 import os
+import subprocess
+import sys
 import tempfile
 import unittest
 import warnings
@@ -133,6 +135,25 @@ class Groups(unittest.TestCase):
         self.group.observe(data(500, 2), key=None)
         self.group.observe(data(500, 2), key="again")
         self.assertEqual(len(self.group.windows("age")), 5)
+
+    def test_memory_is_that_of_a_batch(self):
+        code = """if True:
+            import resource, sys
+            import numpy as np, kldiv
+            def resident():
+                return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+            def batches():
+                for i in range(60):
+                    yield {"x": np.full(1 << 20, float(i)), "y": np.zeros(1 << 20)}  # 16 MiB
+            group = kldiv.Client(sys.argv[1]).group("memory")
+            group.reference({"x": np.arange(60.0), "y": np.arange(60.0)})
+            list(zip(batches(), range(2)))
+            before = resident()
+            results = group.observe(batches())
+            assert results[0]["n"] == 60 << 20
+            assert resident() - before < 80 << 10, (before, resident())  # of 960 MiB
+        """
+        subprocess.run([sys.executable, "-W", "ignore", "-c", code, self.server.url], check=True, timeout=60)
 
     def test_times(self):
         self.group.reference(data(2000, 1), window="3600s", retention_days=36500)

@@ -92,13 +92,13 @@ class Transport:
         parts = urllib.parse.urlsplit(url)
         if parts.scheme not in ("http", "https", "unix") or (parts.scheme == "unix") == bool(parts.netloc):
             raise ValueError(f"{url!r} is not http://HOST[:PORT], https://HOST[:PORT] or unix:PATH")
+        self.lock, self.idle, self.pid = threading.Lock(), list[http.client.HTTPConnection](), os.getpid()
         self.url, self.parts, self.timeout, self.retries = url, parts, timeout, retries
         self.prefix = "" if parts.scheme == "unix" else parts.path.rstrip("/")
         self.context = ssl.create_default_context(cafile=ca_file) if parts.scheme == "https" else None
         self.headers = {"User-Agent": f"kldiv-python/{__version__}"}
         if token:
             self.headers["Authorization"] = f"Bearer {token}"
-        self.lock, self.idle, self.pid = threading.Lock(), list[http.client.HTTPConnection](), os.getpid()
 
     def _new(self) -> http.client.HTTPConnection:
         if self.parts.scheme == "unix":
@@ -118,6 +118,10 @@ class Transport:
                     return connection
                 connection.close()
         return self._new()
+
+    def __del__(self) -> None:
+        for connection in getattr(self, "idle", ()):
+            connection.close()
 
     def close(self) -> None:
         with self.lock:

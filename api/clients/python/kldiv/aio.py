@@ -7,7 +7,9 @@ from types import TracebackType
 from typing import Any, Sequence
 
 from .client import Client
+from .group import Group
 from .region import Region
+from .results import Results
 
 
 class AsyncClient:
@@ -43,3 +45,34 @@ class AsyncClient:
     async def partial(self, input: Any, target: Any,
                       **options: Any) -> tuple[tuple[float, float], tuple[float, float]]:
         return await asyncio.to_thread(self.client.partial, input, target, **options)
+
+    def group(self, name: str) -> AsyncGroup:
+        return AsyncGroup(self.client.group(name))
+
+
+class AsyncGroup:
+    """What kldiv.Group does, to be awaited. `group` is the one that does it."""
+
+    def __init__(self, group: Group) -> None:
+        self.group = group
+
+    async def reference(self, data: Any, **options: Any) -> list[dict[str, Any]]:
+        return await asyncio.to_thread(self.group.reference, data, **options)
+
+    async def observe(self, data: Any, timestamp: Any = None, **options: Any) -> Results:
+        return await asyncio.to_thread(self.group.observe, data, timestamp, **options)
+
+    async def evaluate(self, data: Any, **options: Any) -> Results:
+        return await asyncio.to_thread(self.group.evaluate, data, **options)
+
+    async def windows(self, name: str | None = None, start: Any = None, end: Any = None) -> Any:
+        return await asyncio.to_thread(self.group.windows, name, start, end)
+
+    async def events(self, since: Any = None) -> Any:
+        return await asyncio.to_thread(self.group.events, since)
+
+    async def summary(self) -> dict[str, Any]:
+        return await asyncio.to_thread(self.group.summary)
+
+    async def settings(self, monitor: str | None = None, **changes: Any) -> Any:
+        return await asyncio.to_thread(self.group.settings, monitor, **changes)

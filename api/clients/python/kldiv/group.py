@@ -129,14 +129,13 @@ class Group:
         when = time_text(timestamp)
         whole, shown = self._whole_file(data), Progress(progress)
         source = iter(()) if whole else batches(data, shown)
-        first: Columns = next(source, {})
-        second = next(source, None)
-        if whole or (second is None and not is_large(first)):
+        heads = list(itertools.islice(source, 2))
+        if whole or (len(heads) < 2 and not is_large(heads[0] if heads else {})):
             shown.end()
-            answered = self._post_table(*(whole or encode(first)), when, key)
+            answered = self._post_table(*(whole or encode(heads[0] if heads else {})), when, key)
             self._warn(answered.warnings)
             return answered
-        counted = self._count(itertools.chain([first], [second] if second else [], source))
+        counted = self._count(given_back(heads, source))
         shown.end()
         results = []
         for counts in counted:
@@ -247,6 +246,13 @@ class Group:
     def _warn(given: list[dict[str, Any]]) -> None:
         for warning in given:
             warnings.warn(f"{warning['code']}: {warning['message']}", UserWarning, 3)
+
+
+def given_back(heads: list[Columns], rest: Iterator[Columns]) -> Iterator[Columns]:
+    """All batches; those that were looked at are dropped one by one."""
+    while heads:
+        yield heads.pop(0)
+    yield from rest
 
 
 def is_csv(data: Any) -> bool:
