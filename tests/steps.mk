@@ -87,8 +87,8 @@ postgresql: build/kldivd $(B)/tests/all
 	tests/postgresql/run.sh build/kldivd $(B)/tests/all
 
 # The library over processes: random cuts, Dask with a worker that is killed, MPI.
-distributed: $(B)/libkldiv.so
-	$(PYTHON) -B tests/distributed/run.py $<
+distributed: $(B)/libkldiv.so build/kldivd
+	$(PYTHON) -B tests/distributed/run.py $^
 
 # The pages in Chromium, in every state that they show; pictures go to build/page.
 page: build/kldivd $(PAGE_TOOLS)

@@ -12,9 +12,10 @@ from ._library import simd, threads
 from ._version import __version__
 from .aio import AsyncClient
 from .client import Client
+from .counts import TableCounts, count
 from .errors import LossError, ServiceError
 from .loss import Partial, kl_div, partial, step, value_and_grad
 from .region import Region
 
-__all__ = ["AsyncClient", "Client", "LossError", "Partial", "Region", "ServiceError", "__version__", "kl_div", "partial",
-           "simd", "step", "threads", "value_and_grad"]
+__all__ = ["AsyncClient", "Client", "LossError", "Partial", "Region", "ServiceError", "TableCounts", "__version__", "count",
+           "kl_div", "partial", "simd", "step", "threads", "value_and_grad"]

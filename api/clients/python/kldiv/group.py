@@ -17,7 +17,7 @@ from . import _wire
 from ._transport import PIECE, Body
 from .client import Client, segment
 from .columns import Column, Columns, is_numeric, size
-from .counts import Counts
+from .counts import Counts, TableCounts
 from .results import Result, Results, as_frame
 from .sources import Progress, Sample, batches, is_path
 
@@ -127,6 +127,8 @@ class Group:
         a request for each monitor. The same content at the same timestamp counts once in 24 hours, so that a notebook
         may run again; another `key` is used as it is, None for none."""
         when = time_text(timestamp)
+        if isinstance(data, TableCounts):
+            return self._post_counts(self._checked(data, 3), when, key)
         whole, shown = self._whole_file(data), Progress(progress)
         source = iter(()) if whole else batches(data, shown)
         heads = list(itertools.islice(source, 2))
@@ -137,6 +139,9 @@ class Group:
             return answered
         counted = self._count(given_back(heads, source))
         shown.end()
+        return self._post_counts(counted, when, key)
+
+    def _post_counts(self, counted: list[Counts], when: Any, key: str | None) -> Results:
         results = []
         for counts in counted:
             path, body = f"{self._path}/{segment(counts.name)}/observations", [json.dumps(counts.body()).encode()]
@@ -156,24 +161,22 @@ class Group:
 
     def _count(self, source: Iterator[Columns]) -> list[Counts]:
         """Counts for the monitors of all columns that come."""
-        counts = {config["name"]: Counts(config) for config in self.monitors()}
-        unknown = set[str]()
+        counts = TableCounts(self.monitors())
         for batch in source:
-            for name, column in batch.items():
-                if name in counts:
-                    counts[name].add(column)
-                else:
-                    unknown.add(name)
-        if unknown:
-            warnings.warn(f"the group has no monitor for {', '.join(sorted(unknown))}", UserWarning, 3)
-        for each in counts.values():
+            counts.add(batch)
+        return self._checked(counts, 4)
+
+    @staticmethod
+    def _checked(counts: TableCounts, stacklevel: int) -> list[Counts]:
+        if counts.unknown:
+            warnings.warn(f"the group has no monitor for {', '.join(sorted(counts.unknown))}", UserWarning, stacklevel)
+        for each in counts.found():
             if each.unreadable:
                 warnings.warn(f"{each.unreadable:,} values of {each.name} are no numbers: they count as missing",
-                              UserWarning, 3)
-        found = [each for each in counts.values() if each.total()]
-        if not found:
+                              UserWarning, stacklevel)
+        if not counts.found():
             raise ValueError("no column of the table has a monitor, or it has no rows")
-        return found
+        return counts.found()
 
     def evaluate(self, data: Any, *, progress: bool | None = None) -> Results:
         """Scores a table alone, counted here, and stores nothing."""
