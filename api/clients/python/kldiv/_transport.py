@@ -8,7 +8,7 @@ import http.client
 import json
 import os
 import random
-import select
+import selectors
 import socket
 import ssl
 import threading
@@ -80,9 +80,9 @@ def body_size(body: Body) -> int:
 
 def is_quiet(connection: http.client.HTTPConnection) -> bool:
     """Nothing has arrived on an idle connection, not even its end."""
-    poll = select.poll()
-    poll.register(connection.sock, select.POLLIN)
-    return not poll.poll(0)
+    with selectors.DefaultSelector() as selector:
+        selector.register(connection.sock, selectors.EVENT_READ)
+        return not selector.select(0)
 
 
 class Transport:
