@@ -19,10 +19,10 @@ SUFFIXES = (".csv", ".tsv", ".parquet", ".npz")
 
 
 class Progress:
-    """A line on the terminal: how many rows, and how much of a file."""
+    """A line in a terminal or a notebook: how many rows, and how much of a file."""
 
     def __init__(self, wanted: bool | None) -> None:
-        self.shown = sys.stderr.isatty() if wanted is None else wanted
+        self.shown = sys.stderr.isatty() or "ipykernel" in sys.modules if wanted is None else wanted
         self.rows = 0
 
     def add(self, rows: int, done: float | None = None) -> None:
