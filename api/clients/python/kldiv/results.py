@@ -5,12 +5,19 @@ import html
 from typing import Any, Iterable, List
 
 COLOURS = {"critical": "#b3261e", "warning": "#a15c00", "ok": "#1b6e3c", "insufficient_data": "#5f6368"}
-WIDTH, HEIGHT, MAX_BARS = 420, 90, 60
+WIDTH, HEIGHT, MAX_BARS, MAX_LABELLED = 420, 90, 60, 15
 TOP_SHARE, MAX_NAMED = 0.8, 3
 
 
 def percent(share: float) -> str:
     return f"{100 * share:.3g} %"
+
+
+def bin_name(each: dict[str, Any]) -> str:
+    """The name of a bin, of intervals with six digits."""
+    if each.get("kind") != "interval":
+        return str(each["name"])
+    return f"{each['name'][0]}{each['lower']:.6g}, {each['upper']:.6g}{each['name'][-1]}"
 
 
 def top_bins(bins: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], float]:
@@ -51,9 +58,9 @@ class Result(dict):  # type: ignore[type-arg]
         chosen, share = top_bins(self.get("bins") or [])
         if not chosen or self.verdict in ("ok", "insufficient_data"):
             return said + "."
-        named = ", ".join(f"{b['name']} {percent(b['reference'])} → {percent(b['current'])}" for b in chosen[:MAX_NAMED])
+        named = ", ".join(f"{bin_name(b)} {percent(b['reference'])} → {percent(b['current'])}" for b in chosen[:MAX_NAMED])
         bins = "1 bin accounts" if len(chosen) == 1 else f"{len(chosen)} bins account"
-        return f"{said}. {bins} for {percent(share)} of the shift: {named}{', …' if len(chosen) > MAX_NAMED else ''}."
+        return f"{said}. {bins} for {percent(share)} of the shift: {named}{' …' if len(chosen) > MAX_NAMED else '.'}"
 
     def svg(self) -> str:
         """Bars of the reference (outlines) and of the values (filled), by bin."""
@@ -63,15 +70,19 @@ class Result(dict):  # type: ignore[type-arg]
         top = max(max(b["reference"] or 0, b["current"] or 0) for b in bins)
         step, bars, colour = WIDTH / len(bins), [], COLOURS.get(self.verdict, "#5f6368")
         for i, each in enumerate(bins):
-            title = f"{each['name']}: {percent(each['reference'] or 0)} → {percent(each['current'] or 0)}"
+            title = f"{bin_name(each)}: {percent(each['reference'] or 0)} → {percent(each['current'] or 0)}"
             bars.append(f"<g><title>{html.escape(title)}</title>")
             for key, style in ("current", f'fill="{colour}" fill-opacity="0.55"'), (
                     "reference", 'fill="none" stroke="currentColor"'):
                 height = HEIGHT * (each[key] or 0) / top
                 bars.append(f'<rect x="{i * step + 1:.1f}" y="{HEIGHT - height + 1:.1f}" width="{max(step - 2, 1):.1f}" '
                             f'height="{height:.1f}" {style}/>')
+            if len(bins) <= MAX_LABELLED:
+                below = bin_name(each) if each.get("kind") != "interval" else f"{each['lower']:.4g}"
+                bars.append(f'<text x="{i * step + 2:.1f}" y="{HEIGHT + 12}" font-size="10" fill="currentColor">'
+                            f"{html.escape(below[:int(step / 6)])}</text>")
             bars.append("</g>")
-        return (f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{HEIGHT + 2}" role="img">'
+        return (f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{HEIGHT + 16}" role="img">'
                 f'<title>{html.escape(self.sentence())}</title>{"".join(bars)}</svg>')
 
     def _repr_html_(self) -> str:
