@@ -11,6 +11,7 @@
 # make readme        copy the help into the READMEs, and the clients into theirs
 # make install       into PREFIX, by way of DESTDIR
 # make dist          build/kldiv-VERSION.tar.gz, the sources that are committed
+# make wheel         the package of Python, with the library, as a wheel and as sources, in build/pypi
 # make clean         remove build/
 #
 # VARIANT=asan or tsan builds the same with a sanitizer, in its own folder. PAGE=no builds without the pages, which take
@@ -88,7 +89,7 @@ LIB = $(LIB_SOURCES:%.c=$(B)/%.o)
 API = $(API_SOURCES:%.c=$(B)/%.o)
 SERVER = $(call objects,server/*.c)
 
-.PHONY: all help run readme install dist clean
+.PHONY: all help run readme install dist wheel clean
 all: build/kldivd $(B)/libkldiv.a $(B)/libkldiv.so
 
 $(B)/%.o: %.c
@@ -268,6 +269,21 @@ dist:
 	@mkdir -p build
 	git archive --format=tar --prefix=$(DIST)/ HEAD | gzip -9n > build/$(DIST).tar.gz
 	@echo build/$(DIST).tar.gz
+
+# The package of Python, whose wheel runs where the C library is this machine's or newer. It is built in a copy, for
+# setuptools writes among its sources; with python3-build, python3-setuptools and python3-wheel, without the network.
+GLIBC := $(subst .,_,$(lastword $(shell getconf GNU_LIBC_VERSION)))
+PLATFORM = manylinux_$(GLIBC)_$(MACHINE)
+WHEEL = build/pypi/kldiv-$(VERSION)-py3-none-$(PLATFORM).whl
+SDIST = build/pypi/kldiv-$(VERSION).tar.gz
+wheel: $(WHEEL)
+$(WHEEL): $(B)/libkldiv.so $(wildcard $(addprefix api/clients/python/,*.* kldiv/*))
+	rm -rf build/pypi
+	mkdir -p build/pypi/source
+	cp -r api/clients/python/. LICENSE lib build/pypi/source
+	cd build/pypi/source && KLDIV_BUILT_LIBRARY=$(abspath $<) KLDIV_PLATFORM=$(PLATFORM) \
+	    $(PYTHON) -W ignore -m build --no-isolation --sdist --wheel --outdir .. . >../log || { cat ../log; exit 1; }
+	@ls build/pypi/kldiv-$(VERSION)*
 
 help:
 	@sed -n '2,/^$$/s/^# \{0,1\}//p' Makefile

@@ -1,10 +1,11 @@
 # The steps of `make test`, each a target of its own, and what they need to be installed.
 
 .PHONY: quick test check check-asan check-tsan local load soak memory proxies units unprivileged contract manifests journey \
-        postgresql notify distributed page sanitize uninitialized neon deps deps-test deps-quick tools check-image image-test
+        postgresql notify distributed python page sanitize uninitialized neon deps deps-test deps-quick tools check-image image-test
 
 PACKAGES_DISTRIBUTED = python3-distributed python3-mpi4py openmpi-bin
-PACKAGES_TEST = $(PACKAGES_BUILD) $(PACKAGES_DISTRIBUTED) libcriterion-dev postgresql postgresql-client python3-numpy clang clang-format clang-tidy cppcheck \
+PACKAGES_PYTHON = python3-build python3-venv python3-wheel python3-setuptools mypy python3-numpy python3-pandas python3-torch
+PACKAGES_TEST = $(PACKAGES_BUILD) $(PACKAGES_DISTRIBUTED) $(PACKAGES_PYTHON) libcriterion-dev postgresql postgresql-client python3-numpy clang clang-format clang-tidy cppcheck \
                 libclang-rt-14-dev valgrind gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user \
                 nginx-light haproxy systemd curl jq chromium-headless-shell openssl r-base-core r-cran-httr r-cran-jsonlite python3-requests python3-sklearn $(PACKAGES_NODE) \
                 $(PACKAGES_MANIFESTS)
@@ -90,12 +91,16 @@ notify: build/kldivd
 	$(PYTHON) -B tests/notify/run.py build/kldivd
 
 # The library over processes: random cuts, Dask with a worker that is killed, MPI.
-distributed: $(B)/libkldiv.so
-	$(PYTHON) -B tests/distributed/run.py $<
+distributed: $(B)/libkldiv.so build/kldivd
+	$(PYTHON) -B tests/distributed/run.py $^
 
 # The pages in Chromium, in every state that they show; pictures go to build/page.
 page: build/kldivd $(PAGE_TOOLS)
 	node tests/page/run.mjs build/kldivd
+
+# The package of Python, installed from its wheel.
+python: $(WHEEL) build/kldivd
+	PYTHON=$(PYTHON) tests/python/run.sh $(WHEEL) $(SDIST) build/kldivd
 
 # The tests of the server by clients that connect to a unix socket.
 local: $(B)/tests/all

@@ -42,6 +42,7 @@ STEPS = [
     ("contract", RUN, ["programs", "tools"], ["contract"]),
     ("manifests", RUN, ["programs", "tools"], ["manifests"]),
     ("distributed", RUN, ["programs"], ["distributed"]),
+    ("python", RUN, ["programs"], ["python"]),
     ("check-asan", RUN, ["programs-asan"], ["check-asan"]),
     ("check-tsan", RUN, ["programs-tsan"], ["check-tsan"]),
     ("neon", BATCH, ["build-neon"], ["neon"]),

@@ -25,6 +25,26 @@ static const char *const unspecific[] = {"", "application/x-www-form-urlencoded"
                                          "application/octet-stream", NULL};
 static const struct api_table_format guessed = {.media_types = unspecific};
 
+/* columnar: files that are named, but not read. */
+static const char *const columnar_types[] = {"application/vnd.apache.parquet",
+                                             "application/x-parquet",
+                                             "application/parquet",
+                                             "application/vnd.apache.arrow.file",
+                                             "application/vnd.apache.arrow.stream",
+                                             NULL};
+
+static bool refuse_columnar(struct api_table *table, struct api_problem *problem)
+{
+    (void)table;
+    return api_fail(
+        problem, "media_type_unsupported",
+        "Parquet and Arrow are not read here; the package of Python sends them: python -m "
+        "kldiv observe GROUP FILE.parquet, or kldiv.Client(URL).group(GROUP).observe(table)");
+}
+
+static const struct api_table_format columnar = {.media_types = columnar_types,
+                                                 .open = refuse_columnar};
+
 const struct api_table_format *api_table_format(const char *content_type,
                                                 struct api_problem *problem)
 {
@@ -34,6 +54,10 @@ const struct api_table_format *api_table_format(const char *content_type,
     for (size_t i = 0; i < N_FORMATS; i++)
         if (api_is_media_type(content_type, formats[i]->media_types))
             return formats[i];
+    if (api_is_media_type(content_type, columnar_types)) {
+        refuse_columnar(NULL, problem);
+        return NULL;
+    }
     api_table_list_formats(readable, sizeof readable);
     api_fail(problem, "media_type_unsupported",
              "Content-Type '%.80s' is not supported for tables; use one of: %s", content_type,
@@ -57,6 +81,8 @@ static const struct api_table_format *guess(const char *body, size_t size)
         return &api_table_npz;
     if (size >= 10 && memcmp(body + 5, "\0\0\0{\"", 5) == 0)
         return &api_table_safetensors;
+    if (size >= 8 && (memcmp(body, "PAR1\x15", 5) == 0 || memcmp(body, "ARROW1\0", 8) == 0))
+        return &columnar;
     const char *start = api_json_start(body), *next = api_json_skip_space(start + 1);
     bool is_array =
         *start == '[' && (*next == '{' || *next == '[' || *next == '"' ||

@@ -1,22 +1,29 @@
-"""Runs the clients of libkldiv over processes: kldiv.py over random cuts of strided arrays, Dask with a
+"""Runs the package kldiv over processes: random cuts of strided arrays, Dask with a
 worker that is killed in the middle, and MPI. All must print or give the bits of one call.
 
-usage: run.py LIBKLDIV_SO"""
+usage: run.py LIBKLDIV_SO KLDIVD"""
 import os
 import pickle
 import subprocess
 import sys
+import tempfile
 import time
+import warnings
 
 CLIENTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "clients")
 os.environ["KLDIV_LIBRARY"] = os.path.abspath(sys.argv[1])
-os.environ["PYTHONPATH"] = CLIENTS
-sys.path.insert(0, CLIENTS)
+PACKAGE = os.path.join(CLIENTS, "..", "..", "api", "clients", "python")
+os.environ["KLDIV_SERVER"] = os.path.abspath(sys.argv[2])
+os.environ["PYTHONPATH"] = CLIENTS + os.pathsep + PACKAGE
+os.environ["PYTHONWARNINGS"] = "ignore::UserWarning"  # of mean
+sys.path[:0] = [CLIENTS, PACKAGE, os.path.join(CLIENTS, "..", "python")]
 
 import numpy as np  # noqa: E402
 
 import kldiv  # noqa: E402
+import kldiv.dask  # noqa: E402
 
+warnings.simplefilter("ignore", UserWarning)
 LOGITS = {"input_space": "logit", "target_space": "logit"}
 
 
@@ -84,7 +91,6 @@ def slow_block(block):
 
 def check_dask():
     import dask.array as da
-    import with_dask
     from distributed import Client, LocalCluster
 
     a = np.random.default_rng(2).standard_normal((2, 40_000, 10))
@@ -92,7 +98,7 @@ def check_dask():
     with LocalCluster(n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address=None) as cluster, \
             Client(cluster) as client:
         x, t = (da.from_array(b, chunks=(1_700, 10)) for b in a)
-        future = client.compute(with_dask.partial(x.map_blocks(slow_block), t, **LOGITS))
+        future = client.compute(kldiv.dask.partial(x.map_blocks(slow_block), t, **LOGITS))
         time.sleep(1.5)
         expect(not future.done(), "a worker is killed in the middle")
         pids = client.run(os.getpid)
@@ -100,8 +106,43 @@ def check_dask():
         expect(same(future.result(timeout=120).loss("batchmean"), whole), "Dask's loss is another")
         after = client.run(os.getpid)
         expect(set(after.values()) != set(pids.values()), "a worker was killed")
+        check_files(cluster, client)
         example = run([sys.executable, os.path.join(CLIENTS, "with_dask.py"), cluster.scheduler_address])
         check_example("with_dask.py", example)
+
+
+def kill_a_worker(client):
+    pids = client.run(os.getpid)
+    os.kill(next(iter(pids.values())), 9)
+
+
+def check_files(cluster, client):
+    """Files that workers read: the loss, and observations, of which counts travel, with a worker killed."""
+    from service import Server
+
+    server = Server()
+    group = kldiv.Client(server.url).group("files")
+    rng = np.random.default_rng(3)
+    with tempfile.TemporaryDirectory() as directory:
+        tables = [{"x": rng.standard_normal(5000), "k": rng.integers(0, 4, 5000)} for _ in range(40)]
+        losses = [rng.standard_normal((2, 50, 10)) for _ in range(5)]
+        paths = [os.path.join(directory, f"{i}.npz") for i in range(40)]
+        for path, table in zip(paths, tables):
+            np.savez(path, **table)
+        for i, (x, t) in enumerate(losses):
+            np.savez(os.path.join(directory, f"loss{i}.npz"), input=x, target=t)
+        files = [os.path.join(directory, f"loss{i}.npz") for i in range(5)]
+        merged = kldiv.dask.partial_files(files, dim=-1, **LOGITS).compute()
+        whole = kldiv.kl_div(*(np.concatenate(arrays) for arrays in zip(*losses)), dim=-1, **LOGITS)
+        expect(same(merged.loss("mean"), whole), "the loss of files is another")
+        group.reference(tables[0])
+        kill_a_worker(client)
+        results = kldiv.dask.observe(group, paths)
+        together = {name: np.concatenate([table[name] for table in tables]) for name in tables[0]}
+        alone = group.evaluate(together)
+        for ours, theirs in zip(results, alone):
+            expect((ours["n"], ours["kl"]) == (200_000, theirs["kl"]), "observations by Dask are others")
+    server.stop()
 
 
 def run(command):

@@ -4,6 +4,9 @@
 
 #include <criterion/criterion.h>
 
+#define PARQUET                                                                                    \
+    "media_type_unsupported Parquet and Arrow are not read here; the package of Python ~"
+
 Test(tables, formats_are_told_by_the_media_type_or_the_first_bytes)
 {
     static const struct {
@@ -20,6 +23,9 @@ Test(tables, formats_are_told_by_the_media_type_or_the_first_bytes)
         {"text/plain", "{\"columns\":{\"a\":[1]}}", "a: 1"},
         {"application/json", "a\n1\n", "json_malformed line 1, column 1: expected '{', found 'a'"},
         {"text/html", "a", "media_type_unsupported Content-Type 'text/html' is not ~"},
+        {"application/vnd.apache.parquet", "", PARQUET},
+        {NULL, "PAR1\x15\4\x15\4", PARQUET},
+        {NULL, "PAR1,b\n1,2\n", "PAR1: `1`|b: `2`"},
     };
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct table_text result = table_read(

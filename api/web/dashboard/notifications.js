@@ -1,5 +1,5 @@
 /* Where changes of state are told, whether that works, and a test. */
-import { address, ApiError, call } from "./api.js";
+import { address, call } from "./api.js";
 import { messageOf } from "./dialog.js";
 import { element, fill } from "./dom.js";
 import { lasting, plural, time } from "./format.js";
@@ -14,13 +14,8 @@ export class Notifications {
 
     /** @param {AbortSignal} signal */
     async load(signal) {
-        try {
-            const { notifications } = await call("GET", address(["notifications"]), { signal });
-            this.show(notifications);
-        } catch (error) {
-            if (!(error instanceof ApiError && error.status === 404)) /* none are set up */
-                throw error;
-        }
+        const { notifications } = await call("GET", address(["notifications"]), { signal });
+        this.show(notifications);
     }
 
     /** @param {Receiver[]} receivers */
@@ -41,14 +36,14 @@ function receiver(of) {
     const test = async () => {
         answer.textContent = "Sending …";
         const url = address(["notifications", of.name, "test"]);
-        answer.textContent = await call("POST", url).then((response) =>
-            `Answered ${response.status ?? JSON.stringify(response)}.`, messageOf);
+        answer.textContent = await call("POST", url).then(({ delivered, status, failure }) =>
+            delivered ? `Delivered: ${status}.` : `Not delivered: ${failure ?? status}.`, messageOf);
     };
     const failing = of.failing_since
-        ? `fails since ${time(of.failing_since)}, for ${lasting(of.failing_since)}: ${of.last_error ?? ""}`
+        ? `fails since ${time(of.failing_since)}, for ${lasting(of.failing_since)}: ${of.failure ?? ""}`
         : of.last_success ? `last sent ${time(of.last_success)}` : "nothing sent yet";
     return element("li", {}, element("b", {}, of.name), ` ${of.format}: `,
         element("span", { class: of.failing_since ? "critical" : "quiet" }, failing),
-        of.pending > 0 && `, ${plural(of.pending, "message")} waiting`, " ",
+        of.pending > 0 && `, ${plural(of.pending, "change")} waiting`, " ",
         element("button", { type: "button", click: test }, "Send a test"), " ", answer);
 }

@@ -176,5 +176,5 @@ export interface Receiver {
     pending: number;
     last_success: string | null;
     failing_since: string | null;
-    last_error: string | null;
+    failure: string | null;
 }

@@ -1,0 +1,116 @@
+"""python -m kldiv: references and observations from files, and what drifts.
+
+    python -m kldiv reference fraud train.parquet --set window=3600s
+    python -m kldiv observe fraud today.csv --timestamp 2026-01-31T00:00:00Z
+    python -m kldiv evaluate fraud today.csv
+    python -m kldiv watch fraud
+
+The exit status is 2 if a monitor is critical (observe, evaluate, watch --once), 1 after an error."""
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+import warnings
+from typing import Any, Sequence
+
+from .client import Client
+from .errors import ServiceError
+from .group import Group
+from .results import Results
+
+CRITICAL = 2
+
+
+def parser() -> argparse.ArgumentParser:
+    whole = argparse.ArgumentParser("kldiv", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    whole.add_argument("--url", default=os.environ.get("KLDIV_URL", "http://127.0.0.1:8080"),
+                       help="of the service, or unix:PATH; default KLDIV_URL, or %(default)s")
+    whole.add_argument("--token", default=os.environ.get("KLDIV_TOKEN"), help="default KLDIV_TOKEN")
+    whole.add_argument("--ca-file", help="the CA of an https URL")
+    commands = whole.add_subparsers(dest="command", required=True)
+    for name, what in (("reference", "a monitor for each column of a table"), ("observe", "adds a table"),
+                       ("evaluate", "scores a table, stores nothing")):
+        command = commands.add_parser(name, help=what)
+        command.add_argument("group")
+        command.add_argument("path", help=".csv, .tsv, .npz, .parquet, or a folder of these")
+        if name == "reference":
+            command.add_argument("--set", action="append", default=[], metavar="SETTING=VALUE",
+                                 help="as the API has them: window=3600s, critical=0.2, include=age,country")
+        if name == "observe":
+            command.add_argument("--timestamp", help="RFC 3339, or seconds since 1970; default now")
+            command.add_argument("--again", action="store_true", help="counts the same content again")
+    watch = commands.add_parser("watch", help="prints what drifts, whenever that changes")
+    watch.add_argument("group")
+    watch.add_argument("--every", type=float, default=10.0, metavar="SECONDS")
+    watch.add_argument("--once", action="store_true")
+    return whole
+
+
+def settings(pairs: Sequence[str]) -> dict[str, Any]:
+    split = [pair.partition("=") for pair in pairs]
+    bad = [pair for pair, (_, equals, _) in zip(pairs, split) if not equals]
+    if bad:
+        raise ValueError(f"--set {bad[0]}: SETTING=VALUE is expected")
+    return {name: value for name, _, value in split}
+
+
+def print_results(results: Results) -> int:
+    print(results)
+    return CRITICAL if any(result.verdict == "critical" for result in results) else 0
+
+
+def summary_text(summary: dict[str, Any]) -> str:
+    lines = [f"{summary['group']}: {summary['state']}, {len(summary['drifting'])} of {summary['monitors']} monitors drift"]
+    for each in summary["drifting"]:
+        kl = "infinite" if each["kl"] is None else f"{each['kl']:.3g} nats"
+        lines.append(f"  {each['state']:8} {each['name']}: KL {kl} since {each['since']}: {', '.join(each['top'])}")
+    return "\n".join(lines)
+
+
+def watch(group: Group, every: float, once: bool) -> int:
+    last = ""
+    while True:
+        summary = group.summary()
+        text = summary_text(summary)
+        if text != last:
+            print(f"{time.strftime('%H:%M:%S')} {text}", flush=True)
+            last = text
+        if once:
+            return CRITICAL if summary["state"] == "critical" else 0
+        time.sleep(every)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    group = Client(arguments.url, arguments.token, ca_file=arguments.ca_file).group(arguments.group)
+    if arguments.command == "reference":
+        monitors = group.reference(arguments.path, **settings(arguments.set))
+        print(f"{len(monitors)} monitors: {', '.join(config['name'] for config in monitors)}")
+        return 0
+    if arguments.command == "observe":
+        return print_results(group.observe(arguments.path, arguments.timestamp,
+                                           key=None if arguments.again else "content"))
+    if arguments.command == "evaluate":
+        return print_results(group.evaluate(arguments.path))
+    return watch(group, arguments.every, arguments.once)
+
+
+def show_warning(message: Any, *_: Any, **__: Any) -> None:
+    print(f"warning: {message}", file=sys.stderr)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    arguments = parser().parse_args(argv)
+    warnings.showwarning = show_warning
+    try:
+        return run(arguments)
+    except (ServiceError, OSError, ValueError, TypeError, ImportError) as error:
+        print(f"kldiv: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,92 @@
+"""Arrays as the library reads them: dense, row-major, in this machine's byte order. Those that are so already are read
+where they lie: numpy's and memory maps, PyTorch's on the CPU, and whatever has the buffer protocol, __array__ or
+__dlpack__. Others are copied."""
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import Any, Sequence
+
+import numpy as np
+
+from ._library import DTYPE_NAMES, DTYPES
+
+BFLOAT16 = DTYPES["bfloat16"]
+
+
+@dataclass(frozen=True)
+class Array:
+    """What the library is told of an array. `value` keeps its memory."""
+
+    dtype: int
+    shape: tuple[int, ...]
+    pointer: int
+    value: Any
+
+
+def torch_module() -> Any:
+    """PyTorch, if the program uses it: a tensor can only come from there."""
+    return sys.modules.get("torch")
+
+
+def is_tensor(value: object) -> bool:
+    torch = torch_module()
+    return torch is not None and isinstance(value, torch.Tensor)
+
+
+def is_pandas(value: object) -> bool:
+    pandas: Any = sys.modules.get("pandas")
+    return pandas is not None and isinstance(value, (pandas.DataFrame, pandas.Series))
+
+
+def as_numpy(value: Any) -> np.ndarray[Any, Any]:
+    if hasattr(value, "__dlpack__") and not hasattr(value, "__array__"):
+        return np.from_dlpack(value)
+    return np.asarray(value)
+
+
+def unsupported(name: str) -> TypeError:
+    kind = "Complex" if "complex" in name else "Integral"
+    what = f"kl_div: {kind} inputs not supported. " if "complex" in name or "int" in name or "bool" in name else ""
+    return TypeError(f"{what}The dtype is {name}; float64, float32, float16 and bfloat16 are taken")
+
+
+def read_tensor(tensor: Any, dtypes: Sequence[str]) -> Array:
+    if tensor.device.type != "cpu":
+        raise TypeError(f"the tensor is on {tensor.device}: kldiv computes on the CPU, take tensor.cpu()")
+    name = str(tensor.dtype).replace("torch.", "")
+    if name not in dtypes:
+        raise unsupported(name)
+    tensor = tensor.detach().contiguous()
+    return Array(DTYPES.get(name, 0), tuple(tensor.shape), tensor.data_ptr(), tensor)
+
+
+def read(value: Any) -> Array:
+    """An operand, weight or upstream gradient."""
+    if is_tensor(value):
+        return read_tensor(value, DTYPE_NAMES)
+    array = as_numpy(value)
+    if array.dtype.name not in DTYPES:
+        raise unsupported(array.dtype.name)
+    array = np.require(array, array.dtype.newbyteorder("="), "C")
+    return Array(DTYPES[array.dtype.name], array.shape, array.ctypes.data, array)
+
+
+def read_mask(value: Any) -> Array:
+    if is_tensor(value):
+        torch = torch_module()
+        return read_tensor(value.to(torch.bool), ["bool"])
+    array = np.require(as_numpy(value), np.bool_, "C")
+    return Array(0, array.shape, array.ctypes.data, array)
+
+
+def empty(shape: tuple[int, ...], dtype: int, like: Sequence[Array]) -> Array:
+    """A new array: a tensor if one of `like` is."""
+    if any(is_tensor(array.value) for array in like):
+        torch = torch_module()
+        tensor = torch.empty(shape, dtype=getattr(torch, DTYPE_NAMES[dtype]))
+        return Array(dtype, shape, tensor.data_ptr(), tensor)
+    # numpy has no bfloat16 of its own: it is that of the operand (ml_dtypes).
+    kind = next(a.value.dtype for a in like if a.dtype == BFLOAT16) if dtype == BFLOAT16 else DTYPE_NAMES[dtype]
+    array = np.empty(shape, kind)
+    return Array(dtype, shape, array.ctypes.data, array)

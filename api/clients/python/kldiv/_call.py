@@ -1,0 +1,109 @@
+"""A planned call of libkldiv."""
+from __future__ import annotations
+
+import ctypes
+import warnings
+from typing import Any
+
+import numpy as np
+
+from . import _arrays, _library
+from ._arrays import Array
+from ._library import Mask, Options, PlanStart, Problem, Results, Tensor, check
+from .errors import LossError
+
+FLAGS = {None: 0, True: 1, False: 2}
+
+
+def word(words: dict[str, int], option: str, value: object) -> int:
+    if value is None:
+        return 0
+    number = words.get(str(value))
+    if number is None:
+        what = f"{value} is not a valid value for {option}"
+        raise LossError(f"{option.replace('input_', '').replace('target_', '')}_invalid",
+                                 f"{what}: {', '.join(words)}")
+    return number
+
+
+class Call:
+    """A planned call. It holds all that the plan points to."""
+
+    def __init__(self, input: Any, target: Any, size_average: bool | None = None, reduce: bool | None = None,
+                 reduction: str = "mean", log_target: bool = False, compat: str = "pytorch", base: str | int = "e",
+                 input_space: str | None = None, target_space: str | None = None, temperature: float | None = None,
+                 dim: Any = None, broadcast: bool = False, weight: Any = None, mask: Any = None) -> None:
+        self.kept: list[Any] = []
+        self.operands = (_arrays.read(input), _arrays.read(target))
+        self.options = Options(
+            word(_library.REDUCTIONS, "reduction", reduction), FLAGS[size_average], FLAGS[reduce], bool(log_target),
+            word(_library.COMPATS, "compat", compat), word(_library.BASES, "base", base),
+            word(_library.SPACES, "input_space", input_space), word(_library.SPACES, "target_space", target_space),
+            temperature or 0.0)
+        if temperature == 0:
+            raise LossError("temperature_invalid", "the temperature is 0")
+        self.options.broadcast = broadcast
+        if dim is not None:
+            axes = [int(axis) for axis in np.atleast_1d(dim)]
+            self.options.dim = ctypes.cast(self.keep((ctypes.c_int * len(axes))(*axes)), ctypes.c_void_p)
+            self.options.n_dim = len(axes)
+        if weight is not None:
+            self.options.weight = self.tensor(_arrays.read(weight))
+        if mask is not None:
+            array = _arrays.read_mask(mask)
+            self.options.mask = ctypes.addressof(self.keep(Mask(len(array.shape), self.shape_of(array), array.pointer)))
+        self.plan = ctypes.create_string_buffer(_library.struct_size(_library.PLAN))
+        kl = _library.library()
+        self.run(kl.kl_plan, self.plan, *(self.tensor(array) for array in self.operands), ctypes.byref(self.options))
+        planned = PlanStart.from_buffer(self.plan)
+        self.dtype = int(planned.dtype)
+        self.shape = tuple(planned.shape[:planned.ndim])
+        self.warnings, self.reduction = int(planned.warnings), int(planned.reduction)
+
+    def run(self, function: Any, *arguments: Any) -> None:
+        """Calls a function of the library, whose last argument is a problem."""
+        problem = Problem()
+        check(function(*arguments, ctypes.byref(problem)), problem)
+
+    def keep(self, value: Any) -> Any:
+        self.kept.append(value)
+        return value
+
+    def shape_of(self, array: Array) -> ctypes.c_void_p:
+        self.keep(array)
+        return ctypes.cast(self.keep((ctypes.c_size_t * len(array.shape))(*array.shape)), ctypes.c_void_p)
+
+    def tensor(self, array: Array) -> int:
+        tensor = Tensor(array.dtype, len(array.shape), self.shape_of(array), array.pointer)
+        return ctypes.addressof(self.keep(tensor))
+
+    def warn(self, stacklevel: int) -> None:
+        """Gives PyTorch's warnings, by its words."""
+        for number in range(_library.N_WARNINGS):
+            if self.warnings >> number & 1:
+                text = _library.library().kl_warning_text(number, self.reduction).contents
+                warnings.warn(text.message.decode(), UserWarning, stacklevel + 1)
+
+    def loss(self) -> Any:
+        loss = _arrays.empty(self.shape, self.dtype, self.operands)
+        self.run(_library.library().kl_run, self.plan, _library.pool.get(), loss.pointer)
+        return loss.value
+
+    def gradients(self, wrt: tuple[bool, bool], grad_output: Any = None,
+                  with_loss: bool = True) -> tuple[Any, Any, Any]:
+        """The loss, and the gradients by input and by target; None for what is not wanted."""
+        loss = _arrays.empty(self.shape, self.dtype, self.operands) if with_loss else None
+        grads = [_arrays.empty(a.shape, a.dtype, [a]) if wanted else None for a, wanted in zip(self.operands, wrt)]
+        results = Results(loss.pointer if loss else None, tuple(g.pointer if g else None for g in grads), None)
+        upstream = None if grad_output is None else self.tensor(_arrays.read(grad_output))
+        self.run(_library.library().kl_run_gradients, self.plan, upstream, _library.pool.get(),
+                 ctypes.byref(results))
+        return (loss.value if loss else None, *(g.value if g else None for g in grads))  # type: ignore[return-value]
+
+    def partial_state(self) -> bytes:
+        state = ctypes.create_string_buffer(_library.struct_size(_library.PARTIAL))
+        self.run(_library.library().kl_run_partial, self.plan, _library.pool.get(), state)
+        return state.raw
+
+    def step(self) -> int:
+        return int(_library.library().kl_partial_step(self.plan))

@@ -1,0 +1,150 @@
+"""The client of the service."""
+from __future__ import annotations
+
+import json
+import urllib.parse
+import warnings
+import weakref
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Sequence
+
+from . import _arrays, _wire
+from ._transport import Body, Query, Transport
+from .region import Region
+
+if TYPE_CHECKING:
+    from .group import Group
+
+
+class Client:
+    """A service at http://HOST:PORT, https://HOST or unix:PATH, with a path before its own if it stands behind one.
+
+    Connections are kept. A request that may be repeated is, up to `retries` times. Threads may share a client."""
+
+    def __init__(self, url: str = "http://127.0.0.1:8080", token: str | None = None, *, ca_file: str | None = None,
+                 timeout: float = 60.0, retries: int = 4) -> None:
+        self.transport = Transport(url, token, ca_file, timeout, retries)
+        self._regions: weakref.WeakSet[Region] = weakref.WeakSet()
+
+    def __repr__(self) -> str:
+        return f"<kldiv.Client of {self.transport.url}>"
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 trace: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Closes the idle connections. The client can still be used."""
+        self.transport.close()
+
+    def request(self, method: str, path: str, query: Query | None = None, json_body: Any = None,
+                repeatable: bool | None = None) -> Any:
+        """Any request of the API with JSON, and its response."""
+        body: Body = () if json_body is None else [json.dumps(json_body).encode()]
+        headers = {} if json_body is None else {"Content-Type": "application/json"}
+        return self.transport.request(method, path, query, headers, body, repeatable).json()
+
+    def ready(self) -> bool:
+        """Does the service take requests?"""
+        return self.transport.request("GET", "/readyz").status == 200
+
+    def group(self, name: str) -> Group:
+        """The monitors of a group, which need not exist yet."""
+        from .group import Group
+        return Group(self, name)
+
+    def groups(self) -> list[dict[str, Any]]:
+        """All groups, worst first."""
+        rows: list[dict[str, Any]] = []
+        cursor = None
+        while True:
+            page = self.request("GET", "/groups", {"limit": 1000, "cursor": cursor})
+            rows += page["groups"]
+            cursor = page["next"]
+            if cursor is None:
+                return rows
+
+    def region(self, size: int, prefix: str = "kldiv_", mode: int = 0o600) -> Region:
+        """`size` bytes of shared memory, for a service on this host that was started with --shared-memory PREFIX.
+        Losses of its arrays travel without them. A service of another user needs a mode by which it may read."""
+        region = Region(self.transport, size, prefix, mode)
+        self._regions.add(region)
+        return region
+
+    def kl_div(self, input: Any, target: Any, size_average: bool | None = None, reduce: bool | None = None,
+               reduction: str = "mean", log_target: bool = False, *, weight: Any = None, mask: Any = None,
+               **options: Any) -> Any:
+        """What kldiv.kl_div gives, computed by the service. Further options are those of api/README.md."""
+        options.update(size_average=size_average, reduce=reduce, reduction=reduction, log_target=log_target)
+        return self._call({"input": input, "target": target, "weight": weight, "mask": mask}, options)["loss"]
+
+    def value_and_grad(self, input: Any, target: Any, wrt: str | Sequence[str] = "input", grad_output: Any = None,
+                       *, weight: Any = None, mask: Any = None, **options: Any) -> tuple[Any, dict[str, Any]]:
+        """The loss, and its gradients by name, as kldiv.value_and_grad gives them. With tensors of PyTorch,
+        input.backward(grads["input"]) continues the gradient into a model."""
+        names = [wrt] if isinstance(wrt, str) else list(wrt)
+        results = self._call({"input": input, "target": target, "weight": weight, "mask": mask,
+                              "grad_output": grad_output}, {**options, "gradient": names})
+        return results["loss"], {name: results[f"gradient.{name}"] for name in names}
+
+    def partial(self, input: Any, target: Any, *, weight: Any = None, mask: Any = None,
+                **options: Any) -> tuple[tuple[float, float], tuple[float, float]]:
+        """Sum and divisor of a shard, each a number and its rounding error, which merge by math.fsum."""
+        results = self._call({"input": input, "target": target, "weight": weight, "mask": mask},
+                             {**options, "partial": True})
+        high_low = [tuple(float(v) for v in results[name]) for name in ("sum", "divisor")]
+        return high_low[0], high_low[1]  # type: ignore[return-value]
+
+    def _call(self, tensors: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
+        as_tensor = any(_arrays.is_tensor(tensors[name]) for name in ("input", "target"))
+        arrays = {name: _arrays.read_mask(value) if name == "mask" else _arrays.read(value)
+                  for name, value in tensors.items() if value is not None}
+        shared = {name: place for name, array in arrays.items() if (place := self._place(name, array))}
+        send = self._infer if shared and not options.get("partial") else self._post
+        results, metadata = send(arrays, shared, options, as_tensor)
+        for warning in json.loads(metadata.get("warnings", "[]")):
+            warnings.warn(warning["message"], UserWarning, 3)
+        return {name: value if as_tensor or value.shape else value[()] for name, value in results.items()}
+
+    def _place(self, name: str, array: _arrays.Array) -> dict[str, Any] | None:
+        size = _wire.size_of(name, array)
+        for region in self._regions:
+            offset = region.offset(array, size)
+            if offset is not None:
+                return {"shared_memory_region": region.name, "shared_memory_offset": offset,
+                        "shared_memory_byte_size": size}
+        return None
+
+    def _post(self, arrays: dict[str, _arrays.Array], _: Any, options: dict[str, Any],
+              as_tensor: bool) -> tuple[dict[str, Any], dict[str, str]]:
+        response = self.transport.request(
+            "POST", "/kl_div", options, {"Content-Type": _wire.SAFETENSORS, "Accept": _wire.SAFETENSORS},
+            _wire.safetensors(arrays), repeatable=True)
+        return _wire.read_safetensors(response.body, as_tensor)
+
+    def _infer(self, arrays: dict[str, _arrays.Array], shared: dict[str, dict[str, Any]], options: dict[str, Any],
+               as_tensor: bool) -> tuple[dict[str, Any], dict[str, str]]:
+        inputs, parts = [], []
+        for name, array in arrays.items():
+            datatype = "BOOL" if name == "mask" else _wire.INFERENCE_TYPES[array.dtype]
+            parameters = shared.get(name)
+            if parameters is None:
+                parts.append(_wire.bytes_of(array, _wire.size_of(name, array)))
+                parameters = {"binary_data_size": len(parts[-1])}
+            inputs.append({"name": name, "datatype": datatype, "shape": list(array.shape), "parameters": parameters})
+        outputs = [{"name": "loss"}] + [{"name": f"gradient.{name}"} for name in options.get("gradient") or ()]
+        header = json.dumps({"inputs": inputs, "outputs": outputs, "parameters": {"binary_data_output": True}}).encode()
+        response = self.transport.request(
+            "POST", "/v2/models/kl_div/infer", options,
+            {"Content-Type": "application/octet-stream", "Inference-Header-Content-Length": str(len(header))},
+            [header, *parts], repeatable=True)
+        size = int(response.headers.get("Inference-Header-Content-Length", len(response.body)))
+        return _wire.read_inference(response.body, size, as_tensor)
+
+
+def segment(name: str) -> str:
+    """A name as a segment of a path."""
+    return urllib.parse.quote(name, safe="")

@@ -1,0 +1,163 @@
+"""Columns of a table, as they travel: arrays of numbers or booleans with one axis, or lists of texts, numbers, booleans
+and None.
+
+Missing are None, NaN, NaT and pandas' NA. Decimal becomes float64. Dates and times become seconds since 1970 (without a
+zone: UTC), durations seconds. Categories become their values."""
+from __future__ import annotations
+
+import datetime
+import decimal
+import math
+from typing import Any, List, Mapping, Union
+
+import numpy as np
+
+from ._arrays import is_pandas
+
+Array1 = np.ndarray[Any, Any]
+Column = Union[Array1, List[Any]]
+Columns = Mapping[str, Column]
+
+UTC = datetime.timezone.utc
+EPOCH = datetime.datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def size(columns: Columns) -> int:
+    """The number of rows."""
+    return len(next(iter(columns.values()))) if columns else 0
+
+
+def is_numeric(column: Column) -> bool:
+    return isinstance(column, np.ndarray)
+
+
+def take(column: Column, rows: Array1) -> Column:
+    return column[rows] if isinstance(column, np.ndarray) else [column[int(i)] for i in rows]
+
+
+def seconds(array: Array1) -> Array1:
+    """datetime64 or timedelta64 as seconds."""
+    missing = np.isnat(array)
+    unit = "datetime64[us]" if array.dtype.kind == "M" else "timedelta64[us]"
+    result: Array1 = array.astype(unit).astype(np.int64) / 1e6
+    result[missing] = math.nan
+    return result
+
+
+def scalar(name: str, value: Any) -> Any:
+    """One value of a column of objects: a text, a number, a boolean or None."""
+    if isinstance(value, np.generic):
+        value = seconds(np.array([value]))[0].item() if value.dtype.kind in "mM" else value.item()
+    if value is None or isinstance(value, (str, bool, int)):
+        return value
+    if isinstance(value, decimal.Decimal):
+        value = float(value)
+    if isinstance(value, float):
+        return None if math.isnan(value) else value
+    if type(value).__name__ in ("NAType", "NaTType"):
+        return None
+    if isinstance(value, datetime.datetime):
+        return (value if value.tzinfo else value.replace(tzinfo=UTC)).timestamp()
+    if isinstance(value, datetime.date):
+        return (datetime.datetime(value.year, value.month, value.day, tzinfo=UTC) - EPOCH).total_seconds()
+    if isinstance(value, datetime.timedelta):
+        return value.total_seconds()
+    raise TypeError(f"column {name!r} holds {type(value).__name__}: numbers, texts, booleans, dates and None are taken")
+
+
+def from_objects(name: str, values: Any) -> Column:
+    """An array, if no text is among them; booleans with missing values stay a list, so that they stay booleans."""
+    column = [scalar(name, value) for value in values]
+    kinds = {type(value) for value in column if value is not None}
+    if kinds == {bool} and None not in column:
+        return np.array(column, bool)
+    if kinds == {int} and None not in column and all(-2**63 <= value < 2**63 for value in column):
+        return np.array(column, np.int64)
+    if kinds and kinds <= {int, float}:
+        return np.array([math.nan if value is None else float(value) for value in column])
+    return column
+
+
+def from_numpy(name: str, array: Array1) -> Column:
+    if array.ndim != 1:
+        raise TypeError(f"column {name!r} has {array.ndim} axes: a column has one")
+    kind = array.dtype.kind
+    if kind in "mM":
+        return seconds(array)
+    if kind in "biuf":
+        wide = array.astype(np.float64) if array.dtype.itemsize > 8 else array
+        return np.ascontiguousarray(wide, wide.dtype.newbyteorder("="))
+    if kind == "U":
+        return list(array.tolist())
+    if kind == "O":
+        return from_objects(name, array)
+    raise TypeError(f"column {name!r} has dtype {array.dtype}: numbers, texts, booleans and dates are taken")
+
+
+def from_series(name: str, series: Any) -> Column:
+    """A column of pandas."""
+    dtype = series.dtype
+    if hasattr(dtype, "categories"):
+        values = from_objects(name, dtype.categories)
+        codes = series.cat.codes.to_numpy()
+        if isinstance(values, np.ndarray) and values.dtype != bool:
+            return np.where(codes < 0, math.nan, values.astype(float)[codes]) if (codes < 0).any() else values[codes]
+        lookup = np.array([*values, None], object)  # the code of a missing value is -1
+        return list(lookup[codes])
+    if hasattr(dtype, "tz"):
+        return seconds(series.dt.tz_convert("UTC").dt.tz_localize(None).to_numpy())
+    if isinstance(dtype, np.dtype):
+        return from_numpy(name, series.to_numpy())
+    if getattr(dtype, "kind", "O") in "iuf" and series.isna().any():
+        return np.asarray(series.to_numpy(dtype=np.float64, na_value=math.nan))
+    if getattr(dtype, "kind", "O") in "iufb" and not series.isna().any():
+        return from_numpy(name, series.to_numpy(dtype=dtype.numpy_dtype))
+    return from_objects(name, series)
+
+
+def from_arrow(name: str, array: Any) -> Column:
+    """A column of Arrow (ChunkedArray, Array) or of polars (Series)."""
+    text = str(array.type if hasattr(array, "type") else array.dtype).lower()
+    if array.null_count == 0 if not callable(array.null_count) else array.null_count() == 0:
+        if text.startswith(("int", "uint", "float", "double", "halffloat")):
+            return from_numpy(name, np.asarray(array.to_numpy()))
+    values = array.to_pylist() if hasattr(array, "to_pylist") else array.to_list()
+    return from_objects(name, values)
+
+
+def column(name: str, values: Any) -> Column:
+    if is_pandas(values):
+        return from_series(name, values)
+    if type(values).__module__.split(".")[0] in ("pyarrow", "polars"):
+        return from_arrow(name, values)
+    return from_numpy(name, values) if isinstance(values, np.ndarray) else from_objects(name, list(values))
+
+
+def table(data: Any) -> Columns | None:
+    """The columns of a table in memory; None if this is none."""
+    if is_pandas(data):
+        frame = data.to_frame() if data.ndim == 1 else data
+        return named((str(name), frame.iloc[:, i]) for i, name in enumerate(frame.columns))
+    module = type(data).__module__.split(".")[0]
+    if module == "pyarrow":
+        return named(zip(data.schema.names, data.columns))
+    if module == "polars":
+        frame = data.collect() if hasattr(data, "collect") else data
+        return named(zip(frame.columns, frame.get_columns()))
+    if isinstance(data, Mapping):
+        return named(data.items())
+    if isinstance(data, np.ndarray) and data.dtype.names:
+        return named((name, data[name]) for name in data.dtype.names)
+    return None
+
+
+def named(pairs: Any) -> Columns:
+    columns: dict[str, Column] = {}
+    for name, values in pairs:
+        if name in columns:
+            raise ValueError(f"column {name!r} stands twice")
+        columns[name] = column(name, values)
+    lengths = {name: len(values) for name, values in columns.items()}
+    if len(set(lengths.values())) > 1:
+        raise ValueError(f"columns differ in length: {lengths}")
+    return columns

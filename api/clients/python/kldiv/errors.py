@@ -1,0 +1,35 @@
+"""The errors of this package."""
+from __future__ import annotations
+
+from typing import Any
+
+
+class LossError(ValueError):
+    """A call that libkldiv refuses. `code` never changes, and is also that of the service.
+
+    `index` is that of the first element at fault, in row-major order, if there is one."""
+
+    def __init__(self, code: str, detail: str, index: int | None = None) -> None:
+        super().__init__(f"{code}: {detail}")
+        self.code, self.detail, self.index = code, detail, index
+
+
+class ServiceError(Exception):
+    """An error that the service answered, or `code` "unreachable" and `status` 0 if it did not answer.
+
+    `pointer` is the JSON Pointer, or the name of the query parameter, of the first thing at fault; `errors` has all."""
+
+    def __init__(self, status: int, code: str, detail: str, errors: list[dict[str, Any]] | None = None,
+                 request_id: str | None = None) -> None:
+        super().__init__(f"{status} {code}: {detail}" if status else f"{code}: {detail}")
+        self.status, self.code, self.detail = status, code, detail
+        self.errors = errors or []
+        self.request_id = request_id
+
+    @property
+    def pointer(self) -> str | None:
+        for error in self.errors:
+            place = error.get("pointer", error.get("parameter"))
+            if isinstance(place, str):
+                return place
+        return None

@@ -1,0 +1,129 @@
+"""The loss of arrays in this process, its gradients, and partial results that merge over processes."""
+from __future__ import annotations
+
+import ctypes
+from typing import Any, Sequence
+
+import numpy as np
+
+from . import _arrays, _library
+from ._call import Call
+
+
+def kl_div(input: Any, target: Any, size_average: bool | None = None, reduce: bool | None = None,
+           reduction: str = "mean", log_target: bool = False, *, compat: str = "pytorch", base: str | int = "e",
+           input_space: str | None = None, target_space: str | None = None, temperature: float | None = None,
+           dim: int | Sequence[int] | None = None, broadcast: bool = False, weight: Any = None,
+           mask: Any = None) -> Any:
+    """KL(target || input), as torch.nn.functional.kl_div gives it, in whose place it may be called on a CPU.
+
+    Arrays are numpy's, pandas', memory maps, lists, or tensors of PyTorch: these give tensors, for which
+    loss.backward() works. The other options are those of the service: api/README.md describes them. Shapes are the
+    same, unless `broadcast` is set; with it batchmean divides by the first size of the common shape."""
+    call = Call(input, target, size_average, reduce, reduction, log_target, compat, base, input_space, target_space,
+                temperature, dim, broadcast, weight, mask)
+    call.warn(stacklevel=2)
+    if _arrays.is_tensor(input) or _arrays.is_tensor(target):
+        from . import _torch
+        return _torch.loss(call, input, target)
+    return shaped(call.loss(), input)
+
+
+def shaped(loss: Any, input: Any) -> Any:
+    """A scalar for a loss that is reduced; one that has the shape of pandas' input as pandas has it."""
+    if loss.shape == ():
+        return loss[()]
+    if _arrays.is_pandas(input) and loss.shape == input.shape:
+        return input._constructor(loss, index=input.index).set_axis(input.axes[-1], axis=input.ndim - 1)
+    return loss
+
+
+def value_and_grad(input: Any, target: Any, wrt: str | Sequence[str] = "input", grad_output: Any = None,
+                   **options: Any) -> tuple[Any, dict[str, Any]]:
+    """The loss, and its gradients by name: wrt is "input", "target" or both. Options are those of kl_div."""
+    names = [wrt] if isinstance(wrt, str) else list(wrt)
+    if not names or not set(names) <= {"input", "target"}:
+        raise ValueError("wrt is input, target or both")
+    call = Call(input, target, **options)
+    call.warn(stacklevel=2)
+    loss, *grads = call.gradients(("input" in names, "target" in names), grad_output)
+    by_name = {name: grad for name, grad in zip(("input", "target"), grads) if grad is not None}
+    return (loss if _arrays.is_tensor(loss) else shaped(loss, None)), by_name
+
+
+def step(input: Any, target: Any, **options: Any) -> int:
+    """The entries of the first axis at whose multiples arrays may be cut for the bits of one call; 0 if they may not."""
+    return Call(input, target, **options).step()
+
+
+def partial(input: Any, target: Any, **options: Any) -> Partial:
+    """The partial result of a shard. It serves any reduction, whatever the one among the options."""
+    call = Call(input, target, **options)
+    return Partial(call.partial_state(), _library.DTYPE_NAMES[call.dtype])
+
+
+class Partial:
+    """What shards of a call add up to, by + or sum(), in any order and exactly. Partial() is that of nothing.
+
+    It may be pickled, and sent to processes with the same library."""
+
+    def __init__(self, state: bytes | None = None, dtype: str = "float16") -> None:
+        size = _library.struct_size(_library.PARTIAL)
+        if state is not None and len(state) != size:
+            raise ValueError("a partial result of another version of libkldiv")
+        self.state, self.dtype = state or bytes(size), dtype
+
+    def _buffer(self) -> Any:
+        return ctypes.create_string_buffer(self.state, len(self.state))
+
+    def __add__(self, other: object) -> Partial:
+        if isinstance(other, int) and other == 0:  # sum() begins with it
+            return self
+        if not isinstance(other, Partial):
+            return NotImplemented
+        kl, state = _library.library(), self._buffer()
+        kl.kl_partial_merge(state, other._buffer())
+        # Partial() has no dtype of its own, whatever it says.
+        dtypes = [p.dtype for p in (self, other) if any(p.state)] or [self.dtype]
+        codes = [_library.DTYPES[dtype] for dtype in dtypes]
+        return Partial(state.raw, _library.DTYPE_NAMES[kl.kl_dtype_promote(codes[0], codes[-1])])
+
+    __radd__ = __add__
+
+    def merge(self, *others: Partial) -> Partial:
+        """This and the others together."""
+        merged = self
+        for other in others:
+            merged = merged + other
+        return merged
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Partial) and (self.state, self.dtype) == (other.state, other.dtype)
+
+    def __hash__(self) -> int:
+        return hash(self.state)
+
+    def __reduce__(self) -> tuple[type[Partial], tuple[bytes, str]]:
+        return Partial, (self.state, self.dtype)
+
+    def __repr__(self) -> str:
+        return f"<kldiv.Partial of {self.divisor('mean')[0]:g} losses, sum {self.sum()[0]:g}>"
+
+    def loss(self, reduction: str = "mean", dtype: str | None = None) -> Any:
+        """The loss of all that was added, in its dtype or another. bfloat16, which numpy lacks, comes as float32."""
+        name = np.dtype(dtype).name if dtype and dtype != "bfloat16" else dtype or self.dtype
+        loss = _library.library().kl_partial_loss(self._buffer(), _library.REDUCTIONS[reduction],
+                                                  _library.DTYPES[name])
+        return np.dtype("float32" if name == "bfloat16" else name).type(loss)
+
+    def _pair(self, of: Any, *arguments: int) -> tuple[float, float]:
+        pair = (ctypes.c_double * 2)()
+        of(self._buffer(), *arguments, pair)
+        return pair[0], pair[1]
+
+    def sum(self) -> tuple[float, float]:
+        """The sum as two numbers, as partial=true of the service gives it; so does divisor()."""
+        return self._pair(_library.library().kl_partial_sum)
+
+    def divisor(self, reduction: str = "mean") -> tuple[float, float]:
+        return self._pair(_library.library().kl_partial_divisor, _library.REDUCTIONS[reduction])

@@ -1,0 +1,138 @@
+"""What the service answers about monitors: dicts, with a picture and a sentence in notebooks."""
+from __future__ import annotations
+
+import html
+from typing import Any, Iterable, List
+
+COLOURS = {"critical": "#b3261e", "warning": "#a15c00", "ok": "#1b6e3c", "insufficient_data": "#5f6368"}
+WIDTH, HEIGHT, MAX_BARS, MAX_LABELLED = 420, 90, 60, 15
+TOP_SHARE, MAX_NAMED = 0.8, 3
+
+
+def percent(share: float) -> str:
+    return f"{100 * share:.3g} %"
+
+
+def bin_name(each: dict[str, Any]) -> str:
+    """The name of a bin, of intervals with six digits."""
+    if each.get("kind") != "interval":
+        return str(each["name"])
+    return f"{each['name'][0]}{each['lower']:.6g}, {each['upper']:.6g}{each['name'][-1]}"
+
+
+def top_bins(bins: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], float]:
+    """The fewest bins that account for four fifths of the shift, and their share."""
+    chosen, share = [], 0.0
+    for each in sorted((b for b in bins if b.get("share")), key=lambda b: -float(b["share"])):
+        chosen.append(each)
+        share += each["share"]
+        if share >= TOP_SHARE:
+            break
+    return chosen, share
+
+
+class Result(dict):  # type: ignore[type-arg]
+    """A window of a monitor, scored: the members are those of api/README.md."""
+
+    @property
+    def name(self) -> str:
+        return str(self["name"])
+
+    @property
+    def verdict(self) -> str:
+        return str(self["verdict"])
+
+    @property
+    def kl(self) -> float:
+        """KL in nats; infinity, where JSON has null."""
+        return float("inf") if self.get("infinite") else float("nan") if self["kl"] is None else float(self["kl"])
+
+    def sentence(self) -> str:
+        """The verdict, and because of what."""
+        said = f"{self.name}: {self.verdict.replace('_', ' ')}, {self['n']:,} values"
+        if self["kl"] is None:
+            return f"{said}; KL is infinite." if self.get("infinite") else f"{said}; nothing to compare with."
+        said += f"; KL {self.kl:.3g} nats"
+        if self.get("g_test"):
+            said += f", p {self['g_test']['p_value']:.2g}"
+        chosen, share = top_bins(self.get("bins") or [])
+        if not chosen or self.verdict in ("ok", "insufficient_data"):
+            return said + "."
+        named = ", ".join(f"{bin_name(b)} {percent(b['reference'])} → {percent(b['current'])}" for b in chosen[:MAX_NAMED])
+        bins = "1 bin accounts" if len(chosen) == 1 else f"{len(chosen)} bins account"
+        return f"{said}. {bins} for {percent(share)} of the shift: {named}{' …' if len(chosen) > MAX_NAMED else '.'}"
+
+    def svg(self) -> str:
+        """Bars of the reference (outlines) and of the values (filled), by bin."""
+        bins = [b for b in self.get("bins") or [] if b["reference"] or b["current"]][:MAX_BARS]
+        if not bins:
+            return ""
+        top = max(max(b["reference"] or 0, b["current"] or 0) for b in bins)
+        step, bars, colour = WIDTH / len(bins), [], COLOURS.get(self.verdict, "#5f6368")
+        for i, each in enumerate(bins):
+            title = f"{bin_name(each)}: {percent(each['reference'] or 0)} → {percent(each['current'] or 0)}"
+            bars.append(f"<g><title>{html.escape(title)}</title>")
+            for key, style in ("current", f'fill="{colour}" fill-opacity="0.55"'), (
+                    "reference", 'fill="none" stroke="currentColor"'):
+                height = HEIGHT * (each[key] or 0) / top
+                bars.append(f'<rect x="{i * step + 1:.1f}" y="{HEIGHT - height + 1:.1f}" width="{max(step - 2, 1):.1f}" '
+                            f'height="{height:.1f}" {style}/>')
+            if len(bins) <= MAX_LABELLED:
+                below = bin_name(each) if each.get("kind") != "interval" else f"{each['lower']:.4g}"
+                bars.append(f'<text x="{i * step + 2:.1f}" y="{HEIGHT + 12}" font-size="10" fill="currentColor">'
+                            f"{html.escape(below[:int(step / 6)])}</text>")
+            bars.append("</g>")
+        return (f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{HEIGHT + 16}" role="img">'
+                f'<title>{html.escape(self.sentence())}</title>{"".join(bars)}</svg>')
+
+    def _repr_html_(self) -> str:
+        colour = COLOURS.get(self.verdict, "#5f6368")
+        return f'<p style="color:{colour}">{html.escape(self.sentence())}</p>{self.svg()}'
+
+
+class Results(List[Result]):
+    """The results of a table, by monitor; `warnings` are the service's."""
+
+    def __init__(self, results: Iterable[dict[str, Any]], warnings: list[dict[str, Any]] | None = None) -> None:
+        super().__init__(Result(result) for result in results)
+        self.warnings = warnings or []
+
+    def __getitem__(self, key: Any) -> Any:
+        """By position, or by the monitor's name."""
+        if isinstance(key, str):
+            return next((result for result in self if result.name == key), None) or self._missing(key)
+        return super().__getitem__(key)
+
+    @staticmethod
+    def _missing(key: str) -> Result:
+        raise KeyError(key)
+
+    @property
+    def drifting(self) -> list[Result]:
+        return [result for result in self if result.verdict in ("warning", "critical")]
+
+    def frame(self) -> Any:
+        """A DataFrame of the scores, or where there is no pandas a list of dicts."""
+        return as_frame([{**{key: result[key] for key in ("name", "verdict", "state", "n", "js", "psi") if key in result},
+                          "kl": result.kl} for result in self])
+
+    def __str__(self) -> str:
+        return "\n".join(result.sentence() for result in self)
+
+    def _repr_html_(self) -> str:
+        order = list(COLOURS)
+        worst = sorted(self, key=lambda result: order.index(result.verdict) if result.verdict in order else 9)
+        said = f"<p>{len(self.drifting)} of {len(self)} columns drift.</p>"
+        return said + "".join(result._repr_html_() for result in worst[:20])
+
+
+def as_frame(rows: list[dict[str, Any]]) -> Any:
+    try:
+        import pandas
+    except ImportError:
+        return rows
+    frame = pandas.DataFrame(rows)
+    for name in ("start", "end", "at"):
+        if name in frame:
+            frame[name] = pandas.to_datetime(frame[name])
+    return frame

@@ -1,0 +1,212 @@
+"""The client: losses by every way, errors, connections that are kept, what is repeated, asyncio."""
+import asyncio
+import math
+import os
+import unittest
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+from service import Script, Server
+
+import kldiv
+from kldiv import _transport
+
+try:
+    import torch
+except ImportError:
+    torch = None
+
+OK = (200, "", "{}")
+
+
+def operands(shape=(6, 9), dtype="float32"):
+    a = np.random.default_rng(3).standard_normal((2, *shape))
+    p = np.exp(a) / np.exp(a).sum(-1, keepdims=True)
+    return np.log(p[0]).astype(dtype), p[1].astype(dtype)
+
+
+class Losses(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.server = Server("--shared-memory", "kldiv_")
+        cls.addClassCleanup(cls.server.stop)
+        cls.client = kldiv.Client(cls.server.url)
+
+    def setUp(self):
+        warnings.simplefilter("ignore")
+
+    def test_the_bits_of_this_process(self):
+        for url in self.server.url, self.server.url + "/", f"unix:{self.server.socket}":
+            with kldiv.Client(url) as client:
+                self.assertTrue(client.ready())
+                for dtype in "float64", "float32", "float16":
+                    x, t = operands(dtype=dtype)
+                    for options in [{"reduction": "batchmean"}, {"reduction": "none"}, {"dim": -1, "weight": t[:, 0]},
+                                    {"reduction": "none", "dim": [1], "mask": x[:, 0] > -2},
+                                    {"base": 2, "reduction": "sum"}]:
+                        ours, theirs = kldiv.kl_div(x, t, **options), client.kl_div(x, t, **options)
+                        self.assertEqual((ours.tobytes(), ours.dtype, ours.shape),
+                                         (theirs.tobytes(), theirs.dtype, theirs.shape))
+
+    def test_gradients_and_partial_results(self):
+        x, t = operands()
+        loss, grads = self.client.value_and_grad(x, t, ["input", "target"], reduction="none", grad_output=t)
+        own_loss, own = kldiv.value_and_grad(x, t, ["input", "target"], reduction="none", grad_output=t)
+        self.assertEqual(loss.tobytes(), own_loss.tobytes())
+        self.assertEqual([grads[name].tobytes() for name in own], [own[name].tobytes() for name in own])
+        parts = [self.client.partial(x[i:i + 2], t[i:i + 2], dim=1) for i in range(0, 6, 2)]
+        total, divisor = (math.fsum(v for part in parts for v in part[i]) for i in (0, 1))
+        self.assertEqual(np.float32(total / divisor), kldiv.kl_div(x, t, dim=1))
+
+    def test_shared_memory(self):
+        x, t = operands((50, 40))
+        with self.client.region(1 << 20) as region:
+            shared = region.array(x), region.array(t)
+            for options in {"reduction": "sum"}, {"reduction": "none"}, {"mask": t > 0.1}:
+                self.assertEqual(self.client.kl_div(*shared, **options).tobytes(), kldiv.kl_div(x, t, **options).tobytes())
+            # One operand there, the other here.
+            self.assertEqual(self.client.kl_div(shared[0], t), kldiv.kl_div(x, t))
+            _, grads = self.client.value_and_grad(*shared, reduction="sum")
+            self.assertEqual(grads["input"].tobytes(), (-t).tobytes())
+            shared[1][0, 0] = -1
+            with self.assertRaises(kldiv.ServiceError) as raised:
+                self.client.kl_div(*shared, compat="math")
+            self.assertEqual((raised.exception.status, raised.exception.code), (422, "inference_failed"))
+            self.assertRaises(MemoryError, region.empty, 1 << 20)
+            path = f"/dev/shm/{region.name}"
+            self.assertEqual(os.stat(path).st_mode & 0o777, 0o600)
+        self.assertFalse(os.path.exists(path))
+        self.assertEqual(self.client.request("GET", "/v2/systemsharedmemory/status"), [])
+        self.assertRaises(kldiv.ServiceError, self.client.region, 4096, "other_")
+        self.assertFalse([name for name in os.listdir("/dev/shm") if name.startswith("other_")])
+
+    @unittest.skipUnless(torch, "python3-torch is not installed")
+    def test_tensors(self):
+        x, t = (torch.from_numpy(a) for a in operands())
+        for dtype in torch.float64, torch.float32, torch.bfloat16:
+            a, b = x.to(dtype), t.to(dtype)
+            for reduction in "sum", "none":
+                loss = self.client.kl_div(a, b, reduction=reduction)
+                self.assertEqual(loss.dtype, dtype)
+                self.assertTrue(torch.equal(loss, kldiv.kl_div(a, b, reduction=reduction)))
+        _, grads = self.client.value_and_grad(x, t, reduction="sum")
+        self.assertTrue(torch.equal(grads["input"], -t))
+
+    def test_errors_tell_where(self):
+        x, t = operands()
+        with self.assertRaises(kldiv.ServiceError) as raised:
+            self.client.kl_div(x, t, reducton="sum")
+        error = raised.exception
+        self.assertEqual((error.status, error.code, error.pointer), (422, "option_unknown", "reducton"))
+        self.assertTrue(error.request_id)
+        with self.assertRaises(kldiv.ServiceError) as raised:
+            self.client.request("POST", "/kl_div", json_body={"input": [1, None], "target": [1, 2]})
+        self.assertEqual((raised.exception.code, raised.exception.pointer), ("element_invalid", "#/input/1"))
+
+    def test_warnings_are_given(self):
+        x, t = operands()
+        with warnings.catch_warnings(record=True) as given:
+            warnings.simplefilter("always")
+            self.client.kl_div(x, t)
+            self.client.kl_div(x, t, reduction="sum", diagnose=True)
+            self.client.kl_div(np.exp(x), t, reduction="sum", diagnose=True)
+        self.assertIn("reduction: 'mean' divides", str(given[0].message))
+        self.assertIn("did you pass probabilities?", str(given[1].message))
+        self.assertEqual({w.filename for w in given}, {__file__})
+
+    def test_a_body_that_is_too_large_is_said_to_be(self):
+        small = Server("--max-body", "100000")
+        self.addCleanup(small.stop)
+        x, t = operands((1000, 5000))
+        with self.assertRaises(kldiv.ServiceError) as raised:
+            kldiv.Client(small.url).kl_div(x, t)
+        self.assertEqual((raised.exception.status, raised.exception.code), (413, "body_too_large"))
+
+    def test_threads_share_a_client(self):
+        x, t = operands((100, 100))
+        loss = kldiv.kl_div(x, t)
+        with ThreadPoolExecutor(8) as executor:
+            calls = [executor.submit(self.client.kl_div, x, t) for _ in range(100)]
+            self.assertEqual({float(call.result()) for call in calls}, {float(loss)})
+        self.assertLessEqual(len(self.client.transport.idle), 8 + 1)
+
+    def test_asyncio(self):
+        x, t = operands()
+
+        async def many():
+            async with kldiv.AsyncClient(self.server.url) as client:
+                self.assertTrue(await client.ready())
+                return await asyncio.gather(*(client.kl_div(x, t, reduction="sum") for _ in range(10)))
+
+        self.assertEqual(set(asyncio.run(many())), {kldiv.kl_div(x, t, reduction="sum")})
+
+    def test_tokens(self):
+        path = os.path.join(self.server.directory, "tokens")
+        with open(path, "w", encoding="ascii") as file:
+            file.write("a-token-of-some-length-0123456789\n")
+        server = Server("--auth-token-file", path)
+        self.addCleanup(server.stop)
+        with self.assertRaises(kldiv.ServiceError) as raised:
+            kldiv.Client(server.url).kl_div([-1.0], [1.0])
+        self.assertEqual((raised.exception.status, raised.exception.code), (401, "unauthorized"))
+        self.assertEqual(kldiv.Client(server.url, "a-token-of-some-length-0123456789").kl_div([-1.0], [1.0]), 1)
+
+
+class Repeats(unittest.TestCase):
+    def ask(self, method, *connections, **arguments):
+        script = Script(*connections)
+        try:
+            return script, kldiv.Client(script.url).request(method, "/x", **arguments)
+        except kldiv.ServiceError as error:
+            return script, error
+
+    def test_connections_are_kept(self):
+        script = Script([OK, OK])
+        client = kldiv.Client(script.url)
+        self.assertEqual([client.request("GET", "/a"), client.request("GET", "/b")], [{}, {}])
+
+    def test_a_kept_connection_that_was_closed_is_not_used(self):
+        script = Script([OK], [OK])
+        client = kldiv.Client(script.url, retries=0)
+        client.request("POST", "/a")
+        while len(client.transport.idle) != 1 or _transport.is_quiet(client.transport.idle[0]):
+            pass
+        client.request("POST", "/b")
+        self.assertEqual(script.requests, ["POST /a HTTP/1.1", "POST /b HTTP/1.1"])
+
+    def test_what_may_be_repeated_is(self):
+        busy = (503, "Retry-After: 0\r\n", '{"code": "overloaded"}')
+        for method, arguments in ("GET", {}), ("PUT", {"json_body": {}}), ("POST", {"repeatable": True}):
+            script, answer = self.ask(method, [None], [busy, OK], **arguments)
+            self.assertEqual((answer, len(script.requests)), ({}, 3))
+
+    def test_what_may_not_is_sent_once(self):
+        script, answer = self.ask("POST", [None])
+        self.assertEqual((answer.status, answer.code, len(script.requests)), (0, "unreachable", 1))
+        script, answer = self.ask("POST", [(503, "Retry-After: 0\r\n", '{"code": "draining", "detail": "d"}'), OK])
+        self.assertEqual((answer.status, answer.code, len(script.requests)), (503, "draining", 1))
+
+    def test_errors_are_not_repeated(self):
+        script, answer = self.ask("GET", [(404, "", '{"code": "not_found", "detail": "no"}'), OK])
+        self.assertEqual((answer.code, len(script.requests)), ("not_found", 1))
+        _, answer = self.ask("GET", [(418, "", "<html>teapot")])
+        self.assertEqual((answer.code, answer.detail), ("http_418", "<html>teapot"))
+
+    def test_it_gives_up(self):
+        script = Script()
+        script.thread.join()
+        with self.assertRaises(kldiv.ServiceError) as raised:
+            kldiv.Client(script.url, retries=1).request("POST", "/x")
+        self.assertEqual(raised.exception.code, "unreachable")
+
+    def test_urls(self):
+        for url in "127.0.0.1:8080", "ftp://x", "unix://x/y", "http:/x":
+            self.assertRaises(ValueError, kldiv.Client, url)
+        script = Script([OK])
+        kldiv.Client(script.url + "/behind/a/prefix/").request("GET", "/x", {"a": [1, 2], "b": True, "c": None})
+        self.assertEqual(script.requests, ["GET /behind/a/prefix/x?a=1%2C2&b=true HTTP/1.1"])
+
+
+if __name__ == "__main__":
+    unittest.main()

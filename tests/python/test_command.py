@@ -1,0 +1,73 @@
+"""python -m kldiv; and the monitors of asyncio."""
+import asyncio
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import numpy as np
+from service import Server
+
+import kldiv
+
+
+class Command(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.server = Server()
+        cls.addClassCleanup(cls.server.stop)
+        cls.directory = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(cls.directory.cleanup)
+        rng = np.random.default_rng(1)
+        for name, mean, n in ("train", 0, 2000), ("same", 0, 500), ("shifted", 2, 500):
+            with open(cls.path(name), "w", encoding="ascii") as file:
+                file.write("x,k\n" + "".join(f"{x:.3f},{k}\n" for x, k in zip(rng.normal(mean, 1, n), rng.choice(["a", "b"], n))))
+
+    @classmethod
+    def path(cls, name):
+        return os.path.join(cls.directory.name, f"{name}.csv")
+
+    def run_command(self, *arguments, status=0):
+        ran = subprocess.run([sys.executable, "-m", "kldiv", "--url", self.server.url, *arguments],
+                             capture_output=True, text=True, timeout=60)
+        self.assertEqual(ran.returncode, status, ran.stderr)
+        return ran.stdout + ran.stderr
+
+    def test_a_day(self):
+        self.assertIn("2 monitors: x, k", self.run_command("reference", "shell", self.path("train"), "--set", "critical=0.3"))
+        self.assertRegex(self.run_command("observe", "shell", self.path("same")), "x: ok, 500 values; KL .*\nk: ok")
+        self.assertIn("0 of 2 monitors drift", self.run_command("watch", "shell", "--once"))
+        self.assertIn("x: critical", self.run_command("evaluate", "shell", self.path("shifted"), status=2))
+        self.assertIn("x: critical", self.run_command("observe", "shell", self.path("shifted"), status=2))
+        self.run_command("observe", "shell", self.path("shifted"), status=2)
+        self.assertEqual(len(kldiv.Client(self.server.url).group("shell").windows("x")), 2)
+        self.run_command("observe", "shell", self.path("shifted"), "--again", status=2)
+        self.assertEqual(len(kldiv.Client(self.server.url).group("shell").windows("x")), 3)
+        self.assertRegex(self.run_command("watch", "shell", "--once", status=2), "1 of 2 monitors drift\n  critical x: KL")
+
+    def test_errors_are_a_line(self):
+        for arguments, words in [(["observe", "none", self.path("same")], "group_not_found"),
+                                 (["reference", "x", "nothing.csv"], "nothing.csv"),
+                                 (["reference", "x", self.path("train"), "--set", "window"], "SETTING=VALUE"),
+                                 (["reference", "x", self.path("train"), "--set", "windw=1"], "did you mean 'window'")]:
+            said = self.run_command(*arguments, status=1)
+            self.assertIn(words, said)
+            self.assertEqual(said.count("\n"), 1)
+
+    def test_asyncio(self):
+        async def day():
+            async with kldiv.AsyncClient(self.server.url) as client:
+                group = client.group("asyncio")
+                await group.reference(self.path("train"))
+                results = await asyncio.gather(*(group.observe(self.path(name)) for name in ("same", "shifted")))
+                await group.settings(pool=1)
+                return results, await group.windows("x"), await group.summary(), await group.events()
+
+        results, windows, summary, _ = asyncio.run(day())
+        self.assertEqual([r["x"].verdict for r in results], ["ok", "critical"])
+        self.assertEqual((len(windows), summary["group"]), (2, "asyncio"))
+
+
+if __name__ == "__main__":
+    unittest.main()

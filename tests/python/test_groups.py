@@ -1,0 +1,252 @@
+"""Groups of monitors: tables of every kind give the verdicts that the service gives of CSV; sizes, keys, times, pages."""
+import csv
+import datetime
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+import warnings
+
+import numpy as np
+from service import Server
+
+import kldiv
+from kldiv import group as groups
+
+try:
+    import pandas
+except ImportError:
+    pandas = None
+
+
+def data(n, seed, shift=0.0):
+    rng = np.random.default_rng(seed)
+    return {"age": rng.normal(40 + shift, 10, n).round(2), "country": rng.choice(["de", "fr", "it"], n).tolist(),
+            "member": (rng.random(n) < 0.3)}
+
+
+class Groups(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.server = Server()
+        cls.addClassCleanup(cls.server.stop)
+        cls.client = kldiv.Client(cls.server.url)
+        cls.directory = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(cls.directory.cleanup)
+
+    def setUp(self):
+        warnings.simplefilter("ignore")
+        self.group = self.client.group(f"test/{self.id()}")
+
+    def path(self, name):
+        return os.path.join(self.directory.name, name)
+
+    def write_csv(self, name, table):
+        with open(self.path(name), "w", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file)
+            writer.writerow(table)
+            writer.writerows(zip(*([repr(v) if isinstance(v, float) else str(v) for v in
+                                    (c.tolist() if isinstance(c, np.ndarray) else c)] for c in table.values())))
+        return self.path(name)
+
+    def scores(self, results):
+        return {r.name: (r.verdict, r["n"], round(r.kl, 12)) for r in results}
+
+    def test_every_kind_of_table_gives_the_same(self):
+        reference, current = data(2000, 1), data(500, 2, 15.0)
+        path = self.write_csv("reference.csv", reference)
+        kinds = {"dict": lambda t: t, "csv": lambda t: self.write_csv("a.csv", t),
+                 "batches": lambda t: iter([{k: v[i:i + 100] for k, v in t.items()} for i in range(0, len(t["age"]), 100)])}
+        if pandas:
+            kinds["pandas"] = pandas.DataFrame
+            kinds["categories"] = lambda t: pandas.DataFrame(t).astype({"country": "category", "age": "Float64"})
+            kinds["chunks"] = lambda t: np.array_split(pandas.DataFrame(t), 3)
+        seen = set()
+        for name, kind in kinds.items():
+            group = self.client.group(f"kind {name}")
+            configs = group.reference(path if name == "csv" else kind(reference))
+            self.assertEqual([c["name"] for c in configs], ["age", "country", "member"], name)
+            results = group.observe(kind(current))
+            self.assertEqual((results["age"].verdict, results["country"].verdict), ("critical", "ok"))
+            self.assertEqual(self.scores(group.evaluate(kind(current))), self.scores(results), name)
+            seen.add(repr(sorted(self.scores(results).items())))
+        self.assertEqual(len(seen), 1, seen)
+
+    def test_large_tables_are_one_window(self):
+        reference = data(2000, 1)
+        self.group.reference(reference)
+        for number, (limit, rows) in enumerate([(groups.MAX_REQUEST, 10**6), (1000, 10)]):
+            old = groups.MAX_REQUEST, groups.MAX_TEXT_ROWS
+            groups.MAX_REQUEST, groups.MAX_TEXT_ROWS = limit, rows
+            try:
+                results = self.group.observe(data(500, 3 + number))
+                self.assertEqual({r["n"] for r in results}, {500})
+                results = self.group.observe(self.write_csv("large.csv", data(700, 5 + number)))
+                self.assertEqual({r["n"] for r in results}, {700})
+            finally:
+                groups.MAX_REQUEST, groups.MAX_TEXT_ROWS = old
+        self.assertEqual(len(self.group.windows("age")), 4)
+
+    def test_counted_and_sent_whole_are_the_same(self):
+        self.group.reference(data(2000, 1))
+        current = {**data(500, 2), "age": [None, 1e9, -1e9, float("inf"), *data(496, 3)["age"].tolist()]}
+        current["country"][:3] = [None, "xx", "NA"]
+        whole = self.group.observe(current)
+        counted = self.group.evaluate(current)
+        for a, b in zip(whole, counted):
+            self.assertEqual([x["current"] for x in a["bins"]], [x["current"] for x in b["bins"]])
+
+    def test_a_sample_of_a_large_reference(self):
+        with warnings.catch_warnings(record=True) as given:
+            warnings.simplefilter("always")
+            configs = self.group.reference((data(1000, i) for i in range(5)), sample=1500)
+            self.assertEqual(sum(configs[0]["reference"]["counts"]), 1500)
+            self.assertIn("sample of 1,500 of 5,000 rows", str(given[0].message))
+        old, groups.MAX_REQUEST = groups.MAX_REQUEST, 1000
+        try:
+            configs = self.group.reference(self.write_csv("r.csv", data(3000, 1)), sample=2000)
+        finally:
+            groups.MAX_REQUEST = old
+        self.assertEqual([sum(c["reference"]["counts"]) for c in configs], [2000] * 3)
+        self.assertEqual(configs[2]["bins"], {"labels": ["false", "true"]})
+
+    def test_files(self):
+        self.group.reference(data(2000, 1))
+        folder = self.path("folder")
+        os.makedirs(folder)
+        for i in range(3):
+            np.savez(os.path.join(folder, f"{i}.npz"), **{k: np.array(v) for k, v in data(100, i).items()})
+        self.assertEqual({r["n"] for r in self.group.observe(folder)}, {300})
+        self.assertEqual({r["n"] for r in self.group.observe(os.path.join(folder, "0.npz"))}, {100})
+        for wrong in "x.txt", self.path("nothing.csv"), self.write_csv("bad.csv", {}):
+            self.assertRaises((ValueError, OSError, kldiv.ServiceError), self.group.observe, wrong)
+        os.makedirs(self.path("empty"))
+        self.assertRaises(ValueError, self.group.observe, self.path("empty"))
+
+    def test_the_same_content_counts_once(self):
+        self.group.reference(data(2000, 1), retention_days=36500)
+        when = datetime.datetime(2026, 1, 1)
+        for _ in range(2):
+            self.group.observe(data(500, 2))
+            self.group.observe(data(500, 2), when)
+            self.group.observe(iter([data(250, 2), data(250, 3)]))
+        self.assertEqual(sorted(w["n"] for w in rows(self.group.windows("age"))), [500] * 3)
+        self.group.observe(data(500, 2), key=None)
+        self.group.observe(data(500, 2), key="again")
+        self.assertEqual(len(self.group.windows("age")), 5)
+
+    def test_memory_is_that_of_a_batch(self):
+        code = """if True:
+            import resource, sys
+            import numpy as np, kldiv
+            def resident():
+                return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+            def batches():
+                for i in range(60):
+                    yield {"x": np.full(1 << 20, float(i)), "y": np.zeros(1 << 20)}  # 16 MiB
+            group = kldiv.Client(sys.argv[1]).group("memory")
+            group.reference({"x": np.arange(60.0), "y": np.arange(60.0)})
+            list(zip(batches(), range(2)))
+            before = resident()
+            results = group.observe(batches())
+            assert results[0]["n"] == 60 << 20
+            assert resident() - before < 80 << 10, (before, resident())  # of 960 MiB
+        """
+        subprocess.run([sys.executable, "-W", "ignore", "-c", code, self.server.url], check=True, timeout=60)
+
+    def test_times(self):
+        self.group.reference(data(2000, 1), window="3600s", retention_days=36500)
+        times = ["2026-01-01T00:30:00Z", 1767229200, datetime.date(2026, 1, 1), datetime.datetime(2026, 1, 1, 3),
+                 datetime.datetime(2026, 1, 1, 5, tzinfo=datetime.timezone(datetime.timedelta(hours=1))),
+                 np.datetime64("2026-01-01T05:00")]
+        if pandas:
+            times.append(pandas.Timestamp("2026-01-01T06:00"))
+        for when in times:
+            self.group.observe(data(10, 2), when)
+        windows = rows(self.group.windows("age"))
+        hours = [str(w["start"])[11:13] for w in reversed(windows)]
+        self.assertEqual(hours, ["00", "01", "03", "04", "05", "06"][:len(times) - 1])
+        self.assertEqual(windows[-1]["n"], 20)
+        between = rows(self.group.windows("age", datetime.datetime(2026, 1, 1, 1), "2026-01-01T04:00:00Z"))
+        self.assertEqual(len(between), 2)
+
+    def test_windows_events_and_settings(self):
+        self.group.reference(data(2000, 1), fire_after=1, retention_days=36500)
+        for hour in range(5):
+            self.group.observe(data(500, 10 + hour, 15.0 if hour > 2 else 0.0), f"2026-01-01T0{hour}:00:00Z")
+        self.assertEqual(len(self.group.windows()), 15)
+        first = rows(self.group.windows("age"))[0]
+        self.assertEqual((first["name"], first["verdict"], first["n"]), ("age", "critical", 500))
+        if pandas:
+            self.assertEqual(str(self.group.windows().dtypes["start"]), "datetime64[ns, UTC]")
+        self.assertEqual({e["to"] for e in rows(self.group.events())}, {"ok", "critical"})
+        self.assertEqual(self.group.summary()["drifting"][0]["name"], "age")
+        self.assertIn(self.group.name, [row["group"] for row in self.client.groups()])
+        self.group.settings(thresholds={"critical": 50})
+        self.group.settings("age", retention_days=10, annotations={"owner": "risk"})
+        configs = {c["name"]: c for c in self.group.monitors()}
+        self.assertEqual({c["thresholds"]["critical"] for c in configs.values()}, {50})
+        self.assertEqual((configs["age"]["retention_days"], configs["country"]["retention_days"]), (10, 36500))
+        self.group.settings(thresholds=None)
+        self.assertEqual(self.group.monitors()[0]["thresholds"]["critical"], 0.1)
+        self.group.delete()
+        with self.assertRaises(kldiv.ServiceError) as raised:
+            self.group.monitors()
+        self.assertEqual((raised.exception.status, raised.exception.code), (404, "group_not_found"))
+
+    def test_mute_where_the_service_has_it(self):
+        if "/groups/{group}/mute" not in self.client.request("GET", "/openapi.json")["paths"]:
+            self.skipTest("this service cannot mute")
+        self.group.reference(data(2000, 1))
+        self.group.mute(seconds=60, reason="release")
+        self.group.mute("age", until="2100-01-01T00:00:00Z")
+        self.group.unmute("age")
+        self.group.unmute()
+
+    def test_warnings(self):
+        with warnings.catch_warnings(record=True) as given:
+            warnings.simplefilter("always")
+            self.group.reference({**data(2000, 1), "id": [f"{i:x}" for i in range(2000)]})
+            self.group.observe({**data(500, 2), "new": np.arange(500)})
+            self.group.observe(iter([{"age": [1.0, 2], "new": [1, 2]}, {"age": ["many", None]}]))
+        self.assertEqual([str(w.message).split(":")[0] for w in given],
+                         ["nearly_unique", "column_unknown", "the group has no monitor for new",
+                          "1 values of age are no numbers"])
+        self.assertEqual({w.filename for w in given}, {__file__})
+        self.assertRaises(ValueError, self.group.observe, iter([{"no": [1]}, {"no": [2]}]))
+
+    def test_pictures(self):
+        self.group.reference(data(2000, 1))
+        results = self.group.observe(data(500, 2, 15.0))
+        self.assertRegex(str(results), "age: critical, 500 values; KL .* account for .* of the shift: ")
+        page = results._repr_html_()
+        self.assertIn("1 of 3 columns drift", page)
+        self.assertEqual(page.count("<svg"), 3)
+        self.assertNotIn("src=", page)
+        self.assertNotIn("href", page)
+        import xml.etree.ElementTree as tree
+        tree.fromstring(results["age"].svg())
+        hostile = self.client.group("hostile")
+        hostile.reference({"<script>": ["<b>", "x"] * 100})
+        page = hostile.observe({"<script>": ["<b>"] * 100})._repr_html_()
+        self.assertNotIn("<script>", page)
+        self.assertNotIn("<b>", page)
+        self.assertEqual(len(results.frame()), 3)
+        self.assertRaises(KeyError, lambda: results["none"])
+
+    def test_dates_and_missing_values_travel(self):
+        columns = {"d": np.arange(0, 200_000, 100, "timedelta64[s]") + np.datetime64("2026-01-01"),
+                   "b": [True, None] * 1000, "f": np.arange(2000, dtype="float32"), "h": np.arange(2000, dtype="u1")}
+        self.group.reference(columns, include=["d", "b", "f", "h"])
+        results = self.group.observe(columns)
+        self.assertEqual({r.kl for r in results}, {0.0})
+        self.assertEqual(results["b"]["missing_ratio"], 0.5)
+
+
+def rows(table):
+    return table.to_dict("records") if pandas and isinstance(table, pandas.DataFrame) else table
+
+
+if __name__ == "__main__":
+    unittest.main()

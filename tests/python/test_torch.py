@@ -1,0 +1,138 @@
+"""kldiv.kl_div in the place of torch.nn.functional.kl_div: values, gradients, autograd's rules."""
+import itertools
+import unittest
+import warnings
+
+import kldiv
+
+try:
+    import torch
+    import torch.nn.functional as F
+except ImportError:
+    torch = None
+
+TOLERANCES = {"float64": 1e-13, "float32": 3e-6, "float16": 3e-3, "bfloat16": 2e-2}
+
+
+@unittest.skipUnless(torch, "python3-torch is not installed")
+class Torch(unittest.TestCase):
+    def setUp(self):
+        warnings.simplefilter("ignore")
+        torch.manual_seed(1)
+
+    def operands(self, shape, dtype, log_target=False):
+        x = torch.randn(shape, dtype=torch.float64).log_softmax(-1).to(dtype).requires_grad_()
+        t = torch.randn(shape, dtype=torch.float64).log_softmax(-1)
+        return x, (t if log_target else t.exp()).to(dtype).requires_grad_()
+
+    def both(self, x, t, backward=None, **options):
+        """Our results and those of PyTorch in float64: loss, and gradients."""
+        results = []
+        for function, own in ((kldiv.kl_div, {}), (F.kl_div, {"float64": True})):
+            a, b = (v.detach().to(torch.float64) if own else v.detach().clone() for v in (x, t))
+            a.requires_grad_(), b.requires_grad_()
+            loss = function(a, b, **options)
+            (backward or (lambda v: v.sum().backward()))(loss)
+            results.append((loss.detach(), a.grad, b.grad))
+        return results
+
+    def test_losses_and_gradients(self):
+        for (name, tolerance), reduction, log_target, shape in itertools.product(
+                TOLERANCES.items(), ["none", "mean", "batchmean", "sum"], [False, True], [(4, 7), (2, 3, 5), (6,)]):
+            x, t = self.operands(shape, getattr(torch, name), log_target)
+            ours, theirs = self.both(x, t, reduction=reduction, log_target=log_target)
+            for a, b in zip(ours, theirs):
+                self.assertEqual((a.dtype, a.shape), (x.dtype, b.shape))
+                torch.testing.assert_close(a.double(), b, rtol=tolerance, atol=tolerance)
+
+    def test_mixed_dtypes_promote_as_pytorch_does(self):
+        names = list(TOLERANCES)
+        for a, b in itertools.product(names, names):
+            x, t = self.operands((3, 4), torch.float64)
+            x, t = x.detach().to(getattr(torch, a)), t.detach().to(getattr(torch, b))
+            self.assertEqual(kldiv.kl_div(x, t).dtype, (x + t).dtype)
+
+    def test_flags_and_warnings(self):
+        x, t = self.operands((3, 4), torch.float64)
+        for size_average, reduce in itertools.product([None, True, False], repeat=2):
+            with warnings.catch_warnings(record=True) as given:
+                warnings.simplefilter("always")
+                losses = [f(x, t, size_average, reduce) for f in (kldiv.kl_div, F.kl_div)]
+            torch.testing.assert_close(*losses)
+            half = len(given) // 2
+            self.assertEqual([str(w.message) for w in given[:half]], [str(w.message) for w in given[half:]])
+
+    def test_broadcasting_is_asked_for(self):
+        x, t = self.operands((1, 5), torch.float64)[0], self.operands((4, 5), torch.float64)[1]
+        self.assertRaises(kldiv.LossError, kldiv.kl_div, x, t)
+        for reduction in "none", "sum", "mean":
+            ours = torch.autograd.grad(kldiv.kl_div(x, t, reduction=reduction, broadcast=True).sum(), [x, t])
+            theirs = torch.autograd.grad(F.kl_div(x, t, reduction=reduction).sum(), [x, t])
+            torch.testing.assert_close(ours, theirs)
+
+    def test_upstream_gradients(self):
+        for name in "float64", "float16":
+            x, t = self.operands((5, 6), getattr(torch, name))
+            weights = torch.rand(5, 6, dtype=torch.float64)
+            for reduction, backward in [("none", lambda v: (v * weights.to(v.dtype)).sum().backward()),
+                                        ("batchmean", lambda v: (v * 4).backward()),
+                                        ("sum", lambda v: (v * v).backward())]:
+                ours, theirs = self.both(x, t, backward, reduction=reduction)
+                for a, b in zip(ours, theirs):
+                    torch.testing.assert_close(a.double(), b, rtol=TOLERANCES[name], atol=TOLERANCES[name])
+
+    def test_small_gradients_of_halves_survive_a_scale(self):
+        x = torch.zeros(100_000, dtype=torch.float16, requires_grad=True)
+        t = torch.full((100_000,), 1e-3, dtype=torch.float16)
+        (kldiv.kl_div(x, t, reduction="mean") * 32768).backward()
+        torch.testing.assert_close(x.grad, torch.full_like(t, float(-t[0].double() * 32768 / 100_000)))
+
+    def test_backward_twice_and_through_a_model(self):
+        x, t = self.operands((3, 4), torch.float32)
+        loss = kldiv.kl_div(x, t, reduction="sum")
+        loss.backward(retain_graph=True)
+        loss.backward()
+        torch.testing.assert_close(x.grad, -2 * t.detach())
+        layer, teacher = torch.nn.Linear(8, 5), torch.randn(3, 5).softmax(-1)
+        data = torch.randn(3, 8)
+        grads = []
+        for function in kldiv.kl_div, F.kl_div:
+            layer.zero_grad()
+            function(layer(data).log_softmax(-1), teacher, reduction="batchmean").backward()
+            grads.append([p.grad.clone() for p in layer.parameters()])
+        torch.testing.assert_close(*grads)
+
+    def test_rules_of_autograd(self):
+        x, t = self.operands((3, 4), torch.float64)
+        self.assertTrue(torch.autograd.gradcheck(lambda a, b: kldiv.kl_div(a, b, reduction="batchmean"), (x, t)))
+        logits = torch.randn(2, 3, 4, dtype=torch.float64, requires_grad=True)
+        self.assertTrue(torch.autograd.gradcheck(
+            lambda a: kldiv.kl_div(a[0], a[1], input_space="logit", target_space="logit", temperature=2.0, dim=-1),
+            (logits,)))
+        self.assertFalse(kldiv.kl_div(x.detach(), t.detach()).requires_grad)
+        with torch.no_grad():
+            self.assertFalse(kldiv.kl_div(x, t).requires_grad)
+        changed = x * 1
+        loss = kldiv.kl_div(changed, t, reduction="sum")
+        changed.mul_(2)
+        self.assertRaises(RuntimeError, loss.backward)
+
+    def test_tensors_are_read_where_they_lie(self):
+        from kldiv import _arrays
+        for dtype in torch.float32, torch.bfloat16:
+            tensor = torch.rand(3, 4).to(dtype)
+            self.assertEqual(_arrays.read(tensor).pointer, tensor.data_ptr())
+        x, t = self.operands((4, 6), torch.float64)
+        torch.testing.assert_close(kldiv.kl_div(x.t(), t.t(), reduction="none"), F.kl_div(x.t(), t.t(), reduction="none"))
+        with self.assertRaisesRegex(TypeError, "meta"):
+            kldiv.kl_div(torch.zeros(2, device="meta"), torch.zeros(2, device="meta"))
+
+    def test_partial_results_of_tensors(self):
+        x, t = self.operands((10, 6), torch.bfloat16)
+        merged = kldiv.partial(x[:4], t[:4], dim=1) + kldiv.partial(x[4:], t[4:], dim=1)
+        self.assertEqual(merged.dtype, "bfloat16")
+        self.assertEqual(merged.loss("mean"), kldiv.kl_div(x, t, dim=1).item())
+
+
+if __name__ == "__main__":
+    unittest.main()
