@@ -67,11 +67,11 @@ async function checkLoading({browser, filled, report}) {
             expectSame(idle ?? "false", "false", "aria-busy of main, loaded");
             return text;
         }));
-    await report.check("the first paint of the overview needs three requests: groups, monitors, and if the store works", () =>
+    await report.check("the first paint of the overview needs four requests: groups, monitors, and what fails", () =>
         visiting(browser, `${filled.url}/dashboard/`, {}, async visit => {
             await rowsOf(visit.page);
             const calls = visit.calls().map(({url}) => url.pathname + url.search);
-            expectSame(calls.length, 3, `requests (${calls.join(" ")})`);
+            expectSame(calls.length, 4, `requests (${calls.join(" ")})`);
             return calls.join(" ");
         }));
 }
@@ -84,7 +84,7 @@ async function checkRefresh({browser, filled, report}) {
             const {page} = visit;
             await rowsOf(page);
             const running = await callsIn(visit, 3.5);
-            expect(running >= 6 && running <= 12, `${running} calls in 35 s, three each time`);
+            expect(running >= 8 && running <= 16, `${running} calls in 35 s, four each time`);
             await click(page, "button", /pause/i);
             expectSame(await callsIn(visit, 2), 0, "calls while paused");
             await click(page, "button", /^refresh/i);

@@ -190,7 +190,7 @@ async function checkLeaving({browser, filled, report}) {
             const name = (await focused(page))?.name ?? "";
             expect(/1 warning/.test(name), `focus: ${name}`);
             const asked = visit.calls().map(({url}) => url.pathname + url.search);
-            expect(asked.length <= 6 && new Set(asked).size <= 4, `asked: ${asked.join(" ")}`);
+            expect(asked.length <= 8 && new Set(asked).size <= 5, `asked: ${asked.join(" ")}`);
             return asked.join(" ");
         }));
 }

@@ -2,7 +2,7 @@
 import { address, call } from "./api.js";
 import { element, fill } from "./dom.js";
 import { ago, time } from "./format.js";
-import { StoreAlert } from "./health.js";
+import { HealthAlert } from "./health.js";
 import { Notifications } from "./notifications.js";
 import { Refresher } from "./refresh.js";
 import { badge } from "./states.js";
@@ -22,7 +22,7 @@ class Events {
         this.query = query;
         this.limit = FEW;
         this.shown = "";
-        this.store = new StoreAlert();
+        this.health = new HealthAlert();
         this.notifications = new Notifications();
         this.refresher = new Refresher({
             load: (signal) => this.load(signal),
@@ -34,7 +34,7 @@ class Events {
             element("p", { class: "crumbs" }, element("a", { href: "?" }, "Monitors"), group && " › ",
                 group && element("a", { href: `?${new URLSearchParams({ group })}` }, element("bdi", {}, group))),
             element("div", { class: "title" }, element("h1", {}, "Changes of state"), this.refresher.bar),
-            this.store.node, this.refresher.alert, this.notifications.node,
+            this.health.node, this.refresher.alert, this.notifications.node,
             element("section", { class: "panel", "aria-label": "Changes" }, this.list));
         document.title = "Changes of state · kldiv";
     }
@@ -44,7 +44,7 @@ class Events {
         const group = this.query.get("group");
         const [response] = await Promise.all([
             call("GET", address(["events"], { group, limit: this.limit }), { signal }),
-            this.store.load(signal), this.notifications.load(signal),
+            this.health.load(signal), this.notifications.load(signal),
         ]);
         this.main.setAttribute("aria-busy", "false");
         this.show(response.events, response.next !== null);

@@ -6,7 +6,7 @@ import { Compare } from "./compare.js";
 import { Contributions } from "./contributions.js";
 import { element, fill, renew } from "./dom.js";
 import { isolate, lasting, span, time } from "./format.js";
-import { StoreAlert } from "./health.js";
+import { HealthAlert } from "./health.js";
 import { History, RANGES } from "./history.js";
 import { Scores } from "./scores.js";
 import { blame, reason } from "./sentences.js";
@@ -52,7 +52,7 @@ class Monitor {
         this.chart = new Timeline((id) => this.select(id), (zoom) => this.showZoom(zoom));
         this.bins = new BinChart();
         this.compare = new Compare(this.path, () => this.zoom(), (periods) => this.name({ compare: periods }));
-        this.store = new StoreAlert();
+        this.health = new HealthAlert();
         this.actions = element("div", { class: "buttons" });
         this.table = new WindowTable((id) => this.select(id));
         this.badge = element("span", { "aria-live": "polite" });
@@ -85,7 +85,7 @@ class Monitor {
                 element("a", { href: groupLink }, element("bdi", {}, group))),
             element("div", { class: "title" }, element("h1", {}, element("bdi", {}, name)),
                 this.badge, this.refresher.bar),
-            this.store.node, this.refresher.alert, this.content);
+            this.health.node, this.refresher.alert, this.content);
         document.title = `${name} · ${group} · kldiv`;
     }
 
@@ -113,7 +113,7 @@ class Monitor {
             this.read("latest", signal),
             which ? this.read(which, signal) : null,
             call("GET", address([...this.path, "events"], { limit: LISTED }), { signal }),
-            loadPlot(), this.store.load(signal),
+            loadPlot(), this.health.load(signal),
         ]);
         await this.history.load(range, (latest?.bins ?? []).length, signal);
         this.data = { config, latest, chosen, changes: changes.events };

@@ -5,7 +5,7 @@ import { element, fill, renew } from "./dom.js";
 import { takeDrops } from "./files.js";
 import { GroupPanel } from "./group.js";
 import { Cards } from "./groups.js";
-import { StoreAlert } from "./health.js";
+import { HealthAlert } from "./health.js";
 import { MonitorTable } from "./monitor-table.js";
 import { Refresher } from "./refresh.js";
 import { glance, since } from "./sentences.js";
@@ -35,7 +35,7 @@ class Overview {
         /** @type {Group[]} */
         this.groups = [];
         this.more = false;
-        this.store = new StoreAlert();
+        this.health = new HealthAlert();
         this.refresher = new Refresher({
             load: (signal) => this.load(signal),
             failed: (error) => this.failed(error),
@@ -66,7 +66,7 @@ class Overview {
                 element("h1", {}, "Monitors"),
                 element("a", { class: "button", href: "?add" }, "Add monitors"),
                 this.refresher.bar),
-            this.store.node, this.refresher.alert, this.content);
+            this.health.node, this.refresher.alert, this.content);
     }
 
     /** @param {AbortSignal} signal */
@@ -75,7 +75,7 @@ class Overview {
         const [groups] = await Promise.all([
             group ? this.panel.load(group, signal) : call("GET", address(["groups"], { limit: LISTED }), { signal }),
             this.table.load({ group, q, state }, sort ?? null, signal),
-            this.store.load(signal),
+            this.health.load(signal),
         ]);
         this.groups = group ? [groups] : groups.groups;
         this.more = !group && groups.next !== null;

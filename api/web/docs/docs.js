@@ -8,6 +8,9 @@ import { plugin } from "./plugin.js";
 
 const address = new URL("openapi.json", root);
 
+/** The tag whose operations are folded at first: the same loss by another protocol. */
+const FOLDED = "inference";
+
 /** Opens Swagger UI's dialog for a token, with the focus in it. */
 function authorize(/** @type {any} */ ui) {
     ui.authActions.showDefinitions(ui.authSelectors.definitionsToAuthorize());
@@ -37,6 +40,8 @@ function show(openapi) {
         },
         onComplete: () => {
             ui.specActions.updateUrl(address.href);
+            if (!location.hash.startsWith(`#/${FOLDED}`))
+                ui.layoutActions.show(["operations-tag", FOLDED], false);
             if (token())
                 ui.preauthorizeApiKey("bearer", token());
         },
