@@ -253,6 +253,13 @@ static const char *const views[] = {"/monitors",
                                     "/monitors/g/back/events",
                                     "/metrics"};
 
+/* The ETag of a config's version. A weak one is of the body, which is told itself. */
+static const char *version_of(const struct fetched *f, char *value, size_t size)
+{
+    const char *etag = header_in(f, "ETag", value, size);
+    return strncmp(etag, "W/", 2) == 0 ? "" : etag;
+}
+
 /* Lines of monitors alone, of the metrics. */
 static void keep_monitors(struct api_buffer *text, char *metrics)
 {
@@ -270,7 +277,7 @@ static struct api_buffer look(const struct server *server)
         struct fetched f = fetch(server, "GET", views[i], NULL, NULL, 0);
         bool is_metrics = strcmp(views[i], "/metrics") == 0;
         api_append_format(&text, "%s %ld %s\n", views[i], f.status,
-                          header_in(&f, "ETag", value, sizeof value));
+                          version_of(&f, value, sizeof value));
         if (is_metrics)
             keep_monitors(&text, f.body.data);
         else
