@@ -387,25 +387,12 @@ void srv_notify_close(void)
 
 void srv_notify_log(const struct srv_options *options)
 {
-    if (!notify.is_open)
-        return;
-    struct api_receivers *receivers = api_notifier_receivers(&notify.notifier);
-    srv_log(SRV_LOG_INFO, "read %zu receivers of notifications from %s", receivers->n,
-            options->notify);
-    api_receivers_release(receivers);
+    if (notify.is_open)
+        srv_notify_file_log(options->notify, &notify.notifier);
 }
 
 void srv_notify_reload(const struct srv_options *options)
 {
-    struct srv_file_error error;
-    if (!notify.is_open)
-        return;
-    struct api_receivers *receivers = srv_notify_read(options->notify, &error);
-    if (!receivers) {
-        srv_log(SRV_LOG_WARNING, "%s: %s; the previous contents stay in use", error.option,
-                error.text);
-        return;
-    }
-    api_notifier_set(&notify.notifier, receivers);
-    srv_notify_log(options);
+    if (notify.is_open)
+        srv_notify_file_reload(options->notify, &notify.notifier);
 }

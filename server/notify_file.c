@@ -1,5 +1,7 @@
 #include "server/notify_file.h"
 
+#include "server/log.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -62,4 +64,24 @@ size_t srv_notify_files(const char *path, const struct api_receivers *receivers,
                 files[n++] = named[j];
     }
     return n;
+}
+
+void srv_notify_file_log(const char *path, struct api_notifier *notifier)
+{
+    struct api_receivers *receivers = api_notifier_receivers(notifier);
+    srv_log(SRV_LOG_INFO, "read %zu receivers of notifications from %s", receivers->n, path);
+    api_receivers_release(receivers);
+}
+
+void srv_notify_file_reload(const char *path, struct api_notifier *notifier)
+{
+    struct srv_file_error error;
+    struct api_receivers *receivers = srv_notify_read(path, &error);
+    if (receivers) {
+        api_notifier_set(notifier, receivers);
+        srv_notify_file_log(path, notifier);
+    } else {
+        srv_log(SRV_LOG_WARNING, "%s: %s; the previous contents stay in use", error.option,
+                error.text);
+    }
 }

@@ -108,3 +108,7 @@ write(os.path.join(sys.argv[1], "observations"),
       [bytes([select]) + body for select, body in OBSERVATIONS])
 write(os.path.join(sys.argv[1], "table"), [bytes([select]) + body for select, body in TABLES])
 write(os.path.join(sys.argv[1], "shared_memory"), SHARED_MEMORY)
+write(os.path.join(sys.argv[1], "notify"), [
+    b'[{"name": "ops", "url": "https://h/x?y", "format": "json", "groups": ["a*"], "states": ["ok", "stale"], '
+    b'"secret_file": "/s", "ca_file": "/c", "header": {"A": "b"}}]',
+    b'[{"name": "a", "url": "http://h", "format": "slack"}, {"name": "b", "url": "http://h", "format": "alertmanager"}]'])

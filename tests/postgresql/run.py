@@ -3,6 +3,7 @@ and windows close once, also while the database stops and starts and servers are
 
 usage: run.py KLDIVD CLUSTER     CLUSTER: folder of cluster.sh, started"""
 import http.client
+import http.server
 import json
 import os
 import random
@@ -477,11 +478,75 @@ def try_names(folder):
     print("tables of former versions are renamed, those of others are left alone")
 
 
+class Receiver(http.server.BaseHTTPRequestHandler):
+    """Keeps the messages that are posted: (id, ids of the changes, states after them)."""
+    messages = []
+
+    def do_POST(self):
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.messages.append((body["id"], tuple(c["id"] for c in body["changes"]), [c["to"] for c in body["changes"]]))
+        self.send_response(200)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, *_):
+        pass
+
+
+def try_notifications(folder):
+    """One of two servers sends; it is killed, and the other goes on: every change arrives, in order."""
+    sql("CREATE DATABASE told")
+    receiver = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Receiver)
+    threading.Thread(target=receiver.serve_forever, daemon=True).start()
+    file = os.path.join(folder, "notify.json")
+    with open(file, "w") as out:
+        json.dump([{"name": "ops", "format": "json", "url": "http://127.0.0.1:%d/" % receiver.server_address[1]}], out)
+    servers = [Server(folder, name, "--notify", file, database="told") for name in ("told-a", "told-b")]
+    config = {"bins": {"edges": [0, 1, 2]}, "reference": {"counts": [500, 500]}}
+    expect(servers[0].ask("PUT", "/monitors/g/m?pool=1&clear_after=1", config)[0] == 201, "PUT")
+    states = ["ok"]
+
+    def change(n):
+        for _ in range(n):
+            states.append("critical" if states[-1] == "ok" else "ok")
+            counts = [900, 100] if states[-1] == "critical" else [500, 500]
+            status = servers[len(states) % len(servers)].ask("POST", "/monitors/g/m/observations", {"counts": counts})[0]
+            expect(status == 200, "POST: %d" % status)
+
+    def told():
+        seen = {ids: states for _, ids, states in Receiver.messages}
+        return [state for each in seen.values() for state in each]
+
+    servers[0].ask("POST", "/monitors/g/m/observations", {"counts": [500, 500]})
+    change(5)
+    wait_until(lambda: told() == states[1:], "one of two servers sends: %r" % told())
+    owner = sql("SELECT value FROM kldiv_meta WHERE name = 'notify_owner'", "told")
+    change(3)
+    expect(len(Receiver.messages) == 1, "each change is sent once: %r" % Receiver.messages)
+    servers[0].end(signal.SIGKILL)
+    killed = servers.pop(0)
+    change(3)
+    wait_until(lambda: told() == states[1:], "the other server goes on: %r of %r" % (told(), states), 90)
+    killed.start()
+    servers[0].end(signal.SIGKILL)
+    servers = [killed]
+    change(2)
+    wait_until(lambda: told() == states[1:], "and the first one again: %r of %r" % (told(), states), 90)
+    ids = {}
+    expect(all(ids.setdefault(number, changes) == changes for number, changes, _ in Receiver.messages),
+           "a repetition is the same")
+    expect(owner != sql("SELECT value FROM kldiv_meta WHERE name = 'notify_owner'", "told"), "the sender changed")
+    expect(killed.end() == 0, "the end")
+    receiver.shutdown()
+    print("one server sends notifications, another goes on: %d changes" % (len(states) - 1))
+
+
 def main():
     sql("CREATE DATABASE kldiv")
     try_refusals()
     with tempfile.TemporaryDirectory() as folder:
         try_names(folder)
+        try_notifications(folder)
         a, b = Server(folder, "a"), Server(folder, "b", "--ready-needs-store")
         port = free_port()
         config = os.path.join(folder, "haproxy.cfg")
