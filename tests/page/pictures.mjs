@@ -50,8 +50,8 @@ await fill(new Api(server.url));
 const browser = await startBrowser();
 mkdirSync(folder, {recursive: true});
 for (const {name, path, theme, width, height} of /** @type {const} */ ([
-    {name: "overview", path: "/dashboard/", theme: "light", width: 1250, height: 560},
-    {name: "monitor", path: "/dashboard/?group=credit&monitor=income", theme: "dark", width: 1100, height: 900},
+    {name: "overview", path: "/dashboard/", theme: "light", width: 1250, height: 690},
+    {name: "monitor", path: "/dashboard/?group=credit&monitor=income", theme: "dark", width: 1100, height: 915},
     {name: "calculator", path: "/", theme: "light", width: 1100, height: 700},
 ])) {
     const visit = await openVisit(browser, server.url, {theme, width, height});

@@ -89,8 +89,8 @@ export function markAlarms(plot, changes) {
         drawMark(ctx, x, bbox.top, MARK_PX * scale, colour);
         if (free - x < WORD_PX * scale)
             continue;
-        free = x;
         const fits = x + WORD_PX * scale < bbox.left + bbox.width;
+        free = fits ? x : x - WORD_PX * scale;
         ctx.textAlign = fits ? "left" : "right";
         ctx.fillText(word(change.to), x + (fits ? 1 : -1) * (MARK_PX + 3) * scale, bbox.top + 0.1 * rem() * scale);
     }
