@@ -127,7 +127,8 @@ Test(readme, maps_name_every_folder)
 }
 
 /* pages: every page of the project. */
-static const char *const pages[] = {"*.md", "*/README.md", "*/*/README.md", "api/clients/*/README.md"};
+static const char *const pages[] = {"*.md", "*/README.md", "*/*/README.md",
+                                    "api/clients/*/README.md"};
 
 static void on_pages(void (*check_page)(const char *page, const char *text))
 {
