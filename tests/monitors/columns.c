@@ -325,6 +325,31 @@ Test(monitors_columns, labels_that_are_cut_are_told)
     }
 }
 
+Test(monitors_columns, counts_that_look_cumulative_are_told)
+{
+    static const struct {
+        const char *counts;
+        bool told;
+    } cases[] = {{"[100, 250, 260, 270, 270]", true},
+                 {"[100, 250, 260, 270, 270], \"overflow\": 280", true},
+                 {"[100, 250, 260, 270, 270], \"overflow\": 10", false},
+                 {"[100, 250, 240, 270, 280]", false},
+                 {"[11, 11, 11, 11, 12]", false},
+                 {"[0, 0, 0, 0, 0], \"overflow\": 7", false}};
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct api_service service = monitors_new(10);
+        char body[200];
+        snprintf(body, sizeof body,
+                 "{\"bins\": {\"edges\": [1, 2, 3, 4, 5, 6]}, \"reference\": {\"counts\": %s}}",
+                 cases[i].counts);
+        json_t *json = monitors_get(&service, "PUT /monitors/g/a", body, 201);
+        cr_expect_str_eq(text_at(json, "warnings.0.code"), cases[i].told ? "looks_cumulative" : "",
+                         "%s", cases[i].counts);
+        json_decref(json);
+        monitors_end(&service);
+    }
+}
+
 /* ---- Observations */
 
 Test(monitors_columns, that_are_absent_are_told)

@@ -274,6 +274,31 @@ static bool count_reference(const struct reading *r, size_t column, const char *
     return good;
 }
 
+/* Tells whether counts of intervals look as if each held those before it, as Prometheus' buckets do: of five or more none
+ * falls, they at least double, and what is above, if it is given, holds them all, too. */
+static bool looks_cumulative(const struct api_config *config)
+{
+    enum { MIN_BINS = 5 };
+    const struct api_bins *bins = &config->bins;
+    size_t first = api_bins_first(bins), n = bins->n;
+    if (config->reference.form != API_COUNTS || bins->labelled || n < MIN_BINS)
+        return false;
+    const double *counts = config->reference.values + first;
+    for (size_t i = 1; i < n; i++)
+        if (counts[i] < counts[i - 1])
+            return false;
+    return counts[n - 1] > 2 * counts[0] && (counts[n] == 0 || counts[n] >= counts[n - 1]);
+}
+
+static void warn_of_counts(struct api_references *references, const char *name)
+{
+    if (looks_cumulative(references->replacements[0].config))
+        api_warn(&references->warnings, "looks_cumulative", name, 0, 0,
+                 "the counts never fall from bin to bin, as those of a cumulative histogram do: "
+                 "each bin takes "
+                 "its own count, without those before it");
+}
+
 bool api_reference_read(struct api_references *references, struct api_table *table,
                         const char *group, const char *name, const json_t *members,
                         struct api_problem *problem)
@@ -285,8 +310,12 @@ bool api_reference_read(struct api_references *references, struct api_table *tab
     size_t column = 0;
     if (!reserve(references, 1, problem))
         return false;
-    if (!table->has_values)
-        return configure(&reading, name, &bins, &none);
+    if (!table->has_values) {
+        bool good = configure(&reading, name, &bins, &none);
+        if (good)
+            warn_of_counts(references, name);
+        return good;
+    }
     if (!api_find_column(table, name, &column, problem))
         return false;
     return given && !json_is_null(given) ? count_reference(&reading, column, name)
