@@ -105,18 +105,15 @@ static void take_verdict(const struct api_scores *stored, struct api_scores *sco
             (struct api_pooled){1, drift->n, drift->kl, drift->p_value, drift->noise_floor};
 }
 
-void api_snapshot_score(const struct api_snapshot *snapshot, struct api_scores *scores,
-                        struct kl_drift_bin *of_bins)
+static void score(const struct api_snapshot *snapshot, struct api_scores *scores,
+                  struct kl_drift_bin *of_bins)
 {
     const struct api_bins *bins = &snapshot->config->bins;
     const struct kl_drift_options options = {.pseudocount = snapshot->settings.pseudocount,
                                              .significance = snapshot->settings.significance,
                                              .exact_reference = snapshot->exact};
-    struct kl_drift_bin unasked[API_MAX_BINS + KL_OUTER_BINS];
     double n = sum(snapshot->counts, bins->n_bins), nothing = (double)NAN;
     bool is_known = n > 0 && sum(snapshot->reference, bins->n_bins) > 0;
-    if (!of_bins)
-        of_bins = unasked;
     *scores = api_no_window.scores;
     scores->drift.n = n;
     if (is_known)
@@ -136,6 +133,23 @@ void api_snapshot_score(const struct api_snapshot *snapshot, struct api_scores *
         api_pool_judge(&evidence, scores);
     scores->top = api_top_of(of_bins, bins->n_bins);
     scores->top_share = api_top_share(scores->top, of_bins);
+}
+
+/* Not inlined: to zero 32 KB takes a microsecond, which who has an array need not spend. */
+static __attribute__((noinline)) void score_unasked(const struct api_snapshot *snapshot,
+                                                    struct api_scores *scores)
+{
+    struct kl_drift_bin of_bins[API_MAX_BINS + KL_OUTER_BINS];
+    score(snapshot, scores, of_bins);
+}
+
+void api_snapshot_score(const struct api_snapshot *snapshot, struct api_scores *scores,
+                        struct kl_drift_bin *of_bins)
+{
+    if (of_bins)
+        score(snapshot, scores, of_bins);
+    else
+        score_unasked(snapshot, scores);
 }
 
 /* ---- Results */
