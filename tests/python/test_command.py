@@ -59,9 +59,9 @@ class Command(unittest.TestCase):
         async def day():
             async with kldiv.AsyncClient(self.server.url) as client:
                 group = client.group("asyncio")
-                await group.reference(self.path("train"))
+                await group.reference(self.path("train"), pool=1)  # whichever comes first
                 results = await asyncio.gather(*(group.observe(self.path(name)) for name in ("same", "shifted")))
-                await group.settings(pool=1)
+                await group.settings(retention_days=7)
                 return results, await group.windows("x"), await group.summary(), await group.events()
 
         results, windows, summary, _ = asyncio.run(day())
