@@ -87,7 +87,7 @@ static void enter_sandbox(const struct srv_options *options)
             readable[n++] = files[i];
     for (const char *const *file = of_store; file && *file && n < MAX_READABLE; file++)
         readable[n++] = *file;
-    n = srv_notify_list_files(options, readable, n, MAX_READABLE);
+    srv_notify_list_files(options, readable + n, MAX_READABLE - n);
     sandbox = srv_sandbox_enter(
         options,
         &(struct srv_sandbox_policy){.readable = readable,

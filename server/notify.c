@@ -337,16 +337,16 @@ bool srv_notify_open(const struct srv_options *options, FILE *errors)
     return true;
 }
 
-size_t srv_notify_list_files(const struct srv_options *options, const char **files, size_t n,
-                             size_t max)
+void srv_notify_list_files(const struct srv_options *options, const char **files, size_t max)
 {
     static const char *const of_system[] = {"/etc/resolv.conf",
                                             "/etc/ssl/certs/ca-certificates.crt"};
+    size_t n = 0;
     if (!notify.is_open)
-        return n;
+        return;
     for (size_t i = 0; i < 2 && n < max; i++)
         files[n++] = of_system[i];
-    return srv_notify_files(options->notify, notify.notifier.receivers, files, n, max);
+    srv_notify_files(options->notify, notify.notifier.receivers, files, n, max);
 }
 
 void srv_notify_attach(struct api_monitors *monitors)

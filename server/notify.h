@@ -9,9 +9,8 @@
  * nothing without --notify. */
 bool srv_notify_open(const struct srv_options *options, FILE *errors);
 
-/* Adds the files that are read again, or NULL. */
-size_t srv_notify_list_files(const struct srv_options *options, const char **files, size_t n,
-                             size_t max);
+/* Sets the files that are read again, at most `max`, in a list that is NULL from there on. */
+void srv_notify_list_files(const struct srv_options *options, const char **files, size_t max);
 
 /* Has changes of the monitors stored to be sent; before their thread starts. */
 void srv_notify_attach(struct api_monitors *monitors);
