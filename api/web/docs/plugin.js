@@ -53,6 +53,39 @@ function formField(Original, { React }) {
     };
 }
 
+/**
+ * The name of an operation without its link, which lies in a button; that of a tag keeps it.
+ *
+ * @param {unknown} Original
+ * @param {System} system
+ */
+function deepLink(Original, { React }) {
+    return (/** @type {{ path: string, text: string }} */ props) =>
+        props.path.includes("/") ? React.createElement("span", {}, props.text)
+            : React.createElement(Original, props);
+}
+
+/**
+ * A part of the page as a landmark, with a name.
+ *
+ * @param {string} label
+ */
+function landmark(label) {
+    return (/** @type {unknown} */ Original, /** @type {System} */ { React }) => (/** @type {object} */ props) =>
+        React.createElement("section", { "aria-label": label }, React.createElement(Original, props));
+}
+
+/**
+ * The operations below a heading: those of their tags are a level deeper.
+ *
+ * @param {unknown} Original
+ * @param {System} system
+ */
+function operations(Original, { React }) {
+    return (/** @type {object} */ props) => React.createElement("div", {},
+        React.createElement("h2", { className: "heard" }, "Operations"), React.createElement(Original, props));
+}
+
 /** @typedef {(argument: any) => unknown} Action */
 
 const actions = {
@@ -69,7 +102,7 @@ const actions = {
 };
 
 export const plugin = {
-    components: { ParameterIncludeEmpty: () => null },
-    wrapComponents: { JsonSchemaForm: formField },
+    components: { ParameterIncludeEmpty: () => null, ServersContainer: () => null }, /* there is one server: this */
+    wrapComponents: { JsonSchemaForm: formField, DeepLink: deepLink, InfoContainer: landmark("About"), operations },
     statePlugins: { auth: { wrapActions: actions } },
 };
