@@ -89,9 +89,9 @@ export async function fill(page, name, text) {
     await page.keyboard.sendCharacter(text);
 }
 
-/** All text that the page shows. @param {Page} page */
+/** All text that the page shows, without marks of direction. @param {Page} page */
 export function textOf(page) {
-    return page.evaluate(() => document.body.innerText);
+    return page.evaluate(() => document.body.innerText.replace(/[\u2066-\u2069]/g, ""));
 }
 
 /**

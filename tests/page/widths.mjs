@@ -1,5 +1,5 @@
 // Tips and long names: they do not widen a page, and Escape closes a tip.
-import {Api} from "./api.mjs";
+import {Api, monitorPath} from "./api.mjs";
 import {auditWidth} from "./audit.mjs";
 import {visiting} from "./browser.mjs";
 import {twoLabels} from "./fixtures.mjs";
@@ -93,6 +93,17 @@ export async function checkWidths({binary, browser, filled, report}) {
                 await page.goto(`${server.url}/dashboard/`);
                 await rowsOf(page);
                 return `${there}; the overview ${await auditWidth(page)}`;
+            }));
+    const path = monitorPath("labels", "long");
+    await new Api(server.url).put(path, {bins: {labels: ["x".repeat(200), "عربي طويل جدا", "short"]},
+                                         reference: {counts: [100, 100, 100]}});
+    await new Api(server.url).post(`${path}/observations`, {counts: [300, 10, 50]});
+    for (const width of [320, 1280])
+        await report.check(`a label of 200 characters, and one from right to left, at ${width} px`, () =>
+            visiting(browser, pageOf(server.url, "labels", "long"), {width}, async visit => {
+                await shown(visit.page);
+                await visit.picture(`labels-${width}`, true);
+                return auditWidth(visit.page);
             }));
     await server.stop();
 }

@@ -5,7 +5,7 @@ import { element, fill } from "./dom.js";
 import { droppedFile, fileChooser } from "./files.js";
 import { binName, isolate, list, number, percent, plural } from "./format.js";
 import { sampleBatch, sampleReference } from "./sample.js";
-import { blame } from "./sentences.js";
+import { whatMoved } from "./sentences.js";
 import { badge } from "./states.js";
 
 /**
@@ -280,7 +280,7 @@ function row(group, result) {
             element("a", { href: `?${query}` }, element("bdi", {}, result.name))),
         element("td", {}, badge(result.verdict)),
         element("td", {}, number(result.kl === null && !result.infinite ? undefined : result.kl)),
-        element("td", { class: "wrap" }, drifts && (result.sentence || blame(result))));
+        element("td", { class: "wrap" }, drifts && whatMoved(result)));
 }
 
 /** @param {Warning[]} all */

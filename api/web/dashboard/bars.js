@@ -1,6 +1,6 @@
 /* Reference and current as bars, for one bin or a thousand. */
 import { element, fill, freshId, svg } from "./dom.js";
-import { binName, isolate, number, percent } from "./format.js";
+import { binName, isolate, number, percent, shorten } from "./format.js";
 import { onArrows } from "./keys.js";
 import { drawn, layoutOf } from "./layout.js";
 
@@ -153,13 +153,4 @@ function names(layout, x, height) {
     return layout.names.map(({ x: at, text, room, anchor }) => svg("text", {
         x: x(at), y: height - BELOW + 15, "text-anchor": anchor,
     }, shorten(text, Math.max(Math.floor((x(room) - x(0)) / CHARACTER), 4))));
-}
-
-/**
- * @param {string} text
- * @param {number} room characters
- */
-function shorten(text, room) {
-    const characters = [...text];
-    return characters.length <= room ? text : `${characters.slice(0, room - 1).join("")}…`;
 }

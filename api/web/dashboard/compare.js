@@ -6,7 +6,7 @@ import { command, curl } from "./commands.js";
 import { messageOf } from "./dialog.js";
 import { element, fill, freshId } from "./dom.js";
 import { nats, plural, probability, time } from "./format.js";
-import { blame } from "./sentences.js";
+import { whatMoved } from "./sentences.js";
 import { badge } from "./states.js";
 
 /** @typedef {import("./types.js").Comparison} Comparison */
@@ -124,7 +124,7 @@ export class Compare {
             element("p", {}, of(result, from, to), against
                 ? `, against ${of(against, against.from, against.to)}.` : ", against the reference."),
             element("p", { class: "blame" }, badge(result.verdict), ` KL ${nats(result.kl)}`,
-                test && `, p ${probability(test.p_value)}`, `. ${result.sentence || blame(result)}`),
+                test && `, p ${probability(test.p_value)}`, `. ${whatMoved(result)}`),
             this.chart.node, command(curl(url.href), "The same by curl"));
         this.chart.show(result.bins ?? []);
         this.chart.draw();

@@ -144,6 +144,26 @@ export function isolate(name) {
     return `\u2068${name}\u2069`;
 }
 
+/**
+ * A sentence of the server with each label that it quotes kept to itself.
+ *
+ * @param {string} sentence
+ */
+export function isolateLabels(sentence) {
+    return sentence.replace(/“([^”]*)”/g, (_, label) => `“${isolate(label)}”`);
+}
+
+/**
+ * A name that is cut where it is longer than so many characters.
+ *
+ * @param {string} name
+ * @param {number} max
+ */
+export function shorten(name, max) {
+    const characters = [...name];
+    return characters.length <= max ? name : `${characters.slice(0, max - 1).join("")}…`;
+}
+
 /** Digits of an edge that tell it from its neighbours, mostly. */
 const EDGE_DIGITS = 6;
 

@@ -69,7 +69,7 @@ function scaleOf(intervals) {
         return { of: (/** @type {number} */ x) => x, note: "" };
     if (edges[0] > 0)
         return { of: Math.log, note: "Logarithmic axis. " };
-    const size = Math.max(...[0.25, 0.5, 0.75].map((part) => Math.abs(at(part)))) || middle || 1;
+    const size = Math.abs(at(0.5)) || Math.max(Math.abs(at(0.25)), Math.abs(at(0.75))) || 1;
     return { of: (/** @type {number} */ x) => Math.asinh(x / size), note: "Axis logarithmic far from 0. " };
 }
 

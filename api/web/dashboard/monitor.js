@@ -9,7 +9,7 @@ import { isolate, lasting, span, time } from "./format.js";
 import { HealthAlert } from "./health.js";
 import { History, RANGES } from "./history.js";
 import { Scores } from "./scores.js";
-import { blame, reason } from "./sentences.js";
+import { reason, whatMoved } from "./sentences.js";
 import { showMonitorSettings } from "./monitor-settings.js";
 import { loadPlot } from "./plot.js";
 import { Refresher } from "./refresh.js";
@@ -299,7 +299,7 @@ function windowText(window, isChosen) {
 function blameOf(result) {
     const drifts = result.verdict === "critical" || result.verdict === "warning";
     const significant = (result.kl ?? 0) >= (result.g_test?.critical_kl ?? 0);
-    return result.infinite || (result.kl !== null && (drifts || significant)) ? result.sentence || blame(result) : "";
+    return result.infinite || (result.kl !== null && (drifts || significant)) ? whatMoved(result) : "";
 }
 
 /**

@@ -1,6 +1,6 @@
 /* A row of a list of monitors: state, names, KL against its thresholds, its course, why, since when. */
 import { element } from "./dom.js";
-import { ago, binName, count, number, percent, time } from "./format.js";
+import { ago, binName, count, isolateLabels, number, percent, time } from "./format.js";
 import { sparkline } from "./spark.js";
 import { badge, STATES } from "./states.js";
 import { term } from "./term.js";
@@ -102,7 +102,7 @@ function figure(monitor) {
 function cause(monitor) {
     const drifts = monitor.state === "critical" || monitor.state === "warning";
     const share = monitor.top_share ? `${percent(monitor.top_share)}: ` : "";
-    const text = monitor.sentence || share + monitor.top.map(binName).join(" · ");
+    const text = isolateLabels(monitor.sentence ?? "") || share + monitor.top.map(binName).join(" · ");
     return drifts ? cell("cause", element("span", { title: text }, text)) : cell("cause");
 }
 

@@ -1,6 +1,6 @@
 /* Sentences that answer: is anything wrong, since when, because of what. */
 import {
-    binName, count, isolate, lasting, list, nats, number, percent, plural, probability,
+    binName, count, isolate, isolateLabels, lasting, list, nats, number, percent, plural, probability,
 } from "./format.js";
 import { STATES, word } from "./states.js";
 
@@ -47,7 +47,7 @@ function verb(n) {
 /** @param {Listed} monitor */
 function because(monitor) {
     if (monitor.sentence)
-        return `: ${monitor.sentence}`;
+        return `: ${isolateLabels(monitor.sentence)}`;
     return monitor.infinite ? "; KL is infinite." : ".";
 }
 
@@ -87,6 +87,15 @@ export function blame(result) {
         `${isolate(binName(bin.name))} ${percent(bin.reference)} → ${percent(bin.current)}`);
     return `${plural(n, "bin")} ${verb(n)} for ${percent(share)} of the shift: ` +
         `${n > named.length ? "first " : ""}${each.join(", ")}.`;
+}
+
+/**
+ * What moved, in the server's words, or in ours where it has none.
+ *
+ * @param {Pick<Result, "bins" | "infinite" | "unseen_ratio" | "sentence">} result
+ */
+export function whatMoved(result) {
+    return result.sentence ? isolateLabels(result.sentence) : blame(result);
 }
 
 /**

@@ -1,6 +1,6 @@
 /* Shares of the bins over time, stacked: where the values moved to, and when. */
 import { colourOf } from "./plot.js";
-import { binName, edge, percent } from "./format.js";
+import { binName, edge, isolate, percent, shorten } from "./format.js";
 
 /**
  * @import uPlot from "./uplot.js"
@@ -13,6 +13,9 @@ import { binName, edge, percent } from "./format.js";
 /** Layers of intervals, and labels that have a layer of their own, at most. */
 const INTERVALS = 13;
 const LABELS = 8;
+
+/** Characters of a name in words. */
+const NAME = 40;
 
 /** The colours of labels repeat never: there are as many as LABELS. */
 const HUES = Array.from({ length: LABELS }, (_, i) => `var(--hue-${i})`);
@@ -149,5 +152,5 @@ export function describeShares(result, layers) {
     return layers.map(({ name, bins }) =>
         ({ name, share: bins.reduce((n, i) => n + counts[i], 0) / result.n }))
         .filter(({ share }) => share > 0).sort((a, b) => b.share - a.share).slice(0, 4)
-        .map(({ name, share }) => `${name} ${percent(share)}`).join(", ");
+        .map(({ name, share }) => `${isolate(shorten(name, NAME))} ${percent(share)}`).join(", ");
 }
