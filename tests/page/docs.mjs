@@ -18,6 +18,8 @@ const CHOICE = ".opblock-section-request-body select";
  * @param {string} id
  */
 async function tryOut(page, id) {
+    await page.waitForSelector(".opblock-tag");
+    for (const folded of await page.$$(".opblock-tag[data-is-open=false]")) await folded.click();
     const operation = await page.waitForSelector(`.opblock[id$="-${id}"]`);
     if (!operation) throw new Error(`no operation ${id}`);
     if (!await operation.$(".opblock-body"))
