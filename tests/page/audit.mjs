@@ -7,15 +7,16 @@ import {expect} from "./report.mjs";
 /**
  * Runs axe-core with all its rules but the experimental ones; fails at any violation.
  * @param {Page} page
+ * @param {string[]} others  selectors of what is not ours
  * @returns {Promise<string>}
  */
-export async function auditAccess(page) {
+export async function auditAccess(page, others = []) {
     await page.evaluate(axe.source);
-    const {violations, passes} = await page.evaluate(async () => {
+    const {violations, passes} = await page.evaluate(async exclude => {
         // @ts-expect-error: defined by the source above
-        const results = await window.axe.run({resultTypes: ["violations"]});
+        const results = await window.axe.run({exclude}, {resultTypes: ["violations"]});
         return {passes: results.passes.length, violations: results.violations};
-    });
+    }, others);
     const told = violations.map((/** @type {axe.Result} */ {id, help, nodes}) =>
         `${id} (${help}) ${nodes.length} times, as ${nodes[0].html.slice(0, 160)} ` +
         `${nodes[0].failureSummary?.replaceAll("\n", " ")}`);
