@@ -252,7 +252,7 @@ Test(monitors_compare, refuses_more_than_a_quarter_of_a_million_counts)
     monitors_end(&service);
 }
 
-/* Of a former revision there are no windows. */
+/* Windows of a former revision do not count. */
 Test(monitors_compare, is_of_this_revision)
 {
     struct api_service service = make("window=60s", 6);

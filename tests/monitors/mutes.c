@@ -111,7 +111,7 @@ Test(monitors_mutes, end_by_themselves)
     monitors_end(&service);
 }
 
-/* Those of what is deleted go with it: what is made later under the name is not muted. */
+/* A mute goes with what is deleted: a monitor that is made later under the name is not muted. */
 Test(monitors_mutes, go_with_what_they_are_of)
 {
     static const char *const deletions[] = {"DELETE /monitors/g/a", "DELETE /monitors/g"};

@@ -1,4 +1,4 @@
-/* What /readyz tells of a store that fails. */
+/* /readyz while the store fails: since when, and why. */
 #include "api/clock.h"
 #include "api/monitors/monitors.h"
 #include "tests/service/openapi_document.h"
@@ -24,7 +24,7 @@ struct store {
 static void begin(struct store *store)
 {
     char location[80], reason[200] = "";
-    strcpy(store->folder, "/tmp/kldiv-outage-XXXXXX");
+    snprintf(store->folder, sizeof store->folder, "/tmp/kldiv-outage-XXXXXX");
     cr_assert(mkdtemp(store->folder));
     snprintf(store->path, sizeof store->path, "%s/store.db", store->folder);
     snprintf(store->away, sizeof store->away, "%s/away.db", store->folder);

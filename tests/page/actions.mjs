@@ -66,7 +66,9 @@ async function checkSettings({binary, browser, report}) {
             await click(page, "button", "Settings …");
             await fill(page, "Warning, nats", "5");
             await click(page, "button", "Save");
-            return (await waitForText(page, /.*thresholds.*/i))[0];
+            await page.waitForFunction(() =>
+                document.querySelector("dialog [role=alert]")?.textContent?.includes("critical"));
+            return page.$eval("dialog [role=alert]", told => told.textContent);
         }));
     await report.check("a monitor is muted with a reason, and told again", () =>
         visiting(browser, url, {}, async ({page}) => {
@@ -185,7 +187,7 @@ async function checkPeriods({binary, browser, report}) {
             await visit.picture("compared", true);
             return told;
         }));
-    await report.check("a part of the time that is looked at is in the address, and survives a reload", () =>
+    await report.check("a part of the time that is looked at is in the address, and left by a button", () =>
         visiting(browser, `${url}&from=${at(10)}&to=${at(25)}`, {}, async ({page}) => {
             await shown(page);
             await find(page, "button", "Show the whole range");
@@ -289,12 +291,13 @@ async function checkMarks({binary, browser, report}) {
     const {server, api, path, url} = await startShifted(binary);
     await postMinutes(api, path, 40, Array.from({length: 20}, () => [100, 100]));
     await report.check("the state has its own time, not that of the last window", () =>
-        visiting(browser, url, {}, async visit => {
+        visiting(browser, url, {zone: "UTC"}, async visit => {
             const {page} = visit;
             await shown(page);
             const {severity_since: began, state} = await api.get(path);
             const [told] = await waitForText(page, new RegExp(`${state} since \\d{4}-.*`));
-            expect(told.includes(began.slice(0, 10)), `${told}, and the API says ${began}`);
+            const wanted = `${began.slice(0, 10)} ${began.slice(11, 16)}`;
+            expect(told.includes(wanted), `${told}, and the API says ${began}`);
             await visit.picture("alarm-that-ended", true);
             return told;
         }));

@@ -69,7 +69,7 @@ static void write_number(double number, struct api_buffer *out)
     api_append(out, text, api_label_of_number(text, number));
 }
 
-/* An edge with the six digits that tell it from its neighbours, mostly. */
+/* Rounds an edge to six digits, by which a reader tells it from its neighbours. */
 static double shorten(double edge)
 {
     char text[API_DECIMAL_MAX];

@@ -53,7 +53,7 @@ export function openDialog(of) {
     const line = element("div");
     const problem = element("p", { class: "problem", role: "alert" });
     const submit = element("button", { type: "submit", class: of.dangerous ? "danger" : "primary" }, of.button);
-    const form = element("form", { novalidate: false },
+    const form = element("form", {},
         element("h2", { id: title }, of.title), of.text && element("p", {}, of.text),
         element("div", { class: "grid" }, ...of.fields.map(inputOf)), effect, problem,
         element("div", { class: "buttons" }, submit,

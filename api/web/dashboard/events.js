@@ -77,13 +77,12 @@ class Events {
 }
 
 /** @param {Change} change */
-function entry({ group = "", name = "", at, from, to, window, sentence }) {
+function entry({ group = "", name = "", at, from, to, window }) {
     const query = new URLSearchParams({ group, monitor: name, window: String(window) });
     return element("li", {},
         element("time", { datetime: at, title: ago(at) }, time(at)),
         element("span", {}, badge(from), " → ", badge(to)),
-        element("a", { href: `?${query}` }, element("bdi", {}, group), " / ", element("bdi", {}, name)),
-        sentence && element("span", { class: "quiet" }, sentence));
+        element("a", { href: `?${query}` }, element("bdi", {}, group), " / ", element("bdi", {}, name)));
 }
 
 /** @type {import("./start.js").Show} */

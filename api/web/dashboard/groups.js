@@ -23,7 +23,7 @@ const LEVELS = /** @type {const} */ (["calm", "warning", "critical"]);
  *
  * @param {Listed[]} monitors
  */
-export function heatStrip(monitors) {
+function heatStrip(monitors) {
     /** @type {Record<string, string[]>} */
     const cells = { calm: [], warning: [], critical: [] };
     monitors.slice(0, ROWS).forEach(({ recent, thresholds, state }, y) => {

@@ -1,6 +1,6 @@
 /* A row of a list of monitors: state, names, KL against its thresholds, its course, why, since when. */
 import { element } from "./dom.js";
-import { ago, binName, count, isolateLabels, number, percent, time } from "./format.js";
+import { ago, count, isolateLabels, number, time } from "./format.js";
 import { sparkline } from "./spark.js";
 import { badge, STATES } from "./states.js";
 import { term } from "./term.js";
@@ -98,11 +98,10 @@ function figure(monitor) {
     return cell("kl", element("span", { class: "figure" }, number(monitor.kl)), meter);
 }
 
-/** What moved, in the server's words; names of bins where it has none. @param {Listed} monitor */
+/** What moved, in the server's words. @param {Listed} monitor */
 function cause(monitor) {
     const drifts = monitor.state === "critical" || monitor.state === "warning";
-    const share = monitor.top_share ? `${percent(monitor.top_share)}: ` : "";
-    const text = isolateLabels(monitor.sentence ?? "") || share + monitor.top.map(binName).join(" · ");
+    const text = isolateLabels(monitor.sentence);
     return drifts ? cell("cause", element("span", { title: text }, text)) : cell("cause");
 }
 

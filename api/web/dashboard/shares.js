@@ -17,7 +17,7 @@ const LABELS = 8;
 /** Characters of a name in words. */
 const NAME = 40;
 
-/** The colours of labels repeat never: there are as many as LABELS. */
+/** Colours of the labels: as many as there are layers of labels. */
 const HUES = Array.from({ length: LABELS }, (_, i) => `var(--hue-${i})`);
 const REST = "var(--raised)";
 

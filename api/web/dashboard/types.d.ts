@@ -35,7 +35,7 @@ export interface Listed {
     muted?: Muted | null;
     top: string[];
     top_share: number | null;
-    sentence?: string;
+    sentence: string;
 }
 
 export interface Muted {
@@ -130,7 +130,6 @@ export interface Comparison extends Result {
 export interface Change {
     group?: string;
     name?: string;
-    sentence?: string;
     at: string;
     from: State;
     to: State;

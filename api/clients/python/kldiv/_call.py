@@ -53,7 +53,7 @@ class Call:
             array = _arrays.read_mask(mask)
             self.options.mask = ctypes.addressof(self.keep(Mask(len(array.shape), self.shape_of(array), array.pointer)))
         self.plan = ctypes.create_string_buffer(_library.struct_size(_library.PLAN))
-        kl = _library.library()
+        kl = _library.load()
         self.run(kl.kl_plan, self.plan, *(self.tensor(array) for array in self.operands), ctypes.byref(self.options))
         planned = PlanStart.from_buffer(self.plan)
         self.dtype = int(planned.dtype)
@@ -81,12 +81,12 @@ class Call:
         """Gives PyTorch's warnings, by its words."""
         for number in range(_library.N_WARNINGS):
             if self.warnings >> number & 1:
-                text = _library.library().kl_warning_text(number, self.reduction).contents
+                text = _library.load().kl_warning_text(number, self.reduction).contents
                 warnings.warn(text.message.decode(), UserWarning, stacklevel + 1)
 
     def loss(self) -> Any:
         loss = _arrays.empty(self.shape, self.dtype, self.operands)
-        self.run(_library.library().kl_run, self.plan, _library.pool.get(), loss.pointer)
+        self.run(_library.load().kl_run, self.plan, _library.pool.get(), loss.pointer)
         return loss.value
 
     def gradients(self, wrt: tuple[bool, bool], grad_output: Any = None,
@@ -96,14 +96,14 @@ class Call:
         grads = [_arrays.empty(a.shape, a.dtype, [a]) if wanted else None for a, wanted in zip(self.operands, wrt)]
         results = Results(loss.pointer if loss else None, tuple(g.pointer if g else None for g in grads), None)
         upstream = None if grad_output is None else self.tensor(_arrays.read(grad_output))
-        self.run(_library.library().kl_run_gradients, self.plan, upstream, _library.pool.get(),
+        self.run(_library.load().kl_run_gradients, self.plan, upstream, _library.pool.get(),
                  ctypes.byref(results))
         return (loss.value if loss else None, *(g.value if g else None for g in grads))  # type: ignore[return-value]
 
     def partial_state(self) -> bytes:
         state = ctypes.create_string_buffer(_library.struct_size(_library.PARTIAL))
-        self.run(_library.library().kl_run_partial, self.plan, _library.pool.get(), state)
+        self.run(_library.load().kl_run_partial, self.plan, _library.pool.get(), state)
         return state.raw
 
     def step(self) -> int:
-        return int(_library.library().kl_partial_step(self.plan))
+        return int(_library.load().kl_partial_step(self.plan))

@@ -84,7 +84,7 @@ SIGNATURES: tuple[tuple[str, object, list[object]], ...] = (
 
 
 @functools.lru_cache(maxsize=None)
-def library() -> ctypes.CDLL:
+def load() -> ctypes.CDLL:
     """The library, checked to have the structs that are declared here."""
     beside = pathlib.Path(__file__).with_name("libkldiv.so.0")
     path = os.environ.get("KLDIV_LIBRARY") or (str(beside) if beside.exists() else "libkldiv.so.0")
@@ -103,7 +103,7 @@ def library() -> ctypes.CDLL:
 
 @functools.lru_cache(maxsize=None)
 def struct_size(number: int) -> int:
-    return int(library().kl_sizeof(number))
+    return int(load().kl_sizeof(number))
 
 
 def check(good: bool, problem: Problem) -> None:
@@ -132,7 +132,7 @@ class _Pool:
             with self.lock:
                 if not self.made:
                     n = self.wanted or default_threads()
-                    self.pointer = library().kl_pool_new(n) if n > 1 else None
+                    self.pointer = load().kl_pool_new(n) if n > 1 else None
                     self.made = True
         return self.pointer
 
@@ -162,5 +162,5 @@ def simd(name: str = "auto") -> str:
     """Computes with one instruction set ("avx512", "avx2", "neon", "generic", or "auto" for the best), for the bits of
     machines that have others. Returns the name of the one in use. Call it before other threads compute."""
     problem = Problem()
-    check(library().kl_simd_select(name.encode(), ctypes.byref(problem)), problem)
-    return str(library().kl_simd_name().decode())
+    check(load().kl_simd_select(name.encode(), ctypes.byref(problem)), problem)
+    return str(load().kl_simd_name().decode())

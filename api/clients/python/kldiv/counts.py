@@ -80,7 +80,7 @@ class Counts:
         if column.dtype.name not in DTYPES:
             column = column.astype(np.float64)
         column = np.ascontiguousarray(column)
-        _library.library().kl_bin_counts(self.edges.ctypes.data, len(self.edges) - 1, DTYPES[column.dtype.name],
+        _library.load().kl_bin_counts(self.edges.ctypes.data, len(self.edges) - 1, DTYPES[column.dtype.name],
                                          column.ctypes.data, len(column), self.counts.ctypes.data)
 
     def _bin(self, value: Any) -> int:

@@ -81,7 +81,7 @@ class Partial:
             return self
         if not isinstance(other, Partial):
             return NotImplemented
-        kl, state = _library.library(), self._buffer()
+        kl, state = _library.load(), self._buffer()
         kl.kl_partial_merge(state, other._buffer())
         # Partial() has no dtype of its own, whatever it says.
         dtypes = [p.dtype for p in (self, other) if any(p.state)] or [self.dtype]
@@ -112,7 +112,7 @@ class Partial:
     def loss(self, reduction: str = "mean", dtype: str | None = None) -> Any:
         """The loss of all that was added, in its dtype or another. bfloat16, which numpy lacks, comes as float32."""
         name = np.dtype(dtype).name if dtype and dtype != "bfloat16" else dtype or self.dtype
-        loss = _library.library().kl_partial_loss(self._buffer(), _library.REDUCTIONS[reduction],
+        loss = _library.load().kl_partial_loss(self._buffer(), _library.REDUCTIONS[reduction],
                                                   _library.DTYPES[name])
         return np.dtype("float32" if name == "bfloat16" else name).type(loss)
 
@@ -123,7 +123,7 @@ class Partial:
 
     def sum(self) -> tuple[float, float]:
         """The sum as two numbers, as partial=true of the service gives it; so does divisor()."""
-        return self._pair(_library.library().kl_partial_sum)
+        return self._pair(_library.load().kl_partial_sum)
 
     def divisor(self, reduction: str = "mean") -> tuple[float, float]:
-        return self._pair(_library.library().kl_partial_divisor, _library.REDUCTIONS[reduction])
+        return self._pair(_library.load().kl_partial_divisor, _library.REDUCTIONS[reduction])
