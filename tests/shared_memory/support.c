@@ -1,10 +1,12 @@
 #include "tests/shared_memory/support.h"
 
 #include <criterion/criterion.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <math.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 struct api_service service;
@@ -14,7 +16,8 @@ char *bytes;
 char *make_object(const char *name, size_t size, bool full)
 {
     int fd = shm_open(name, O_RDWR | O_CREAT | O_EXCL, 0600);
-    cr_assert(fd >= 0 && ftruncate(fd, (off_t)size) == 0);
+    cr_assert(fd >= 0, "%s: %s", name, strerror(errno));
+    cr_assert_eq(ftruncate(fd, (off_t)size), 0, "%s: %s", name, strerror(errno));
     cr_assert(!full || posix_fallocate(fd, 0, (off_t)size) == 0);
     char *map = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     cr_assert(map != MAP_FAILED);
@@ -29,9 +32,19 @@ void resize_object(size_t size)
     close(fd);
 }
 
+/* With the time in its name, since the object of a test that crashed stays behind, and a later
+ * test may have the same process id. */
+static void name_object(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    snprintf(object, sizeof object, "/kldiv_test_%d_%lld_%ld", (int)getpid(), (long long)now.tv_sec,
+             now.tv_nsec);
+}
+
 void shared_memory_begin(void)
 {
-    snprintf(object, sizeof object, "/kldiv_test_%d", (int)getpid());
+    name_object();
     bytes = make_object(object, OBJECT_SIZE, true);
     service = service_of(1 << 30);
     service.regions = api_regions_new("/kldiv_test_", 4, service.budget);
