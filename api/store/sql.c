@@ -87,7 +87,7 @@ static const char fifth[] =
 
 /* Adds mutes of monitors, and of groups as those of no name; because of what the last window of a monitor drifts, with
  * its number; if it is told that a monitor is stale; and changes that are to be told, see api/monitors/state/outbox.h. A
- * message of 0 is none yet. */
+ * message of 0 is none yet. Notes are of monitors and groups as mutes are. */
 static const char sixth[] =
     "ALTER TABLE kldiv_monitors ADD COLUMN stale_told BIGINT NOT NULL DEFAULT 0;"
     "CREATE TABLE kldiv_outbox (receiver TEXT NOT NULL, id BIGINT NOT NULL, message BIGINT NOT "
@@ -101,7 +101,11 @@ static const char sixth[] =
     "ALTER TABLE kldiv_monitors ADD COLUMN sentence_of BIGINT;"
     "CREATE TABLE kldiv_mutes (group_name TEXT NOT NULL, name TEXT NOT NULL, until_at BIGINT NOT "
     "NULL, reason TEXT NOT NULL, PRIMARY KEY (group_name, name)){clustered};"
-    "INSERT INTO kldiv_meta VALUES ('mute', 0);";
+    "INSERT INTO kldiv_meta VALUES ('mute', 0), ('note', 0);"
+    "CREATE TABLE kldiv_notes (id BIGINT PRIMARY KEY, group_name TEXT NOT NULL, name TEXT NOT NULL,"
+    " from_at BIGINT NOT NULL, to_at BIGINT NOT NULL, created_at BIGINT NOT NULL, text TEXT NOT "
+    "NULL);"
+    "CREATE INDEX kldiv_notes_by_start ON kldiv_notes (group_name, from_at, id);";
 
 const char *const api_migrations[] = {first, second, third, fourth, fifth, sixth, NULL};
 
@@ -347,6 +351,21 @@ const char *const api_sql[API_STATEMENTS] = {
         "DELETE FROM kldiv_mutes WHERE until_at <= $1 OR NOT EXISTS (SELECT 1 FROM kldiv_monitors m"
         " WHERE m.group_name = kldiv_mutes.group_name AND (m.name = kldiv_mutes.name"
         " OR kldiv_mutes.name = ''))",
+
+    [API_SQL_NOTE_NEXT] =
+        "UPDATE kldiv_meta SET value = value + 1 WHERE name = 'note' RETURNING value",
+    [API_SQL_NOTE_PUT] = "INSERT INTO kldiv_notes VALUES ($1, $2, $3, $4, $5, $6, $7)",
+    [API_SQL_NOTES] =
+        "SELECT id, name, from_at, to_at, created_at, text FROM kldiv_notes WHERE group_name = $1"
+        " AND (name = $2 OR name = '' OR $2 = '') AND from_at < $3 AND to_at >= $4"
+        " AND (from_at, id) < ($5, $6) ORDER BY from_at DESC, id DESC LIMIT $7",
+    [API_SQL_NOTES_COUNT] = "SELECT count(*) FROM kldiv_notes WHERE group_name = $1",
+    [API_SQL_NOTE_DELETE] =
+        "DELETE FROM kldiv_notes WHERE group_name = $1 AND name = $2 AND id = $3 RETURNING id",
+    [API_SQL_NOTES_PRUNE] =
+        "DELETE FROM kldiv_notes WHERE group_name = $1 AND NOT EXISTS (SELECT 1 FROM kldiv_monitors"
+        " m WHERE m.group_name = kldiv_notes.group_name AND (m.name = kldiv_notes.name"
+        " OR kldiv_notes.name = ''))",
 
     [API_SQL_OUTBOX_PUT] =
         "INSERT INTO kldiv_outbox VALUES ($1, coalesce((SELECT id FROM kldiv_outbox WHERE receiver "

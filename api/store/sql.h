@@ -94,6 +94,14 @@ enum api_statement {
     API_SQL_MUTE_DELETE, /* group, name */
     API_SQL_MUTES_PRUNE, /* at: deletes those that are over by then, or of what is deleted */
 
+    API_SQL_NOTE_NEXT, /* → a number that no note ever had */
+    API_SQL_NOTE_PUT,  /* id, group, name, from, to, created, text; that of a group has no name */
+    API_SQL_NOTES, /* group, name or "" for all of the group, to, from, start and id to go on below,
+                            limit → id, name, from, to, created, text */
+    API_SQL_NOTES_COUNT, /* group → number, those of its monitors too */
+    API_SQL_NOTE_DELETE, /* group, name, id; id */
+    API_SQL_NOTES_PRUNE, /* group: deletes those of what is deleted */
+
     API_SQL_OUTBOX_PUT, /* receiver, queued, monitor, group, name, from, to, at, since, kl, sentence */
     API_SQL_OUTBOX_FIRST,  /* receiver → queued, message and group of the change to send first */
     API_SQL_OUTBOX_ASSIGN, /* message, receiver, group, limit: its first changes are that message */

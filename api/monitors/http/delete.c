@@ -43,7 +43,9 @@ static bool run(struct api_store_job *job, struct api_monitors *monitors)
     if (n == 0)
         return api_find_monitor(d->x, &job->problem);
     const struct api_datum change[] = {API_INTEGER(api_change_of(monitors))};
+    const struct api_datum of_group[] = {API_TEXT_DATUM(group)};
     return api_store_run(monitors->store, API_SQL_DELETION_SET, change, NULL) &&
+           api_store_run(monitors->store, API_SQL_NOTES_PRUNE, of_group, NULL) &&
            (registry->mutes.list.size == 0 || api_mutes_renew(monitors, &d->mutes));
 }
 

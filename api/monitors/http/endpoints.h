@@ -25,6 +25,19 @@ bool api_unmute_prepare(struct api_exchange *x, double max_ns);
 bool api_unmute(struct api_exchange *x);
 void api_mute_end(struct api_exchange *x);
 
+/* notes.c: what people say about periods of a group or a monitor */
+bool api_notes_begin(struct api_exchange *x);
+bool api_notes_prepare(struct api_exchange *x, double max_ns);
+bool api_notes(struct api_exchange *x);
+void api_notes_end(struct api_exchange *x);
+bool api_note_add_begin(struct api_exchange *x);
+bool api_note_add_prepare(struct api_exchange *x, double max_ns);
+bool api_note_add(struct api_exchange *x);
+void api_note_add_end(struct api_exchange *x);
+bool api_note_delete_begin(struct api_exchange *x);
+bool api_note_delete_prepare(struct api_exchange *x, double max_ns);
+bool api_note_delete(struct api_exchange *x);
+
 /* notifications.c: who is told of changes, and a test */
 bool api_notifications_begin(struct api_exchange *x);
 bool api_notifications(struct api_exchange *x);

@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define EXAMPLE "{\"seconds\": 3600}"
+
 /* muting: `mute` is what is asked for, API_NO_TIME if the one that is there is to end. */
 struct muting {
     struct api_store_job job;
@@ -35,61 +37,33 @@ bool api_unmute_begin(struct api_exchange *x)
 static bool read_end(const json_t *until, const json_t *seconds, int64_t *end,
                      struct api_problem *problem)
 {
-    const char *text = json_string_value(until);
     double length = json_number_value(seconds);
     int64_t now = api_now();
     if (!until == !seconds)
         return api_fail_at(problem, API_BODY, "#", "option_invalid",
-                           "a mute has either until or seconds, such as {\"seconds\": 3600}");
+                           "a mute has either until or seconds, such as " EXAMPLE);
     if (seconds)
         return (json_is_number(seconds) && length >= 1 &&
                 api_time_from_seconds((double)now / API_SECOND_US + length, end) && *end > now) ||
                api_fail_at(problem, API_BODY, "#/seconds", "option_invalid",
                            "seconds must be a number from 1 on, before the year 9999");
-    if (!(text ? api_time_parse(text, end)
-               : json_is_number(until) && api_time_from_seconds(json_number_value(until), end)))
-        return api_fail_at(problem, API_BODY, "#/until", "timestamp_invalid",
-                           "until must be a time of RFC 3339 with its zone, such as "
-                           "2026-01-31T12:00:00Z, or seconds since 1970");
+    if (!api_read_time(until, "until", end, problem))
+        return false;
     return *end > now || api_fail_at(problem, API_BODY, "#/until", "timestamp_invalid",
                                      "until has passed by this server's clock");
 }
 
-static bool read_reason(const json_t *reason, struct api_mute *mute, struct api_problem *problem)
-{
-    const char *text = reason ? json_string_value(reason) : "";
-    if (!text || strlen(text) > API_MAX_MUTE_REASON || !api_text_is_plain(text))
-        return api_fail_at(problem, API_BODY, "#/reason", "option_invalid",
-                           "reason must be a text of at most %d bytes without control characters",
-                           API_MAX_MUTE_REASON);
-    memcpy(mute->reason, text, strlen(text) + 1);
-    return true;
-}
-
-static bool read_members(const json_t *root, struct api_mute *mute, struct api_problem *problem)
-{
-    static const char *const known[] = {"until", "seconds", "reason", NULL};
-    const json_t *until = api_json_unboxed(json_object_get(root, known[0])),
-                 *seconds = api_json_unboxed(json_object_get(root, known[1])),
-                 *reason = api_json_unboxed(json_object_get(root, known[2]));
-    if (!json_is_object(root))
-        return api_fail_at(problem, API_BODY, "#", "body_not_object",
-                           "the body must be an object, such as {\"seconds\": 3600}");
-    for (void *at = json_object_iter((json_t *)root); at;
-         at = json_object_iter_next((json_t *)root, at))
-        if (!api_setting_is_among(json_object_iter_key(at), known))
-            return api_setting_fail_unknown(
-                &(struct api_setting_scope){API_BODY, NULL, known, true}, json_object_iter_key(at),
-                problem);
-    return read_end(json_is_null(until) ? NULL : until, json_is_null(seconds) ? NULL : seconds,
-                    &mute->until, problem) &&
-           read_reason(json_is_null(reason) ? NULL : reason, mute, problem);
-}
-
 static bool read_body(struct api_exchange *x, struct api_mute *mute)
 {
+    enum { UNTIL, SECONDS, REASON, MEMBERS };
+    static const char *const known[] = {"until", "seconds", "reason", NULL};
+    const json_t *values[MEMBERS];
     struct api_json json = {.budget = x->service->budget};
-    bool good = api_load_json(x, &json) && read_members(json.root, mute, &x->problem);
+    bool good = api_load_json(x, &json) &&
+                api_read_members(json.root, known, values, EXAMPLE, &x->problem) &&
+                read_end(values[UNTIL], values[SECONDS], &mute->until, &x->problem) &&
+                (!values[REASON] || api_read_text(values[REASON], known[REASON],
+                                                  API_MAX_MUTE_REASON, mute->reason, &x->problem));
     mute->of_group = !api_name_of(x);
     api_json_free(&json);
     return good;

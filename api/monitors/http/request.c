@@ -4,6 +4,7 @@
 #include "api/body.h"
 #include "api/etag.h"
 #include "api/monitors/model/format.h"
+#include "api/monitors/model/settings.h"
 #include "api/query.h"
 #include "api/response.h"
 #include "api/text/json_text.h"
@@ -18,7 +19,9 @@ const char *api_group_of(const struct api_exchange *x) { return x->captures.valu
 
 const char *api_name_of(const struct api_exchange *x)
 {
-    return x->captures.n > 1 ? x->captures.value[1] : NULL;
+    static const char groups[] = "/groups/";
+    bool is_group = strncmp(x->response.endpoint->path, groups, sizeof groups - 1) == 0;
+    return x->captures.n > 1 && !is_group ? x->captures.value[1] : NULL;
 }
 
 /* Fails if Accept allows nothing that this endpoint writes: JSON, and CSV where it lists windows. */
@@ -176,6 +179,53 @@ bool api_load_json(struct api_exchange *x, struct api_json *json)
     return json->out_of_memory ? api_fail_oom(&x->problem)
                                : api_fail(&x->problem, "json_malformed", "line %d, column %d: %s",
                                           json->error.line, json->error.column, json->error.text);
+}
+
+bool api_read_members(const json_t *root, const char *const *known, const json_t **values,
+                      const char *example, struct api_problem *problem)
+{
+    const struct api_setting_scope scope = {API_BODY, NULL, known, true};
+    if (!json_is_object(root))
+        return api_fail_at(problem, API_BODY, "#", "body_not_object",
+                           "the body must be an object, such as %s", example);
+    for (void *at = json_object_iter((json_t *)root); at;
+         at = json_object_iter_next((json_t *)root, at))
+        if (!api_setting_is_among(json_object_iter_key(at), known))
+            return api_setting_fail_unknown(&scope, json_object_iter_key(at), problem);
+    for (size_t i = 0; known[i]; i++) {
+        const json_t *value = api_json_unboxed(json_object_get(root, known[i]));
+        values[i] = json_is_null(value) ? NULL : value;
+    }
+    return true;
+}
+
+bool api_read_time(const json_t *member, const char *name, int64_t *time,
+                   struct api_problem *problem)
+{
+    char pointer[40];
+    const char *text = json_string_value(member);
+    snprintf(pointer, sizeof pointer, "#/%s", name);
+    return (text ? api_time_parse(text, time)
+                 : json_is_number(member) &&
+                       api_time_from_seconds(json_number_value(member), time)) ||
+           api_fail_at(problem, API_BODY, pointer, "timestamp_invalid",
+                       "%s must be a time of RFC 3339 with its zone, such as "
+                       "2026-01-31T12:00:00Z, or seconds since 1970",
+                       name);
+}
+
+bool api_read_text(const json_t *member, const char *name, size_t max, char *to,
+                   struct api_problem *problem)
+{
+    char pointer[40];
+    const char *text = json_string_value(member);
+    snprintf(pointer, sizeof pointer, "#/%s", name);
+    if (!text || strlen(text) > max || !api_text_is_plain(text))
+        return api_fail_at(problem, API_BODY, pointer, "option_invalid",
+                           "%s must be a text of at most %zu bytes without control characters",
+                           name, max);
+    memcpy(to, text, strlen(text) + 1);
+    return true;
 }
 
 double api_table_cost(const struct api_exchange *x)

@@ -51,6 +51,18 @@ bool api_open_table(struct api_exchange *x, struct api_table *table);
 /* Parses the body of a request as JSON, which api_json_free frees; fails with json_malformed. */
 bool api_load_json(struct api_exchange *x, struct api_json *json);
 
+/* Reads the members of a small body: values[i] becomes the one that is called known[i], unboxed, NULL if it is absent
+ * or null. `known` has NULL at its end. Fails with body_not_object and an example, or option_unknown. */
+bool api_read_members(const json_t *root, const char *const *known, const json_t **values,
+                      const char *example, struct api_problem *problem);
+
+/* Reads a member that is a time, or a text of at most `max` bytes without control characters; `name` is its own. Fail with
+ * timestamp_invalid, option_invalid. */
+bool api_read_time(const json_t *member, const char *name, int64_t *time,
+                   struct api_problem *problem);
+bool api_read_text(const json_t *member, const char *name, size_t max, char *to,
+                   struct api_problem *problem);
+
 /* Estimates the work on a body, in ns. */
 double api_table_cost(const struct api_exchange *x);
 

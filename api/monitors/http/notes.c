@@ -1,0 +1,294 @@
+/* GET, POST and DELETE of notes: what people say about periods of a group or a monitor, which its page shows. */
+#include "api/monitors/http/endpoints.h"
+
+#include "api/body.h"
+#include "api/monitors/http/paged.h"
+#include "api/monitors/http/request.h"
+#include "api/monitors/model/format.h"
+#include "api/text/json_text.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* MAX_NOTES: of a group and its monitors, which are deleted in one transaction. MAX_TEXT: bytes. */
+enum { MAX_NOTES = 1000, MAX_TEXT = 500 };
+
+#define EXAMPLE "{\"text\": \"Version 3 is live\"}"
+
+/* note: of the time from `from` to `to`, which may be equal. */
+struct note {
+    int64_t id, from, to, created;
+    char text[MAX_TEXT + 1];
+};
+
+/* Appends a note of a monitor, or of a group, which has no name. */
+static void write_note(const struct note *note, const char *group, const char *name,
+                       struct api_buffer *out)
+{
+    api_write_names(out, group, *name ? name : NULL);
+    if (!*name)
+        api_append_text(out, ",\"name\":null");
+    api_append_format(out, ",\"id\":%" PRId64 ",\"from\":", note->id);
+    api_write_time(out, note->from);
+    api_append_text(out, ",\"to\":");
+    api_write_time(out, note->to);
+    api_append_text(out, ",\"text\":");
+    api_append_json_string(out, note->text);
+    api_append_text(out, ",\"created\":");
+    api_write_time(out, note->created);
+    api_append_text(out, "}");
+}
+
+/* The name of the monitor as the store has it: "" for a group. */
+static const char *stored_name(const struct api_exchange *x)
+{
+    const char *name = api_name_of(x);
+    return name ? name : "";
+}
+
+/* ---- List */
+
+/* notes: rows are formatted as they are read. */
+struct notes {
+    struct api_paged paged;
+    struct api_buffer rows;
+    size_t n;
+    int64_t last[2]; /* start and id of the last note of the page before, then of this one */
+};
+
+void api_notes_end(struct api_exchange *x)
+{
+    struct notes *notes = x->state;
+    api_buffer_free(&notes->rows);
+    api_paged_end(x);
+}
+
+static void add_note(void *context, const struct api_datum *values)
+{
+    enum { ID, NAME, FROM, TO, CREATED, TEXT };
+    struct notes *notes = context;
+    struct note note = {.id = values[ID].integer,
+                        .from = values[FROM].integer,
+                        .to = values[TO].integer,
+                        .created = values[CREATED].integer};
+    if (notes->n == notes->paged.page.limit) {
+        notes->paged.more = true;
+        return;
+    }
+    if (values[TEXT].size > MAX_TEXT) /* as only a damaged store has it */
+        return;
+    memcpy(note.text, values[TEXT].text, values[TEXT].size);
+    api_append(&notes->rows, ",", notes->n++ > 0);
+    write_note(&note, api_group_of(notes->paged.x), values[NAME].text, &notes->rows);
+    notes->last[0] = note.from;
+    notes->last[1] = note.id;
+}
+
+static bool read_notes(struct api_store_job *job, struct api_monitors *monitors)
+{
+    struct notes *notes = (struct notes *)job;
+    const struct api_exchange *x = notes->paged.x;
+    const struct api_pagination *page = &notes->paged.page;
+    const struct api_datum of[] = {API_TEXT_DATUM(api_group_of(x)), API_TEXT_DATUM(stored_name(x)),
+                                   API_INTEGER(page->to),           API_INTEGER(page->from),
+                                   API_INTEGER(notes->last[0]),     API_INTEGER(notes->last[1]),
+                                   API_INTEGER(page->limit + 1)};
+    notes->rows.size = notes->n = 0;
+    notes->paged.more = false;
+    if (!api_find_monitor(x, &job->problem) ||
+        !api_store_run(monitors->store, API_SQL_NOTES, of, &(struct api_rows){add_note, notes}))
+        return false;
+    return !notes->rows.failed || api_fail_oom(&job->problem);
+}
+
+static bool check(struct api_paged *paged)
+{
+    struct notes *notes = (struct notes *)paged;
+    notes->rows.budget = paged->x->service->budget;
+    notes->last[0] = notes->last[1] = INT64_MAX;
+    return api_pagination_cursor(&paged->page, notes->last, 2, &paged->x->problem);
+}
+
+bool api_notes_begin(struct api_exchange *x)
+{
+    return api_check_names(x) && api_check_may_exist(x);
+}
+
+bool api_notes_prepare(struct api_exchange *x, double max_ns)
+{
+    static const char *const known[] = {"from", "to", "limit", "cursor", NULL};
+    (void)max_ns;
+    return api_paged_prepare(x, sizeof(struct notes), known, check, read_notes);
+}
+
+bool api_notes(struct api_exchange *x)
+{
+    const struct notes *notes = x->state;
+    struct api_buffer *out = &x->response.body;
+    api_begin_json(x);
+    api_append_text(out, "{\"notes\":[");
+    api_append(out, notes->rows.data, notes->rows.size);
+    api_append_text(out, "],\"next\":");
+    if (notes->paged.more)
+        api_append_format(out, "\"%" PRId64 "_%" PRId64 "\"", notes->last[0], notes->last[1]);
+    else
+        api_append_text(out, "null");
+    api_append_text(out, "}\n");
+    return true;
+}
+
+/* ---- Change */
+
+/* noting: the note that is written, or whose id is that of the one to delete. */
+struct noting {
+    struct api_store_job job;
+    struct api_exchange *x;
+    struct note note;
+};
+
+bool api_note_add_begin(struct api_exchange *x)
+{
+    return api_check_no_query(x) && api_check_names(x) && api_check_may_exist(x) &&
+           api_body_check_small(x, "a note");
+}
+
+static bool fail_not_found(const struct api_exchange *x, struct api_problem *problem)
+{
+    const char *name = api_name_of(x);
+    return api_fail(problem, "note_not_found", "there is no note %.40s on '%.128s'",
+                    x->captures.value[x->captures.n - 1], name ? name : api_group_of(x));
+}
+
+bool api_note_delete_begin(struct api_exchange *x)
+{
+    return api_check_no_query(x) && api_check_names(x) && api_check_may_exist(x);
+}
+
+/* Reads the period: from the given time or now, to the other or the same. */
+static bool read_period(const json_t *from, const json_t *to, struct note *note,
+                        struct api_problem *problem)
+{
+    note->from = note->created = api_now();
+    if (from && !api_read_time(from, "from", &note->from, problem))
+        return false;
+    note->to = note->from;
+    if (to && !api_read_time(to, "to", &note->to, problem))
+        return false;
+    return note->from <= note->to || api_fail_at(problem, API_BODY, "#/to", "timestamp_invalid",
+                                                 "to must not be before from");
+}
+
+static bool read_note(struct api_exchange *x, struct note *note)
+{
+    enum { TEXT, FROM, TO, MEMBERS };
+    static const char *const known[] = {"text", "from", "to", NULL};
+    const json_t *values[MEMBERS];
+    struct api_json json = {.budget = x->service->budget};
+    bool good = api_load_json(x, &json) &&
+                api_read_members(json.root, known, values, EXAMPLE, &x->problem) &&
+                api_read_text(values[TEXT], known[TEXT], MAX_TEXT, note->text, &x->problem) &&
+                (*note->text || api_fail_at(&x->problem, API_BODY, "#/text", "option_invalid",
+                                            "text must not be empty")) &&
+                read_period(values[FROM], values[TO], note, &x->problem);
+    api_json_free(&json);
+    return good;
+}
+
+static bool add(struct api_store_job *job, struct api_monitors *monitors)
+{
+    struct noting *noting = (struct noting *)job;
+    struct note *note = &noting->note;
+    const struct api_datum group = API_TEXT_DATUM(api_group_of(noting->x));
+    int64_t n = 0;
+    if (!api_find_monitor(noting->x, &job->problem) || !api_check_store(monitors, &job->problem) ||
+        !api_store_run(monitors->store, API_SQL_NOTES_COUNT, &group,
+                       &(struct api_rows){api_datum_read_integer, &n}))
+        return false;
+    if (n >= MAX_NOTES)
+        return api_fail(&job->problem, "too_many_notes",
+                        "the group '%.128s' and its monitors have %d notes: delete some of them",
+                        api_group_of(noting->x), MAX_NOTES);
+    if (!api_store_run(monitors->store, API_SQL_NOTE_NEXT, NULL,
+                       &(struct api_rows){api_datum_read_integer, &note->id}))
+        return false;
+    const struct api_datum row[] = {API_INTEGER(note->id),
+                                    group,
+                                    API_TEXT_DATUM(stored_name(noting->x)),
+                                    API_INTEGER(note->from),
+                                    API_INTEGER(note->to),
+                                    API_INTEGER(note->created),
+                                    API_TEXT_DATUM(note->text)};
+    return api_store_run(monitors->store, API_SQL_NOTE_PUT, row, NULL);
+}
+
+static bool delete_note(struct api_store_job *job, struct api_monitors *monitors)
+{
+    const struct noting *noting = (struct noting *)job;
+    const struct api_exchange *x = noting->x;
+    const struct api_datum row[] = {API_TEXT_DATUM(api_group_of(x)), API_TEXT_DATUM(stored_name(x)),
+                                    API_INTEGER(noting->note.id)};
+    int64_t deleted = 0;
+    if (!api_find_monitor(x, &job->problem) ||
+        !api_store_run(monitors->store, API_SQL_NOTE_DELETE, row,
+                       &(struct api_rows){api_datum_read_integer, &deleted}))
+        return false;
+    return deleted > 0 || fail_not_found(x, &job->problem);
+}
+
+/* Makes room for the response before anything is stored: what is stored is not refused for memory. */
+static bool reserve(struct api_exchange *x)
+{
+    enum { SIZE = 6 * MAX_TEXT + 12 * API_MAX_NAME + 300 };
+    return api_buffer_reserve(&x->response.body, SIZE) || api_fail_oom(&x->problem);
+}
+
+bool api_note_add_prepare(struct api_exchange *x, double max_ns)
+{
+    struct noting *noting = api_request_state(x, sizeof *noting);
+    (void)max_ns;
+    if (noting && !noting->x) {
+        noting->x = x;
+        noting->job = (struct api_store_job){.exclusive = true, .run = add};
+        if (read_note(x, &noting->note) && reserve(x))
+            x->work = &noting->job;
+    } else if (noting && api_job_finished(x, &noting->job)) {
+        x->is_stored = !x->problem.code;
+    }
+    return !x->problem.code;
+}
+
+bool api_note_delete_prepare(struct api_exchange *x, double max_ns)
+{
+    struct noting *noting = api_request_state(x, sizeof *noting);
+    (void)max_ns;
+    if (noting && !noting->x) {
+        noting->x = x;
+        noting->job = (struct api_store_job){.exclusive = true, .run = delete_note};
+        if (api_pagination_numbers(x->captures.value[x->captures.n - 1], &noting->note.id, 1))
+            x->work = &noting->job;
+        else
+            fail_not_found(x, &x->problem);
+    } else if (noting) {
+        api_job_finished(x, &noting->job);
+    }
+    return !x->problem.code;
+}
+
+bool api_note_add(struct api_exchange *x)
+{
+    const struct noting *noting = x->state;
+    x->response.status = 201;
+    api_begin_json(x);
+    write_note(&noting->note, api_group_of(x), stored_name(x), &x->response.body);
+    api_append(&x->response.body, "\n", 1);
+    return true;
+}
+
+bool api_note_delete(struct api_exchange *x)
+{
+    x->response.status = 204;
+    return true;
+}
+
+void api_note_add_end(struct api_exchange *x) { free(x->state); }
