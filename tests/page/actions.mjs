@@ -6,7 +6,7 @@ import {auditAccess} from "./audit.mjs";
 import {visiting} from "./browser.mjs";
 import {postMinutes, twoLabels} from "./fixtures.mjs";
 import {expect, expectSame} from "./report.mjs";
-import {click, fill, find, findAll, textOf, waitForText} from "./roles.mjs";
+import {choose, click, fill, find, findAll, textOf, waitForText} from "./roles.mjs";
 import {startServer} from "./server.mjs";
 import {pageOf, shown} from "./monitor.mjs";
 import {rowsOf} from "./overview.mjs";
@@ -83,6 +83,43 @@ async function checkSettings({binary, browser, report}) {
             await find(page, "button", "Mute …");
             expectSame((await api.get(path)).muted, null, "muted");
             return told;
+        }));
+    await report.check("notes on a monitor or its group are on its time axis and in a list", () =>
+        visiting(browser, url, {}, async visit => {
+            const {page} = visit;
+            await shown(page);
+            await click(page, "button", "Note …");
+            await fill(page, "Text", "Version 3 is live");
+            await auditAccess(page);
+            await click(page, "button", "Write");
+            await closed(page);
+            await waitForText(page, /Version 3 is live\s+Delete/);
+            await click(page, "button", "Note …");
+            await fill(page, "Text", "Sale");
+            await choose(page, "On", "group");
+            await click(page, "button", "Write");
+            await closed(page);
+            await waitForText(page, /Sale on the group/);
+            await visit.picture("notes", true);
+            await auditAccess(page);
+            await click(page, "button", /^Delete the note .*Version 3/);
+            await click(page, "button", "Delete");
+            await closed(page);
+            await page.waitForFunction(() => document.querySelectorAll(".notes li").length === 1);
+            const {notes} = await api.get("/groups/shop/notes");
+            expectSame(notes.map((/** @type {{text: string}} */ {text}) => text).join(), "Sale", "notes");
+            await page.goto(`${server.url}/dashboard/?group=shop`);
+            await waitForText(page, /Sale/);
+        }));
+    await report.check("a monitor is compared with windows before it, as its settings say", () =>
+        visiting(browser, url, {}, async ({page}) => {
+            await shown(page);
+            await click(page, "button", "Settings …");
+            await choose(page, "Compared with", '{"previous":3}');
+            await click(page, "button", "Save");
+            await closed(page);
+            expectSame((await api.get(path)).compare.previous, 3, "windows before");
+            await waitForText(page, /the 3 windows before/);
         }));
     await report.check("windows of a period become the reference", () =>
         visiting(browser, url, {expected: [/404/]}, async ({page}) => {

@@ -89,6 +89,19 @@ export async function fill(page, name, text) {
     await page.keyboard.sendCharacter(text);
 }
 
+/**
+ * Chooses the option of a list by its value.
+ *
+ * @param {Page} page
+ * @param {string | RegExp} name
+ * @param {string} value
+ */
+export async function choose(page, name, value) {
+    const chosen = await (await handleOf(page, "combobox", name)).select(value);
+    if (chosen[0] !== value)
+        throw new Error(`the list ${name} has no option ${value}`);
+}
+
 /** All text that the page shows, without marks of direction. @param {Page} page */
 export function textOf(page) {
     return page.evaluate(() => document.body.innerText.replace(/[\u2066-\u2069]/g, ""));

@@ -226,6 +226,10 @@ def try_sharing(a, b):
         expect(other.ask("GET", path)[1]["muted"]["reason"] == "m%d" % i, "muted at the other, too")
         expect(other.ask("DELETE", mutes)[0] == 204, "its end")
         expect(one.ask("GET", path)[1]["muted"] is None, "the end of the mute is known")
+        notes = [path + "/notes", "/groups/shared/notes"][i % 2]
+        status, note = one.ask("POST", notes, {"text": "n%d" % i})
+        expect(status == 201 and other.ask("GET", path + "/notes")[1]["notes"][0] == note, "a note: %r" % note)
+        expect(other.ask("DELETE", "%s/%d" % (notes, note["id"]))[0] == 204, "its end")
         counts = [1] * (4 + i % 3)
         body = {"bins": {"edges": list(range(len(counts) + 1))}, "reference": {"counts": counts}}
         expect(one.ask("PUT", path, body)[0] == 200, "PUT of other bins")

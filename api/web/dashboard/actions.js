@@ -3,7 +3,7 @@ import { address, ApiError, call, request } from "./api.js";
 import { curl } from "./commands.js";
 import { openDialog } from "./dialog.js";
 import { element } from "./dom.js";
-import { isolate, plural, time } from "./format.js";
+import { comparedWith, isolate, plural, time } from "./format.js";
 import { word } from "./states.js";
 
 /**
@@ -13,11 +13,15 @@ import { word } from "./states.js";
  */
 
 const DAY_MS = 86400000;
+const DAY_SECONDS = 86400;
 
 /** Settings that PATCH changes: their place in a config, what they mean, and how they are entered.
  * @type {{ path: string[], label: string, hint?: string, attributes: { [name: string]: unknown },
- *          empty?: boolean }[]} */
+ *          empty?: boolean, choices?: Config["compare"][] }[]} */
 const SETTINGS = [
+    { path: ["compare"], label: "Compared with", hint: "Times of day or of the week need windows of time",
+      attributes: {}, choices: ["reference", { previous: 1 }, { previous: 3 }, { previous: 7, period: DAY_SECONDS },
+                                { previous: 4, period: 7 * DAY_SECONDS }] },
     { path: ["thresholds", "warning"], label: "Warning, nats", attributes: { min: 0, step: "any" } },
     { path: ["thresholds", "critical"], label: "Critical, nats", attributes: { min: 0, step: "any" } },
     { path: ["thresholds", "significance"], label: "Significance", hint: "1 turns the test off",
@@ -50,18 +54,36 @@ function valueAt(path, config) {
 function patchOf(values, config) {
     /** @type {any} */
     const patch = {};
-    for (const { path, empty } of SETTINGS) {
+    for (const { path, empty, choices } of SETTINGS) {
         const text = values[path.join(".")] ?? "";
-        const value = text === "" ? null : Number(text);
+        const value = text === "" ? null : choices ? JSON.parse(text) : Number(text);
         if (value === null && (!empty || !config))
             continue;
-        if (config && value === (valueAt(path, config) ?? null))
+        if (config && JSON.stringify(value) === JSON.stringify(valueAt(path, config) ?? null))
             continue;
         const last = path[path.length - 1];
         const parent = path.length > 1 ? (patch[path[0]] ??= {}) : patch;
         parent[last] = value;
     }
     return patch;
+}
+
+/**
+ * The field of a setting: a number, or one of the choices, to which the present value is added.
+ *
+ * @param {typeof SETTINGS[number]} setting
+ * @param {Config | null} config
+ * @returns {Field}
+ */
+function fieldOf({ path, label, hint, attributes, choices }, config) {
+    const name = path.join(".");
+    const value = config ? valueAt(path, config) ?? null : null;
+    if (!choices)
+        return { name, label, hint, type: "number", attributes, value: value === null ? "" : String(value) };
+    const texts = new Set([value, ...choices].filter((each) => each !== null).map((each) => JSON.stringify(each)));
+    const options = [...texts].map((text) => /** @type {[string, string]} */ ([text, comparedWith(JSON.parse(text))]));
+    return { name, label, hint, type: "select", attributes, value: value === null ? "" : JSON.stringify(value),
+             options: config ? options : [["", "as it is"], ...options] };
 }
 
 /** @param {{ preview?: import("./types.js").Preview | null }} response */
@@ -90,10 +112,7 @@ export function editSettings(path, config) {
     return openDialog({
         title: `Settings of ${isolate(path[path.length - 1])}`,
         text: config ? "Bins, reference and history stay." : "Fields that stay empty are left as they are in each monitor.",
-        fields: SETTINGS.map(({ path: place, label, hint, attributes }) => ({
-            name: place.join("."), label, hint, type: "number", attributes,
-            value: config ? String(valueAt(place, config) ?? "") : "",
-        })),
+        fields: SETTINGS.map((setting) => fieldOf(setting, config)),
         button: "Save",
         command: (values) => curl("-X", "PATCH", url.href, "-H", "Content-Type: application/merge-patch+json",
             "-d", JSON.stringify(patchOf(values, config))),
@@ -109,7 +128,7 @@ export function localInput(milliseconds) {
 }
 
 /** @param {string} text of an input of date and time, local */
-function moment(text) {
+export function moment(text) {
     return text ? new Date(text).toISOString() : "";
 }
 

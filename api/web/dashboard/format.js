@@ -134,6 +134,14 @@ export function plural(n, noun) {
     return `${count(n)} ${noun}${n === 1 ? "" : "s"}`;
 }
 
+/** What windows are compared with. @param {import("./types.js").Config["compare"]} compare */
+export function comparedWith(compare) {
+    if (typeof compare === "string")
+        return "its reference";
+    const windows = compare.previous === 1 ? "window" : `${compare.previous} windows`;
+    return compare.period ? `the ${windows} before, ${duration(compare.period)} apart` : `the ${windows} before`;
+}
+
 /**
  * Keeps the direction of a name to itself, so that one written from right to left does not turn the
  * sentence around it.

@@ -4,6 +4,7 @@ import { address, call } from "./api.js";
 import { element, fill, renew, svg } from "./dom.js";
 import { ago, lasting, list, time } from "./format.js";
 import { drifting } from "./groups.js";
+import { Notes } from "./notes.js";
 import { saveReport } from "./report.js";
 import { mutedText } from "./row.js";
 import { badge } from "./states.js";
@@ -28,11 +29,14 @@ export class GroupPanel {
         this.past = element("div");
         this.actions = element("div", { class: "buttons" });
         this.shown = "";
+        /** @type {Notes | null} */
+        this.notes = null;
+        this.written = element("div");
         /** @type {Group | null} */
         this.group = null;
         this.node = element("section", { class: "panel", "aria-label": "Group" },
             element("div", { class: "title" }, element("h2", {}, this.name), this.state, this.actions),
-            this.text, this.past, this.silent);
+            this.text, this.past, this.written, this.silent);
     }
 
     /**
@@ -41,7 +45,12 @@ export class GroupPanel {
      * @returns {Promise<Group>}
      */
     async load(name, signal) {
-        const group = /** @type {Group} */ (await call("GET", address(["groups", name]), { signal }));
+        const notes = this.notes?.group === name ? this.notes
+            : new Notes(name, null, () => this.refresher.load());
+        const [group] = await Promise.all([call("GET", address(["groups", name]), { signal }), notes.load(signal)]);
+        if (this.notes !== notes)
+            fill(this.written, notes.node);
+        this.notes = notes;
         this.show(group);
         return group;
     }
@@ -84,6 +93,7 @@ export class GroupPanel {
         fill(this.actions,
             button("Settings of all …", () => editSettings(path, null)),
             muted ? button("Unmute", () => unmute(path)) : button("Mute …", () => mute(path)),
+            button("Note …", async () => this.notes?.write(Date.now())),
             element("button", { type: "button", click: () => saveReport(group) }, "Save report"),
             element("button", { type: "button", click: async () => {
                 if (await remove(path))

@@ -2,7 +2,7 @@
 import { address } from "./api.js";
 import { command, curl } from "./commands.js";
 import { element, fill } from "./dom.js";
-import { count, duration, number, plural } from "./format.js";
+import { comparedWith, count, duration, number, plural } from "./format.js";
 
 /** @typedef {import("./types.js").Config} Config */
 
@@ -25,9 +25,7 @@ function rows(config) {
             : `${plural((bins.edges?.length ?? 1) - 1, "interval")} from ` +
               `${number(bins.edges?.[0])} to ${number(bins.edges?.at(-1))}`],
         ["Window", windowText(config.window)],
-        ["Compared with", typeof compare === "string" ? "its reference"
-            : compare.period ? `${plural(compare.previous, "window")} before, ${duration(compare.period)} apart`
-            : `the ${plural(compare.previous, "window")} before`],
+        ["Compared with", comparedWith(compare)],
         ["Thresholds", `warning ${number(thresholds.warning)}, critical ` +
             `${number(thresholds.critical)} nats; significance ${thresholds.significance}`],
         ["Pool", config.pool > 1 ? `up to ${plural(config.pool, "window")} together` : "each window alone"],

@@ -11,6 +11,7 @@ import { History, RANGES } from "./history.js";
 import { Scores } from "./scores.js";
 import { reason, whatMoved } from "./sentences.js";
 import { showMonitorSettings } from "./monitor-settings.js";
+import { Notes } from "./notes.js";
 import { loadPlot } from "./plot.js";
 import { Refresher } from "./refresh.js";
 import { saveReport } from "./report.js";
@@ -53,6 +54,7 @@ class Monitor {
         this.bins = new BinChart();
         this.compare = new Compare(this.path, () => this.zoom(), (periods) => this.name({ compare: periods }));
         this.health = new HealthAlert();
+        this.notes = new Notes(this.path[1], this.path[2], () => this.refresher.load());
         this.actions = element("div", { class: "buttons" });
         this.table = new WindowTable((id) => this.select(id));
         this.badge = element("span", { "aria-live": "polite" });
@@ -93,7 +95,7 @@ class Monitor {
         return [
             this.summary, this.actions,
             element("section", { class: "panel" }, element("h2", {}, "Over time"), this.ranges,
-                this.chart.node, this.table.node),
+                this.chart.node, this.notes.node, this.table.node),
             element("div", { class: "panels" },
                 element("section", { class: "panel" },
                     element("h2", {}, "Reference and current"), this.window, this.verdict,
@@ -113,7 +115,7 @@ class Monitor {
             this.read("latest", signal),
             which ? this.read(which, signal) : null,
             call("GET", address([...this.path, "events"], { limit: LISTED }), { signal }),
-            loadPlot(), this.health.load(signal),
+            loadPlot(), this.health.load(signal), this.notes.load(signal),
         ]);
         await this.history.load(range, (latest?.bins ?? []).length, signal);
         this.data = { config, latest, chosen, changes: changes.events };
@@ -158,7 +160,8 @@ class Monitor {
         renew(this.badge, badge(config.state));
         showVerdict(this.summary, config, latest);
         this.showRanges(changes.length === LISTED);
-        this.chart.show({ windows: this.history.windows, changes, config, result, zoom: this.zoom() });
+        const { notes } = this.notes;
+        this.chart.show({ windows: this.history.windows, changes, notes, config, result, zoom: this.zoom() });
         this.table.show(this.history.windows, result?.window.id ?? null, this.path);
         this.showActions(config);
         this.compare.show(this.query.get("compare"), Date.parse(latest?.window.end ?? "") || Date.now());
@@ -183,6 +186,7 @@ class Monitor {
             button("Settings …", () => editSettings(path, config)),
             button("New reference …", () => takeReference(path, this.zoom())),
             config.muted ? button("Unmute", () => unmute(path)) : button("Mute …", () => mute(path)),
+            button("Note …", () => this.writeNote()),
             element("button", { type: "button", click: () => saveReport(path[2]) }, "Save report"),
             element("button", { type: "button", click: async () => {
                 if (await remove(path))
@@ -191,6 +195,14 @@ class Monitor {
             config.muted && element("span", { class: "quiet" }, mutedText(config.muted)));
         if (focused >= 0)
             /** @type {HTMLElement} */ (this.actions.children[focused])?.focus();
+    }
+
+    /** Writes a note on what the chart shows a part of, on the window that the reader chose, or on now. */
+    writeNote() {
+        const [from, to] = this.zoom() ?? [];
+        const chosen = this.query.get("window") && this.data?.chosen;
+        return from && to ? this.notes.write(from * 1000, to * 1000)
+            : this.notes.write(chosen ? Date.parse(chosen.window.end) : Date.now());
     }
 
     /** Shows the same again, in other colours and another zone. */

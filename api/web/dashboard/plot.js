@@ -65,6 +65,7 @@ export function colourOf(node, value) {
  * @typedef {object} Panel a chart of the stack
  * @property {string} label of its value axis
  * @property {boolean} times true if the marks of the time axis are named below it
+ * @property {number} [foot] height in rem of what is drawn below the chart, without times
  * @property {(value: number) => string} mark text of a mark of the value axis
  * @property {(plot: uPlot) => number[]} [marks] of the value axis, unless uPlot is to choose them
  * @property {(plot: uPlot, min: number, max: number | null) => number} top upper end of the value axis
@@ -94,7 +95,7 @@ export function makePlot(frame, key, panel, points) {
                   sync: { key, setSeries: false, scales: ["x", null] } },
         scales: { y: { range: (plot, min, max) => [0, panel.top(plot, min, max)] } },
         axes: [
-            { ...axis, space: 5 * small, size: panel.times ? 3 * small : 0.4 * small,
+            { ...axis, space: 5 * small, size: (panel.times ? 3 : panel.foot ?? 0.4) * small,
               values: panel.times ? /** @type {any} */ (DATES) : () => [] },
             { ...axis, size: 4.4 * small, label: panel.label, labelSize: 1.3 * small, space: 1.9 * small,
               values: (_, marks) => marks.map(panel.mark),

@@ -2,6 +2,7 @@
 import { element, fill, freshId, renew } from "./dom.js";
 import { compact, nats, number, percent, plural, span } from "./format.js";
 import { onArrows } from "./keys.js";
+import { markNotes, NOTES_REM } from "./notes.js";
 import { colourOf, drawLine, font, isInside, makePlot, rem, sizeOf } from "./plot.js";
 import { columnOf, endOf, klColumns, pointsOf } from "./points.js";
 import { describeShares, drawShares, layersOf, stack } from "./shares.js";
@@ -19,6 +20,7 @@ import { word } from "./states.js";
  * @typedef {object} History what a chart shows
  * @property {Result[]} windows oldest first
  * @property {Change[]} changes newest first
+ * @property {import("./types.js").Note[]} notes earliest first
  * @property {Config} config
  * @property {Result | null} result the window whose bins are shown
  * @property {[number, number] | null} zoom seconds, or null for all
@@ -175,12 +177,13 @@ export class Timeline {
         const level = (/** @type {string} */ name, /** @type {number[]} */ dash) =>
             ({ stroke: this.colour(name), dash, width: 1.5 });
         return {
-            label: "KL, nats", times: false, mark: number, top: (_, __, max) => this.top(max),
+            label: "KL, nats", times: false, foot: NOTES_REM, mark: number, top: (_, __, max) => this.top(max),
             series: [{ stroke: this.colour("kl"), width: 2 }, level("warning", [6, 4]),
                      level("critical", [6, 4]), level("noise", [2, 3])],
             hooks: {
                 drawClear: [(plot) => shadeSpans(plot, this.spans ?? [])],
-                draw: [(plot) => this.mark(plot), (plot) => markAlarms(plot, this.history?.changes ?? [])],
+                draw: [(plot) => this.mark(plot), (plot) => markAlarms(plot, this.history?.changes ?? []),
+                       (plot) => markNotes(plot, this.history?.notes ?? [])],
                 setCursor: [(plot) => this.pointed && this.point(plot.cursor.idx ?? -1)],
                 setScale: [(plot, key) => key === "x" && this.scaled(plot)],
             },

@@ -168,6 +168,17 @@ export interface Config {
     annotations: object;
 }
 
+/** A note on a monitor, or on a group, where `name` is null; of GET …/notes. */
+export interface Note {
+    group: string;
+    name: string | null;
+    id: number;
+    from: string;
+    to: string;
+    text: string;
+    created: string;
+}
+
 /** Where changes of state are told, of GET /notifications. */
 export interface Receiver {
     name: string;
