@@ -4,6 +4,7 @@ import {auditWidth} from "./audit.mjs";
 import {visiting} from "./browser.mjs";
 import {twoLabels} from "./fixtures.mjs";
 import {expect, expectSame} from "./report.mjs";
+import {waitForText} from "./roles.mjs";
 import {startServer} from "./server.mjs";
 import {pageOf, shown} from "./monitor.mjs";
 import {rowsOf} from "./overview.mjs";
@@ -15,6 +16,32 @@ import {rowsOf} from "./overview.mjs";
 
 /** The longest name that the API takes, in which no line breaks. */
 const LONG = "x".repeat(128);
+
+/**
+ * Odd monitors by name: what they are of, what has come, and what their page must say of it.
+ * @type {Record<string, {told: string, bins: object, reference: number[], observed?: object, says: RegExp}>}
+ */
+const ODD = {
+    labels: {told: "a label of 200 characters, and one from right to left", says: /عربي طويل جدا/,
+             bins: {labels: ["x".repeat(200), "عربي طويل جدا", "short"]}, reference: [100, 100, 100],
+             observed: {counts: [300, 10, 50]}},
+    silent: {told: "a monitor without any history", says: /has received no values yet/,
+             bins: {edges: [0, 1, 2, 3]}, reference: [100, 200, 100]},
+    missing: {told: "values that are all missing", says: /missing 0 % → 100 %/,
+              bins: {edges: [0, 1, 2, 3]}, reference: [100, 200, 100], observed: {counts: [0, 0, 0], missing: 200}},
+    narrow: {told: "a bin of one value beside wide ones", says: /“?0”?: 50 % → 30 %/,
+             bins: {edges: [0, 5e-324, 1e-9, 1, 10, 1e6]}, reference: [500, 1, 100, 300, 100],
+             observed: {counts: [300, 1, 100, 300, 300]}},
+};
+
+/** A group of 100 columns, of which each ninth drifts. @param {Api} api */
+async function watchWide(api) {
+    const columns = (/** @type {number} */ shift) => ({columns: Object.fromEntries(
+        Array.from({length: 100}, (_, i) => [`column_${i}_with_a_long_name`, Array.from({length: 300},
+            (_, k) => ((k * (i + 3)) % 97) / 7 + (i % 9 === 0 ? shift : 0))]))});
+    await api.put(monitorPath("wide"), columns(0));
+    await api.post(monitorPath("wide", "observations"), columns(3));
+}
 
 const TERMS = "[aria-describedby]:has(+ [role=tooltip])";
 
@@ -94,16 +121,27 @@ export async function checkWidths({binary, browser, filled, report}) {
                 await rowsOf(page);
                 return `${there}; the overview ${await auditWidth(page)}`;
             }));
-    const path = monitorPath("labels", "long");
-    await new Api(server.url).put(path, {bins: {labels: ["x".repeat(200), "عربي طويل جدا", "short"]},
-                                         reference: {counts: [100, 100, 100]}});
-    await new Api(server.url).post(`${path}/observations`, {counts: [300, 10, 50]});
-    for (const width of [320, 1280])
-        await report.check(`a label of 200 characters, and one from right to left, at ${width} px`, () =>
-            visiting(browser, pageOf(server.url, "labels", "long"), {width}, async visit => {
-                await shown(visit.page);
-                await visit.picture(`labels-${width}`, true);
+    const api = new Api(server.url);
+    for (const [name, {bins, reference, observed}] of Object.entries(ODD)) {
+        await api.put(monitorPath("odd", name), {bins, reference: {counts: reference}});
+        if (observed)
+            await api.post(monitorPath("odd", name, "observations"), observed);
+    }
+    await watchWide(api);
+    for (const width of [320, 1280]) {
+        for (const [name, {told, says}] of Object.entries(ODD))
+            await report.check(`${told}, at ${width} px`, () =>
+                visiting(browser, pageOf(server.url, "odd", name), {width, expected: [/404/]}, async visit => {
+                    const seen = await waitForText(visit.page, says);
+                    await visit.picture(`odd-${name}-${width}`, true);
+                    return `${await auditWidth(visit.page)}: ${seen[0]}`;
+                }));
+        await report.check(`a group of 100 columns, at ${width} px`, () =>
+            visiting(browser, `${server.url}/dashboard/?group=wide`, {width}, async visit => {
+                await waitForText(visit.page, /12 of 100 monitors drift/);
+                await visit.picture(`odd-columns-${width}`, true);
                 return auditWidth(visit.page);
             }));
+    }
     await server.stop();
 }

@@ -46,6 +46,11 @@ export function font(scale = 1) {
     return `${0.8 * rem() * scale}px system-ui, sans-serif`;
 }
 
+/** Colours that were asked for, by theme and value: a style that is asked for lays the page out.
+ * @type {Map<string, string>} */
+const colours = new Map();
+const dark = matchMedia("(prefers-color-scheme: dark)");
+
 /**
  * A colour of the style sheet, as a canvas takes it.
  *
@@ -53,11 +58,16 @@ export function font(scale = 1) {
  * @param {string} value as a style sheet has it
  */
 export function colourOf(node, value) {
+    const key = `${document.documentElement.dataset.theme} ${dark.matches} ${value}`;
+    const known = colours.get(key);
+    if (known)
+        return known;
     const probe = /** @type {HTMLElement} */ (node);
     const before = probe.style.color;
     probe.style.color = value;
     const { color } = getComputedStyle(probe);
     probe.style.color = before;
+    colours.set(key, color);
     return color;
 }
 

@@ -95,8 +95,8 @@ export class Timeline {
         this.names = element("ul", { class: "legend", "aria-label": "Bins of the shares" });
         const legend = element("ul", { class: "legend" }, ...LEGEND.map(([name, text]) =>
             element("li", {}, element("i", { class: name }), text)));
-        this.node = element("div", {}, this.frame, this.readout,
-            element("div", { class: "buttons" }, legend, this.fit, this.whole), this.names);
+        this.below = element("div", { class: "buttons" }, legend, this.fit, this.whole);
+        this.node = element("div", {}, this.frame, this.readout, this.below, this.names);
         this.resized = new ResizeObserver(() => this.resize());
         this.resized.observe(this.frame);
     }
@@ -114,7 +114,7 @@ export class Timeline {
         this.spans = spansOf(history.changes);
         this.layers = layersOf(history.result?.bins ?? []);
         this.tops = stack(this.points, this.layers);
-        this.frame.hidden = history.windows.length === 0;
+        this.frame.hidden = this.below.hidden = this.names.hidden = history.windows.length === 0;
         if (history.windows.length === 0) {
             fill(this.readout, "No windows in this range.");
             return;
