@@ -23,12 +23,18 @@ static void write_length(int64_t length, struct api_buffer *out)
         api_append_format(out, "%lld d %d h", (long long)(hours / 24), (int)(hours % 24));
 }
 
+/* Appends a time to the second. */
+static void write_moment(struct api_buffer *out, int64_t time)
+{
+    api_write_bare_time(out, time - time % API_SECOND_US);
+}
+
 /* Appends what has happened: "is critical since 2026-11-20T12:00:00Z: missing 0 % → 12 %". */
 static void write_news(const struct api_change *change, struct api_buffer *out)
 {
     if (change->to == API_STALE) {
         api_append_text(out, "is stale: no observation since ");
-        api_write_bare_time(out, change->at);
+        write_moment(out, change->at);
         return;
     }
     api_append_text(out, "is ");
@@ -47,7 +53,7 @@ static void write_news(const struct api_change *change, struct api_buffer *out)
     }
     if (change->since != API_NO_TIME) {
         api_append_text(out, " since ");
-        api_write_bare_time(out, change->since);
+        write_moment(out, change->since);
     }
     api_append_text(out, *change->sentence ? ": " : "");
     api_append_text(out, change->sentence);

@@ -27,7 +27,7 @@ for route in people:critical people:warning nobody:info; do
         --config.file=$docker/alertmanager/alertmanager.yml --verify.receivers="${route%:*}" severity="${route#*:}"
 done
 step INHIBIT "alertmanager/alertmanager.yml" $python inhibited.py $docker/alertmanager/alertmanager.yml
-for profile in plain monitoring; do
+for profile in plain notify monitoring; do
     step COMPOSE "compose.yaml, profile $profile" \
         docker-compose --file $docker/compose.yaml --profile $profile config --quiet
 done

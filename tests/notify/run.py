@@ -435,14 +435,12 @@ def try_hanging_costs_nothing():
 
 
 def try_alertmanager():
-    """Debian's Alertmanager has the alert while the drift lasts, by labels that a silence matches; then it resolves."""
+    """Debian's Alertmanager, set up as in docker/, has the alert while the drift lasts, by labels that a silence
+    matches; then it resolves."""
     port = Receiver().port + 1
     with tempfile.TemporaryDirectory() as folder:
-        config = os.path.join(folder, "alertmanager.yml")
-        with open(config, "w") as file:
-            file.write("route: {receiver: none}\nreceivers: [{name: none}]\n")
         alertmanager = subprocess.Popen(
-            ["prometheus-alertmanager", "--config.file=" + config, "--storage.path=" + folder, "--cluster.listen-address=",
+            ["prometheus-alertmanager", "--config.file=docker/alertmanager/alertmanager.yml", "--storage.path=" + folder, "--cluster.listen-address=",
              "--web.listen-address=127.0.0.1:%d" % port], stderr=open(os.path.join(folder, "log"), "w"))
         url = "http://127.0.0.1:%d" % port
 
@@ -463,8 +461,8 @@ def try_alertmanager():
         server = None
         try:
             wait_until(is_up, 30, "Alertmanager starts")
-            server = Server([{"name": "am", "url": url + "/", "format": "alertmanager"}], "--public-url",
-                            "https://kldiv.example/")
+            receivers = [dict(receiver, url=url + "/") for receiver in json.load(open("docker/notify.json"))]
+            server = Server(receivers, "--public-url", "https://kldiv.example/")
             server.put("a")
             server.put("b")
             for name in "ab":

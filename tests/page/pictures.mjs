@@ -1,10 +1,11 @@
-// Pictures of the README: the overview, a monitor, the calculator, of tables of eight weeks.
+// Pictures of the READMEs: the overview, a monitor, the calculator, of tables of eight weeks; a message to Slack.
 // usage: node pictures.mjs KLDIVD FOLDER
 import {mkdirSync} from "node:fs";
 import {join, resolve} from "node:path";
 import {Api, monitorPath} from "./api.mjs";
 import {openVisit, startBrowser} from "./browser.mjs";
 import {startServer} from "./server.mjs";
+import {pictureOfSlack} from "./slack.mjs";
 import {column, normal, randomNumbers, toCsv} from "./tables.mjs";
 
 const WEEKS = 8;
@@ -35,6 +36,7 @@ async function fill(api) {
     const random = randomNumbers(7);
     for (const group of ["credit", "cards"])
         await api.put(`${monitorPath(group)}?bins=10&method=auto`, applications(random, 5000, 0));
+    await api.post("/groups/credit/notes", {text: "The web form asks for less", from: new Date(Date.now() - 13 * DAY_MS)});
     for (let day = WEEKS * 7; day >= 0; day--) {
         const at = encodeURIComponent(new Date(Date.now() - day * DAY_MS).toISOString());
         const drift = Math.max(0, 1 - day / 12);
@@ -59,5 +61,6 @@ for (const {name, path, theme, width, height} of /** @type {const} */ ([
     await visit.page.screenshot({path: join(folder, `${name}.png`), optimizeForSpeed: false});
     await visit.close();
 }
+await pictureOfSlack(browser, binary, join(folder, "slack.png"));
 await browser.close();
 await server.stop();

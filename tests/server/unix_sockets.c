@@ -234,6 +234,19 @@ Test(unix_sockets, answers_on_several_addresses, .init = make_folder, .fini = re
     cr_expect(!is_there());
 }
 
+/* Reads the port of a server, whose file is empty until it answers: that is after it listens. */
+static int wait_for_port(const char *port_file)
+{
+    int port = 0;
+    for (int i = 0; i < 3000 && port == 0; i++, usleep(5000)) {
+        size_t size;
+        char *text = read_file(port_file, &size);
+        port = atoi(text);
+        free(text);
+    }
+    return port;
+}
+
 Test(unix_sockets, takes_addresses_of_the_environment_unless_flags_give_others, .init = make_folder,
      .fini = remove_folder)
 {
@@ -241,18 +254,15 @@ Test(unix_sockets, takes_addresses_of_the_environment_unless_flags_give_others, 
     const char *const ports[] = {"--port-file", port_file, NULL},
                       *const check[] = {"--healthcheck", NULL},
                       *const flags[] = {"--listen", "127.0.0.1:0", NULL};
-    size_t size;
     snprintf(port_file, sizeof port_file, "%s/port", folder);
     snprintf(list, sizeof list, "%s,127.0.0.1:0", address);
     setenv("KLDIV_LISTEN", list, 1);
     struct server server = server_start_at(address, ports), other = server_start(flags);
-    char *port = read_file(port_file, &size);
     *server.path = '\0';
-    server.port = atoi(port);
+    server.port = wait_for_port(port_file);
     expect_both(&server);
     cr_expect_eq(run_server(check, output, sizeof output), 0, "%s", output);
     cr_expect(server_logs(&other, "listening on", 1) && !has_logged(&other, "unix:"));
-    free(port);
     unlink(port_file);
     cr_expect_eq(server_stop(&server, false), 0);
     cr_expect_eq(server_stop(&other, false), 0);
