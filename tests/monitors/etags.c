@@ -30,7 +30,9 @@ static const struct {
               {"/monitors/g/m/windows", "/monitors/{group}/{name}/windows", NULL},
               {"/monitors/g/m/windows", "/monitors/{group}/{name}/windows", "counts=true"},
               {"/monitors/g/m/windows", "/monitors/{group}/{name}/windows", "format=csv&limit=1"},
-              {"/monitors/g/m/windows/latest", "/monitors/{group}/{name}/windows/{window}", NULL}};
+              {"/monitors/g/m/windows/latest", "/monitors/{group}/{name}/windows/{window}", NULL},
+              {"/monitors/g/m/notes", "/monitors/{group}/{name}/notes", NULL},
+              {"/groups/g/notes", "/groups/{group}/notes", NULL}};
 
 static struct answer poll(const struct api_service *service, size_t i, const char *method,
                           const char *known)
@@ -117,6 +119,7 @@ Test(monitors_etags, change_with_the_response)
     for (size_t i = 0; i < 3; i++)
         monitors_expect(&service, OBSERVE, "{\"counts\":[50,50],\"timestamp\":4000}", 200);
     monitors_expect(&service, "PATCH /monitors/g/m", "{\"fire_after\":2}", 200);
+    monitors_expect(&service, "POST /groups/g/notes", "{\"text\":\"a\"}", 201);
     for (size_t i = 0; i < COUNT(polled); i++) {
         struct answer answer = poll(&service, i, "GET", before[i]);
         cr_expect_eq(answer.status, 200, "%s", polled[i].path);
@@ -163,6 +166,6 @@ Test(monitors_etags, are_those_of_lists_alone)
     answer_free(&problem);
     for (const struct api_endpoint *e = api_endpoints; e->path; e++)
         tagged += (e->flags & API_TAGGED) != 0;
-    cr_expect_eq(tagged, 8);
+    cr_expect_eq(tagged, 10);
     monitors_end(&service);
 }
