@@ -9,7 +9,8 @@
 # make deps          install what tests need
 # make bench, golden, peer, numbers, soak, image-test   comparisons and longer tests: tests/README.md
 # make readme        copy the help into the READMEs, and the clients into theirs
-# make install       into PREFIX, by way of DESTDIR
+# make install       into PREFIX, by way of DESTDIR; make uninstall removes it
+# make deb           packages of Debian, in build/deb
 # make dist          build/kldiv-VERSION.tar.gz, the sources that are committed
 # make wheel         the package of Python, with the library, as a wheel and as sources, in build/pypi
 # make clean         remove build/
@@ -19,6 +20,7 @@
 
 VARIANT ?= release
 PREFIX ?= /usr/local
+LIBDIR ?= $(PREFIX)/lib
 DESTDIR ?=
 VERSION := $(shell sed -n 's/^\#define KLDIV_VERSION "\(.*\)"/\1/p' lib/kldiv.h)
 
@@ -89,7 +91,7 @@ LIB = $(LIB_SOURCES:%.c=$(B)/%.o)
 API = $(API_SOURCES:%.c=$(B)/%.o)
 SERVER = $(call objects,server/*.c)
 
-.PHONY: all help run readme install dist wheel clean
+.PHONY: all help run readme install uninstall deb dist wheel clean
 all: build/kldivd $(B)/libkldiv.a $(B)/libkldiv.so
 
 $(B)/%.o: %.c
@@ -248,20 +250,41 @@ readme: all $(OPERATOR_RULES)
 install: all
 	install -D -m 755 build/kldivd $(DESTDIR)$(PREFIX)/bin/kldivd
 	install -D -m 644 server/kldivd.1 $(DESTDIR)$(PREFIX)/share/man/man1/kldivd.1
+	install -D -m 644 server/completion.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/kldivd
+	install -D -m 644 server/completion.zsh $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_kldivd
 	for unit in docker/systemd/*; do \
 	    sed 's|/usr/bin/kldivd|$(PREFIX)/bin/kldivd|' $$unit > build/$${unit##*/} && \
 	    install -D -m 644 build/$${unit##*/} $(DESTDIR)$(PREFIX)/lib/systemd/system/$${unit##*/} || exit 1; done
 	install -d $(DESTDIR)$(PREFIX)/include
 	install -m 644 lib/kldiv.h lib/drift.h $(DESTDIR)$(PREFIX)/include
-	install -D -m 644 $(B)/libkldiv.a $(DESTDIR)$(PREFIX)/lib/libkldiv.a
-	install -D -m 755 $(B)/libkldiv.so $(DESTDIR)$(PREFIX)/lib/libkldiv.so.$(VERSION)
-	ln -sf libkldiv.so.$(VERSION) $(DESTDIR)$(PREFIX)/lib/libkldiv.so.0
-	ln -sf libkldiv.so.0 $(DESTDIR)$(PREFIX)/lib/libkldiv.so
-	install -d $(DESTDIR)$(PREFIX)/lib/pkgconfig
+	install -D -m 644 $(B)/libkldiv.a $(DESTDIR)$(LIBDIR)/libkldiv.a
+	install -D -m 755 $(B)/libkldiv.so $(DESTDIR)$(LIBDIR)/libkldiv.so.$(VERSION)
+	ln -sf libkldiv.so.$(VERSION) $(DESTDIR)$(LIBDIR)/libkldiv.so.0
+	ln -sf libkldiv.so.0 $(DESTDIR)$(LIBDIR)/libkldiv.so
+	install -d $(DESTDIR)$(LIBDIR)/pkgconfig
 	printf '%s\n' 'prefix=$(PREFIX)' 'Name: kldiv' \
 	    'Description: The Kullback-Leibler divergence loss' 'Version: $(VERSION)' \
-	    'Libs: -L$${prefix}/lib -lkldiv' 'Libs.private: -lm -pthread' 'Cflags: -I$${prefix}/include' \
-	    > $(DESTDIR)$(PREFIX)/lib/pkgconfig/kldiv.pc
+	    'libdir=$(LIBDIR)' 'Libs: -L$${libdir} -lkldiv' 'Libs.private: -lm -pthread' 'Cflags: -I$${prefix}/include' \
+	    > $(DESTDIR)$(LIBDIR)/pkgconfig/kldiv.pc
+
+INSTALLED = bin/kldivd share/man/man1/kldivd.1 share/bash-completion/completions/kldivd share/zsh/site-functions/_kldivd \
+            $(patsubst docker/systemd/%,lib/systemd/system/%,$(wildcard docker/systemd/*)) include/kldiv.h include/drift.h
+uninstall:
+	rm -f $(INSTALLED:%=$(DESTDIR)$(PREFIX)/%) $(DESTDIR)$(LIBDIR)/libkldiv.* $(DESTDIR)$(LIBDIR)/pkgconfig/kldiv.pc
+
+# Packages of Debian, of the files that are committed, by docker/debian; needs debhelper. What the build has taken from
+# npm goes with them.
+DEB = build/deb/kldiv-$(VERSION)
+deb: $(WEB_PACKAGES)
+	rm -rf build/deb
+	mkdir -p $(DEB)
+	git archive HEAD | tar -x -C $(DEB)
+	cp -r docker/debian $(DEB)/debian
+	cp -r --preserve=timestamps api/web/node_modules $(DEB)/api/web
+	printf 'kldiv (%s) unstable; urgency=medium\n\n  * See CHANGELOG.md.\n\n -- %s  %s\n' $(VERSION) \
+	    "$$(sed -n 's/^Maintainer: //p' docker/debian/control)" "$$(git log -1 --format=%cD)" > $(DEB)/debian/changelog
+	cd $(DEB) && dpkg-buildpackage --build=binary --no-sign --jobs=$(CPUS) > ../log 2>&1 || { tail -30 ../log; exit 1; }
+	@ls build/deb/*.deb
 
 # The same commit gives the same bytes: times and names are those of the commit, and gzip has no time.
 DIST = kldiv-$(VERSION)
