@@ -12,6 +12,7 @@
 # make install       into PREFIX, by way of DESTDIR
 # make dist          build/kldiv-VERSION.tar.gz, the sources that are committed
 # make wheel         the package of Python, with the library, as a wheel and as sources, in build/pypi
+# make npm           the package of TypeScript, build/npm/kldiv-VERSION.tgz
 # make clean         remove build/
 #
 # VARIANT=asan or tsan builds the same with a sanitizer, in its own folder. PAGE=no builds without the pages, which take
@@ -89,7 +90,7 @@ LIB = $(LIB_SOURCES:%.c=$(B)/%.o)
 API = $(API_SOURCES:%.c=$(B)/%.o)
 SERVER = $(call objects,server/*.c)
 
-.PHONY: all help run readme install dist wheel clean
+.PHONY: all help run readme install dist wheel npm clean
 all: build/kldivd $(B)/libkldiv.a $(B)/libkldiv.so
 
 $(B)/%.o: %.c
@@ -284,6 +285,19 @@ $(WHEEL): $(B)/libkldiv.so $(wildcard $(addprefix api/clients/python/,*.* kldiv/
 	cd build/pypi/source && KLDIV_BUILT_LIBRARY=$(abspath $<) KLDIV_PLATFORM=$(PLATFORM) \
 	    $(PYTHON) -W ignore -m build --no-isolation --sdist --wheel --outdir .. . >../log || { cat ../log; exit 1; }
 	@ls build/pypi/kldiv-$(VERSION)*
+
+# The package of TypeScript, whose types are made of api/openapi.json, by the tools that the tests have.
+NPM_TOOLS = tests/contract/node_modules
+NPM_PACKAGE = build/npm/kldiv-$(VERSION).tgz
+npm: $(NPM_PACKAGE)
+$(NPM_PACKAGE): api/openapi.json $(NPM_TOOLS)/.package-lock.json LICENSE \
+                $(filter-out %/schema.ts,$(wildcard $(addprefix api/clients/typescript/,*.json *.md src/*)))
+	rm -rf build/npm api/clients/typescript/dist
+	mkdir -p build/npm
+	cd api/clients/typescript && PATH=$(abspath $(NPM_TOOLS)/.bin):$$PATH \
+	    npm pack --silent --pack-destination $(abspath build/npm) >$(abspath build/npm/log) 2>&1 || \
+	    { cat $(abspath build/npm/log); exit 1; }
+	@ls $@
 
 help:
 	@sed -n '2,/^$$/s/^# \{0,1\}//p' Makefile
