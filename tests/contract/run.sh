@@ -18,7 +18,7 @@ redocly lint --format=json $document 2>/dev/null | tr -d ' \n' |
 wait $linting
 
 folder=$(mktemp -d)
-"$server" --listen 127.0.0.1:0 --port-file "$folder/port" --log-level warning &
+"$server" --listen 127.0.0.1:0 --port-file "$folder/port" --cors-origin '*' --log-level warning &
 pid=$!
 trap 'kill $pid; wait $pid || true; rm -r "$folder"' EXIT
 for _ in $(seq 100); do [ -s "$folder/port" ] && break; sleep 0.1; done
@@ -52,6 +52,7 @@ sed -i "s#http://127.0.0.1:8080#$KLDIV_URL#" "$folder"/readme?.mts
 tsc --strict --skipLibCheck --target es2022 --module nodenext --lib es2022,dom,dom.iterable --types node \
     --typeRoots "$PWD/node_modules/@types" "$folder"/*.mts
 node "$folder/package.mjs" "$KLDIV_URL"
+node browser.mjs "$folder" "$KLDIV_URL"
 node "$folder/readme1.mjs" | grep -q '^age: critical, KL .* nats. values above 49: 0 % → 40 %'
 node "$folder/readme2.mjs" | grep -q '^422 .*shape'
 node "$folder/readme3.mjs" | grep -q '^0.247258'
