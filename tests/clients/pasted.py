@@ -13,7 +13,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ADDRESS, LOSS = "127.0.0.1:8080", "0.247258"
 LANGUAGES = {  # file, command
     "c": ("loss.c", "cc loss.c -o loss -lcurl && ./loss"),
-    "go": ("loss.go", "GOCACHE=$PWD/cache GOFLAGS=-mod=mod go run loss.go"),
+    "go": ("loss.go", "GOCACHE=$PWD/cache GOPATH=$PWD/go go run loss.go"),
     "java": ("Loss.java", "java Loss.java"),
     "r": ("loss.R", f"LC_ALL=C.UTF-8 Rscript {HERE}/pasted.R loss.R plots.pdf"),
     "rust": ("loss.rs", "rustc loss.rs && ./loss"),

@@ -97,6 +97,7 @@ for await (const { n } of group.windows("age", { limit: 1 }))
     sizes.push(n);
 assert.deepEqual(sizes, [2, 200, 300]);
 assert.equal((await group.evaluate("age", { values: ages })).verdict, "ok");
+assert.equal((await group.evaluate("age", { values: [...ages.slice(0, 99), NaN] })).missing_ratio, 0.01);
 assert.equal((await group.latest("age")).bins.length > 2, true);
 assert.deepEqual((await group.summary()).group, "plants / wine");
 assert.equal((await group.settings({ thresholds: { critical: 0.5 } })).monitors[0]!.thresholds.critical, 0.5);
