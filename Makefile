@@ -10,9 +10,10 @@
 # make bench, golden, peer, numbers, soak, image-test   comparisons and longer tests: tests/README.md
 # make readme        copy the help into the READMEs, and the clients into theirs
 # make install       into PREFIX, by way of DESTDIR; make uninstall removes it
-# make deb           packages of Debian, in build/deb
+# make deb           packages of Debian, in build/deb; make deb-test tries them in a chroot
 # make dist          build/kldiv-VERSION.tar.gz, the sources that are committed
 # make wheel         the package of Python, with the library, as a wheel and as sources, in build/pypi
+# make npm           the package of TypeScript, build/npm/kldiv-VERSION.tgz
 # make clean         remove build/
 #
 # VARIANT=asan or tsan builds the same with a sanitizer, in its own folder. PAGE=no builds without the pages, which take
@@ -91,7 +92,7 @@ LIB = $(LIB_SOURCES:%.c=$(B)/%.o)
 API = $(API_SOURCES:%.c=$(B)/%.o)
 SERVER = $(call objects,server/*.c)
 
-.PHONY: all help run readme install uninstall deb dist wheel clean
+.PHONY: all help run readme install uninstall deb deb-test dist wheel npm clean
 all: build/kldivd $(B)/libkldiv.a $(B)/libkldiv.so
 
 $(B)/%.o: %.c
@@ -272,19 +273,26 @@ INSTALLED = bin/kldivd share/man/man1/kldivd.1 share/bash-completion/completions
 uninstall:
 	rm -f $(INSTALLED:%=$(DESTDIR)$(PREFIX)/%) $(DESTDIR)$(LIBDIR)/libkldiv.* $(DESTDIR)$(LIBDIR)/pkgconfig/kldiv.pc
 
-# Packages of Debian, of the files that are committed, by docker/debian; needs debhelper. What the build has taken from
-# npm goes with them.
+# Packages of Debian, of the files that are committed, by docker/debian; needs debhelper. What npm has installed for the
+# pages is taken along. Who gives them away names the MAINTAINER.
 DEB = build/deb/kldiv-$(VERSION)
+MAINTAINER = The kldiv authors <kldiv@localhost>
 deb: $(WEB_PACKAGES)
 	rm -rf build/deb
 	mkdir -p $(DEB)
 	git archive HEAD | tar -x -C $(DEB)
 	cp -r docker/debian $(DEB)/debian
+	sed -i 's/@MAINTAINER@/$(MAINTAINER)/' $(DEB)/debian/control
 	cp -r --preserve=timestamps api/web/node_modules $(DEB)/api/web
 	printf 'kldiv (%s) unstable; urgency=medium\n\n  * See CHANGELOG.md.\n\n -- %s  %s\n' $(VERSION) \
-	    "$$(sed -n 's/^Maintainer: //p' docker/debian/control)" "$$(git log -1 --format=%cD)" > $(DEB)/debian/changelog
+	    '$(MAINTAINER)' "$$(git log -1 --format=%cD)" > $(DEB)/debian/changelog
 	cd $(DEB) && dpkg-buildpackage --build=binary --no-sign --jobs=$(CPUS) > ../log 2>&1 || { tail -30 ../log; exit 1; }
 	@ls build/deb/*.deb
+
+# lintian, and a clean chroot of Debian in which they are installed, run, used and removed; needs root and the network.
+deb-test: deb
+	lintian --fail-on error,warning --suppress-tags bogus-mail-host,bogus-mail-host-in-debian-changelog build/deb/*.deb
+	docker/debian/test.sh build/deb
 
 # The same commit gives the same bytes: times and names are those of the commit, and gzip has no time.
 DIST = kldiv-$(VERSION)
@@ -307,6 +315,19 @@ $(WHEEL): $(B)/libkldiv.so $(wildcard $(addprefix api/clients/python/,*.* kldiv/
 	cd build/pypi/source && KLDIV_BUILT_LIBRARY=$(abspath $<) KLDIV_PLATFORM=$(PLATFORM) \
 	    $(PYTHON) -W ignore -m build --no-isolation --sdist --wheel --outdir .. . >../log || { cat ../log; exit 1; }
 	@ls build/pypi/kldiv-$(VERSION)*
+
+# The package of TypeScript, whose types are made of api/openapi.json, by the tools that the tests have.
+NPM_TOOLS = tests/contract/node_modules
+NPM_PACKAGE = build/npm/kldiv-$(VERSION).tgz
+npm: $(NPM_PACKAGE)
+$(NPM_PACKAGE): api/openapi.json $(NPM_TOOLS)/.package-lock.json LICENSE \
+                $(filter-out %/schema.ts,$(wildcard $(addprefix api/clients/typescript/,*.json *.md src/*)))
+	rm -rf build/npm api/clients/typescript/dist
+	mkdir -p build/npm
+	cd api/clients/typescript && PATH=$(abspath $(NPM_TOOLS)/.bin):$$PATH \
+	    npm pack --silent --pack-destination $(abspath build/npm) >$(abspath build/npm/log) 2>&1 || \
+	    { cat $(abspath build/npm/log); exit 1; }
+	@ls $@
 
 help:
 	@sed -n '2,/^$$/s/^# \{0,1\}//p' Makefile

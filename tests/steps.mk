@@ -4,10 +4,11 @@
         postgresql notify distributed python page sanitize uninitialized neon deps deps-test deps-quick tools check-image image-test
 
 PACKAGES_DISTRIBUTED = python3-distributed python3-mpi4py openmpi-bin
-PACKAGES_PYTHON = python3-build python3-venv python3-wheel python3-setuptools mypy python3-numpy python3-pandas python3-torch
+PACKAGES_CLIENTS = r-base-core r-cran-httr r-cran-httr2 r-cran-jsonlite golang-go openjdk-17-jdk-headless rustc
+PACKAGES_PYTHON = python3-build python3-venv python3-wheel python3-setuptools mypy python3-numpy python3-pandas python3-torch python3-fastapi
 PACKAGES_TEST = $(PACKAGES_BUILD) $(PACKAGES_DISTRIBUTED) $(PACKAGES_PYTHON) libcriterion-dev postgresql postgresql-client python3-numpy clang clang-format clang-tidy cppcheck \
                 libclang-rt-14-dev valgrind gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user \
-                nginx-light haproxy systemd curl jq chromium-headless-shell openssl r-base-core r-cran-httr r-cran-jsonlite python3-requests python3-sklearn $(PACKAGES_NODE) \
+                nginx-light haproxy systemd curl jq chromium-headless-shell openssl $(PACKAGES_CLIENTS) python3-requests python3-sklearn $(PACKAGES_NODE) \
                 $(PACKAGES_MANIFESTS)
 PACKAGES_MANIFESTS = prometheus prometheus-alertmanager docker-compose python3-yaml
 
@@ -70,9 +71,9 @@ units: build/kldivd
 unprivileged: $(B)/tests/all
 	tests/unprivileged.sh $(B) '$(SERVER_SUITES)/*'
 
-# The document under its linters; clients that are generated from it call the server.
-contract: build/kldivd $(CONTRACT_TOOLS)
-	tests/contract/run.sh build/kldivd
+# The document under its linters; clients that are generated from it, and the package of TypeScript, call the server.
+contract: build/kldivd $(NPM_PACKAGE)
+	tests/contract/run.sh build/kldivd $(NPM_PACKAGE)
 
 # What stands under docker/ by its linters and schemas, and its rules and dashboard by Prometheus beside two servers.
 manifests: build/kldivd $(MANIFEST_TOOLS)

@@ -84,14 +84,14 @@ static double grad_by_target(enum kl_rule rule, double x, double t)
 }
 
 /* The derivatives by one operand, times factors, and 0 of masked elements; those of special lanes by the
- * definition. */
-INLINE void store_grads(enum kl_dtype dtype, enum kl_rule rule, int operand,
+ * definition. Lanes are special where derivatives by the target are wanted. */
+INLINE void store_grads(enum kl_dtype dtype, enum kl_rule rule, int operand, bool by_target,
                         const struct derivatives *d, vd x, vd t, vd factor, const vm *unmasked,
                         const struct kl_grads *grads, size_t i)
 {
     char *to = grads->by[operand];
     vd grad = v_mul(d->by[operand], factor);
-    if (__builtin_expect(m_any(d->special), 0)) {
+    if (by_target && __builtin_expect(m_any(d->special), 0)) {
         vd defined = define_special(d->special, x, x, t,
                                     operand == KL_INPUT ? grad_by_input : grad_by_target, rule);
         grad = v_select(d->special, v_mul(defined, factor), grad);
@@ -118,10 +118,13 @@ INLINE void grads_block(enum kl_dtype dtype, bool log_target, const bool *wanted
     }
     struct derivatives d = log_target ? log_derivatives(dtype, wanted, rule, x, t)
                                       : prob_derivatives(dtype, wanted, rule, x, t);
-    for (int operand = 0; operand < KL_OPERANDS; operand++)
-        if (wanted[operand])
-            store_grads(dtype, rule, operand, &d, x, t, factor, e->mask ? &unmasked : NULL, grads,
-                        i);
+    /* Not a loop, for which gcc keeps the derivatives in memory: those by the input took 1.4 times as long. */
+    const vm *counted = e->mask ? &unmasked : NULL;
+    const bool by_target = wanted[KL_TARGET];
+    if (wanted[KL_INPUT])
+        store_grads(dtype, rule, KL_INPUT, by_target, &d, x, t, factor, counted, grads, i);
+    if (by_target)
+        store_grads(dtype, rule, KL_TARGET, by_target, &d, x, t, factor, counted, grads, i);
 }
 
 /* padded: copies of the last, partial vector. */

@@ -4,6 +4,7 @@ is larger than memory should be.
 usage: KLDIV_SERVER=build/kldivd build/python-environment/bin/python tests/python/measure.py [GB]"""
 import os
 import resource
+import statistics
 import sys
 import tempfile
 import time
@@ -17,34 +18,38 @@ import kldiv
 warnings.simplefilter("ignore")
 
 
-def minima(functions, rounds=60):
-    """Seconds of each function: the least of its turns."""
-    best = [float("inf")] * len(functions)
+def turns(functions, rounds=60):
+    """Seconds of each function, by turns: the minimum, and the median."""
+    seconds = [[] for _ in functions]
     for _ in range(rounds):
-        for i, function in enumerate(functions):
+        for function, taken in zip(functions, seconds):
             began = time.perf_counter()
             function()
-            best[i] = min(best[i], time.perf_counter() - began)
-    return best
+            taken.append(time.perf_counter() - began)
+    return [(min(taken), statistics.median(taken)) for taken in seconds]
 
 
 def measure_loss():
     import torch
     import torch.nn.functional as F
 
-    x = torch.randn(1024, 1024).log_softmax(-1).requires_grad_()
-    t = torch.randn(1024, 1024).softmax(-1)
+    x, t = torch.randn(1024, 1024).log_softmax(-1), torch.randn(1024, 1024).softmax(-1)
 
     def step(function):
-        x.grad = None
+        x.grad = t.grad = None
         function(x, t, reduction="batchmean").backward()
 
-    for threads in 1, len(os.sched_getaffinity(0)):
-        kldiv.threads(threads)
-        ours, theirs = minima([lambda: step(kldiv.kl_div), lambda: step(F.kl_div)])
-        print(f"kl_div forward and backward of 2^20 float32, {threads} threads: {ours * 1e9 / 2**20:.2f} ns an element; "
-              f"F.kl_div of PyTorch {torch.__version__}, {torch.get_num_threads()} threads: "
-              f"{theirs * 1e9 / 2**20:.2f}: {theirs / ours:.1f} times as fast")
+    print(f"kl_div forward and backward of 2^20 float32 by {kldiv.simd()}, ns an element, minimum and median of 60 turns; "
+          f"PyTorch {torch.__version__}")
+    for both in False, True:
+        x.requires_grad_(), t.requires_grad_(both)
+        for threads in sorted({1, len(os.sched_getaffinity(0))}):
+            kldiv.threads(threads)
+            torch.set_num_threads(threads)
+            ours, theirs = turns([lambda: step(kldiv.kl_div), lambda: step(F.kl_div)])
+            times = [f"{low * 1e9 / 2**20:.2f} {median * 1e9 / 2**20:.2f}" for low, median in (ours, theirs)]
+            print(f"gradient by {'both' if both else 'input'}, {threads} threads: kldiv {times[0]}, F.kl_div {times[1]}, "
+                  f"ratio {theirs[0] / ours[0]:.1f} {theirs[1] / ours[1]:.1f}")
 
 
 def resident():

@@ -1,5 +1,8 @@
-"""Dask without a cluster, and what Spark is given, by its calling convention: iterators of pandas' DataFrames."""
+"""Dask without a cluster; and what Spark and Ray are given, by their calling conventions: iterators of pandas' DataFrames,
+functions and their arguments."""
 import pickle
+import sys
+import types
 import unittest
 import warnings
 
@@ -32,6 +35,25 @@ class Frame:
         return self.rows
 
 
+class Reference:
+    """What Ray's put() and remote() give, pickled as on its way to a worker and back."""
+
+    def __init__(self, value):
+        self.value = pickle.dumps(value)
+
+
+def get(references):
+    return [pickle.loads(reference.value) for reference in references]
+
+
+def remote(function):
+    """Tasks run at once. References among their arguments come as what they refer to; those within lists do not."""
+    def call(*arguments):
+        return Reference(function(*(pickle.loads(a.value) if isinstance(a, Reference) else pickle.loads(pickle.dumps(a))
+                                    for a in arguments)))
+    return types.SimpleNamespace(remote=call)
+
+
 @unittest.skipUnless(pandas, "python3-pandas is not installed")
 class Engines(unittest.TestCase):
     @classmethod
@@ -61,6 +83,20 @@ class Engines(unittest.TestCase):
         frame = Frame([[rows[:10], rows[10:11]], [], [rows[:0]], [rows[11:]]])
         merged = kldiv.spark.partial(frame, **options)
         self.assertEqual(merged.loss("mean"), kldiv.kl_div(*a, dim=-1, **options))
+
+    def test_ray(self):
+        sys.modules["ray"] = types.SimpleNamespace(remote=remote, put=Reference, get=get)
+        try:
+            import kldiv.ray
+        finally:
+            del sys.modules["ray"]
+        chunks = np.array_split(self.table, 9)
+        self.check(kldiv.ray.observe(self.group, [Reference(chunks[0]), *chunks[1:]], key=None))
+        a = np.random.default_rng(2).standard_normal((2, 60, 8))
+        options = {"input_space": "logit", "target_space": "logit", "dim": -1}
+        shards = [(Reference(a[0, :20]), a[1, :20]), (a[0, 20:], a[1, 20:])]
+        self.assertEqual(kldiv.ray.partial(shards, **options).loss("mean"), kldiv.kl_div(*a, **options))
+        self.assertEqual(kldiv.ray.partial([]), kldiv.Partial())
 
     def test_dask_frames(self):
         try:

@@ -1,4 +1,5 @@
 """The examples, run."""
+import asyncio
 import contextlib
 import io
 import json
@@ -62,21 +63,66 @@ class Examples(unittest.TestCase):
         def application(environ, start_response):
             return [environ["wsgi.input"].read()]
 
-        observed = middleware.Observed(application, group, seconds=3600, rows=300)
+        inputs = middleware.Inputs(group, seconds=3600, rows=300)
+        observed = middleware.ObservedWSGI(application, inputs)
         for age in rng.normal(60, 10, 299):
             body = json.dumps({"age": age, "plan": "a", "nested": {}}).encode()
             self.assertEqual(observed({"wsgi.input": io.BytesIO(body), "CONTENT_LENGTH": len(body)}, None), [body])
         self.assertEqual(observed({"wsgi.input": io.BytesIO(b"no JSON"), "CONTENT_LENGTH": 7}, None), [b"no JSON"])
+        large = io.BytesIO(b'{"age": 60}' + b" " * middleware.LARGEST)
+        size = len(large.getvalue())
+        self.assertEqual(len(observed({"wsgi.input": large, "CONTENT_LENGTH": size}, lambda *_: None)[0]), size)
         self.assertEqual(len(group.windows("age")), 0)
-        observed.keep({"age": 60.0})  # the thread sends 300
+        inputs.keep(b'{"age": 60.0}')  # the thread sends 300
         deadline = time.monotonic() + 20
         while not len(group.windows("age")) and time.monotonic() < deadline:
             time.sleep(0.05)
         result = group.latest("age")
         self.assertEqual((result["n"], result.verdict), (300, "critical"))
-        away = middleware.Observed(application, kldiv.Client("http://127.0.0.1:9", retries=0).group("x"), 3600)
-        away.keep({"age": 1})
+        away = middleware.Inputs(kldiv.Client("http://127.0.0.1:9", retries=0).group("x"), 3600)
+        away.keep(b'{"age": 1}')
         self.assertIn("not observed: unreachable", self.printed(away.send)[1])
+
+    def test_middleware_of_fastapi(self):
+        import middleware
+        try:
+            from fastapi import Body, FastAPI
+        except ImportError:
+            self.skipTest("python3-fastapi is not installed")
+        group = self.client.group("served")
+        group.reference({"age": np.random.default_rng(2).normal(40, 10, 1000)})
+        inputs, app, sent = middleware.Inputs(group, seconds=3600), FastAPI(), []
+        app.add_middleware(middleware.ObservedASGI, inputs=inputs)
+
+        @app.post("/predict")
+        def predict(age: float = Body(embed=True)):
+            return age + 1
+
+        async def request(body):
+            parts = [{"type": "http.request", "body": part, "more_body": more} for part, more in ((body[:5], True), (body[5:], False))]
+            headers = [(b"content-type", b"application/json")]
+            scope = {"type": "http", "method": "POST", "path": "/predict", "raw_path": b"/predict", "query_string": b"",
+                     "root_path": "", "headers": headers, "asgi": {"version": "3.0"}, "http_version": "1.1", "scheme": "http"}
+
+            async def receive():
+                return parts.pop(0) if parts else await asyncio.Event().wait()
+
+            async def send(message):
+                sent.append(message)
+
+            await app(scope, receive, send)
+
+        async def requests():
+            for _ in range(60):
+                await request(b'{"age": 75}')
+            await request(b'{"age": ')
+            await request(b'{"age": 75}' + b" " * middleware.LARGEST)
+
+        asyncio.run(requests())
+        self.assertEqual([message["status"] for message in sent if "status" in message], 60 * [200] + [422, 200])
+        self.assertEqual([message["body"] for message in sent if "body" in message][0], b"76.0")
+        inputs.send()
+        self.assertEqual((group.latest("age")["n"], group.latest("age").verdict), (60, "critical"))
 
     def test_distillation(self):
         try:

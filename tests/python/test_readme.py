@@ -1,4 +1,4 @@
-"""The lines of the package's README about a table."""
+"""The lines of the package's README about a table, and those of the page on all languages."""
 import contextlib
 import io
 import os
@@ -38,6 +38,15 @@ class Readme(unittest.TestCase):
                 os.chdir(before)
                 server.stop()
         self.assertRegex(printed.getvalue(), r"(?s)^age: critical, 500 values; .*\ncountry: ok, 500 values; KL ")
+
+    def test_the_lines_of_the_page_on_all_languages(self):
+        with open(os.path.join(os.path.dirname(README), "..", "README.md"), encoding="utf-8") as file:
+            code = re.search(r"^```python\n(.*?)^```$", file.read(), re.MULTILINE | re.DOTALL)[1]
+        server = Server()
+        self.addCleanup(server.stop)
+        with contextlib.redirect_stdout(io.StringIO()) as printed:
+            exec(code.replace("http://127.0.0.1:8080", server.url), {})
+        self.assertRegex(printed.getvalue(), "^0.247258")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
-/* The programs of tests/clients against the real server. `make deps` installs their languages. */
+/* The programs of tests/clients, and those of pages about clients, against the real server. `make deps` installs their
+ * languages. */
 #include "tests/support/process.h"
 #include "tests/support/support.h"
 
@@ -62,6 +63,26 @@ Test(clients, get_losses_and_verdicts)
         snprintf(url, sizeof url, "http://127.0.0.1:%d/%s", server.port,
                  clients[i].path ? clients[i].path : "");
         check(&clients[i], clients[i].path ? url : path);
+    }
+    cr_expect_eq(server_stop(&server, false), 0);
+}
+
+/* Pages, and the languages of their blocks that need no package of ours. */
+static const char *const pages[] = {
+    "api/clients/README.md c go java r rust sh",
+    "api/clients/R/README.md r",
+};
+
+Test(clients, of_pages_do_what_these_say)
+{
+    const char *const flags[] = {"--listen", "127.0.0.1:0", NULL};
+    struct server server = server_start(flags);
+    for (size_t i = 0; i < COUNT(pages); i++) {
+        char command[200];
+        snprintf(command, sizeof command,
+                 "python3 -B tests/clients/pasted.py http://127.0.0.1:%d %s", server.port,
+                 pages[i]);
+        cr_expect_eq(system(command), 0, "%s (make deps installs languages)", command);
     }
     cr_expect_eq(server_stop(&server, false), 0);
 }
