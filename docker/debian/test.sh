@@ -12,8 +12,9 @@ mkdir "$root/debs"
 cp "$1"/*.deb "$root/debs"
 inside() { chroot "$root" sh -euc "$1"; }
 inside 'find / -xdev -type f -not -path "/proc/*" -not -path "/var/*" | sort' > "$folder/before"
-inside 'apt-get -qq install -y --no-install-recommends /debs/kldivd_*.deb /debs/libkldiv*.deb > /dev/null
-        systemd-analyze verify kldivd.service kldivd.socket
+inside 'apt-get -qq update
+        apt-get -qq install -y --no-install-recommends /debs/kldivd_*.deb /debs/libkldiv*.deb > /dev/null
+        systemd-analyze verify --man=no kldivd.service kldivd.socket
         systemctl is-enabled kldivd.socket
         kldivd --version
         printf "%s\n" "#include <kldiv.h>" "#include <stdio.h>" "int main(void) { puts(kl_simd_name()); }" > /tmp/a.c
