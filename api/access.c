@@ -125,5 +125,6 @@ bool api_origin_may_write(struct api_exchange *x)
 
 bool api_check_writer(struct api_exchange *x)
 {
+    x->writes = true;
     return require_scope(x, true) && api_origin_may_write(x);
 }

@@ -7,6 +7,7 @@
 #include "api/store/location.h"
 #include "api/store/store.h"
 #include "api/text/nearest.h"
+#include "server/client_address.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -19,7 +20,21 @@
 /* kind: from NUMBER on the field is a size_t, before LIST a text. A SWITCH takes no value, but where it has
  * words it may have one in the environment. The LIST, --listen, may be given several times, and with commas
  * between. */
-enum kind { TEXT, HOSTS, ORIGIN, STORE, PREFIX, URL, LIST, SWITCH, NUMBER, BYTES, MODE, WORD };
+enum kind {
+    TEXT,
+    HOSTS,
+    ORIGIN,
+    STORE,
+    PREFIX,
+    URL,
+    PROXIES,
+    LIST,
+    SWITCH,
+    NUMBER,
+    BYTES,
+    MODE,
+    WORD
+};
 
 static const char *const formats[] = {"text", "json", NULL};
 /* Words of switches, off and on by turns. */
@@ -97,6 +112,9 @@ static const struct row {
     {"allowed-hosts", "LIST", HOSTS, FIELD(allowed_hosts), NULL, 0, 0, NULL,
      "host names that requests may use: NAME, *.DOMAIN or ADDRESS, with or without :PORT, "
      "separated by commas; requests with other names are answered 421"},
+    {"trusted-proxies", "LIST", PROXIES, FIELD(trusted_proxies), NULL, 0, 0, NULL,
+     "proxies whose X-Forwarded-For names the client, for the log: addresses, networks such as "
+     "10.0.0.0/8, and unix for clients of unix sockets, separated by commas; at most 64"},
     {"auth-token-file", "FILE", TEXT, FIELD(auth_token_file), NULL, 0, 0, NULL,
      "require a bearer token from this file, except for health checks and the files of the pages; "
      "a line is TOKEN, NAME TOKEN, or NAME SCOPES TOKEN; SIGHUP reads it again"},
@@ -197,12 +215,13 @@ static void refuse_value(const struct row *row, const char *given_as, const char
 /* True if a text may be the value of a row that keeps the text. */
 static bool is_valid(const struct row *row, const char *text)
 {
-    return row->kind == HOSTS    ? api_hosts_valid(text)
-           : row->kind == ORIGIN ? api_origin_is_valid(text)
-           : row->kind == STORE  ? api_store_is_location(text)
-           : row->kind == PREFIX ? api_object_prefix_is_valid(text)
-           : row->kind == URL    ? api_receiver_url_reason(text) == NULL
-                                 : true;
+    return row->kind == HOSTS     ? api_hosts_valid(text)
+           : row->kind == ORIGIN  ? api_origin_is_valid(text)
+           : row->kind == STORE   ? api_store_is_location(text)
+           : row->kind == PREFIX  ? api_object_prefix_is_valid(text)
+           : row->kind == URL     ? api_receiver_url_reason(text) == NULL
+           : row->kind == PROXIES ? srv_proxies_are_valid(text)
+                                  : true;
 }
 
 static bool set(struct srv_options *options, const struct row *row, const char *given_as,

@@ -44,6 +44,7 @@ struct srv_options {
     const char *cors_origin;     /* or NULL */
     const char *allowed_hosts;   /* a list for api_hosts_have, or NULL */
     const char *auth_token_file; /* or NULL; read again at SIGHUP, as the next two are */
+    const char *trusted_proxies; /* a list for srv_proxies_set, or NULL */
     const char *tls_cert;        /* or NULL */
     const char *tls_key;         /* or NULL */
     size_t timeout;              /* seconds */
