@@ -12,6 +12,7 @@ enum {
         16, /* answered without a token: files that a browser asks for before it knows one */
     API_TAGGED =
         32, /* a response has an ETag of its body: polled by pages that mostly have it already */
+    API_OBSERVES = 64, /* beside API_WRITES: the scope observe suffices */
     API_HEALTH = API_PROBE | API_OPEN,
 };
 

@@ -117,7 +117,9 @@ static const struct row {
      "10.0.0.0/8, and unix for clients of unix sockets, separated by commas; at most 64"},
     {"auth-token-file", "FILE", TEXT, FIELD(auth_token_file), NULL, 0, 0, NULL,
      "require a bearer token from this file, except for health checks and the files of the pages; "
-     "a line is TOKEN, NAME TOKEN, or NAME SCOPES TOKEN; SIGHUP reads it again"},
+     "a line is TOKEN, NAME TOKEN, NAME SCOPES TOKEN, or one of the last two with groups=PATTERNS "
+     "before "
+     "TOKEN; SIGHUP reads it again"},
     {"tls-cert", "FILE", TEXT, FIELD(tls_cert), NULL, 0, 0, NULL,
      "serve only HTTPS, with this certificate chain in PEM; SIGHUP reads it again"},
     {"tls-key", "FILE", TEXT, FIELD(tls_key), NULL, 0, 0, NULL,

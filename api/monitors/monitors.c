@@ -112,7 +112,8 @@ size_t api_monitors_count(struct api_monitors *monitors)
     return n;
 }
 
-void api_monitors_write_store(const struct api_monitors *monitors, struct api_buffer *out)
+void api_monitors_write_store(const struct api_monitors *monitors, const struct api_token *token,
+                              struct api_buffer *out)
 {
     api_append_format(out,
                       "# HELP kldiv_store_up 1 if the last write to the store worked, else 0.\n"
@@ -125,12 +126,14 @@ void api_monitors_write_store(const struct api_monitors *monitors, struct api_bu
         (long long)atomic_load(&monitors->size));
     api_store_metrics_write(&monitors->store_metrics, out);
     if (monitors->notifier)
-        api_notifier_write_metrics(monitors->notifier, out);
+        api_notifier_write_metrics(monitors->notifier, token, out);
 }
 
-bool api_monitors_expose(struct api_monitors *monitors, double since, bool with_gzip,
-                         struct api_response *response)
+bool api_monitors_expose(struct api_monitors *monitors, const struct api_token *token, double since,
+                         bool with_gzip, struct api_response *response)
 {
+    if (api_token_is_bound(token))
+        return api_monitor_metrics_of_token(&monitors->registry, token, response, monitors->budget);
     return api_monitor_metrics_response(&monitors->metrics, &monitors->registry, since, with_gzip,
                                         response, monitors->budget);
 }

@@ -132,6 +132,13 @@ const char *const api_migrations[] = {first, second, third, fourth, fifth, sixth
 /* CLOSED: of closed windows of a revision. */
 #define CLOSED " FROM kldiv_windows WHERE monitor = $1 AND revision = $2 AND closed = 1 AND "
 
+/* OF_TOKEN: of a group of which the first n characters are a text, by one of the pairs of n and text. */
+#define OR(n, text) " OR substr(group_name, 1, CAST(CAST(" n " AS BIGINT) AS INTEGER)) = " text
+#define OF_4(a, b, c, d, e, f, g, h) OR(a, b) OR(c, d) OR(e, f) OR(g, h)
+#define OF_TOKEN                                                                                   \
+    " (1 = 0" OF_4("$6", "$7", "$8", "$9", "$10", "$11", "$12", "$13")                             \
+        OF_4("$14", "$15", "$16", "$17", "$18", "$19", "$20", "$21") ")"
+
 #define RECENT CLOSED "start_at <= $3 ORDER BY start_at DESC, id DESC LIMIT $4"
 
 /* A row constructor compares pairs in order, which both engines do by the index. So is one start given
@@ -309,8 +316,8 @@ const char *const api_sql[API_STATEMENTS] = {
     [API_SQL_EVENTS_OF_ALL] =
         "SELECT e.id, at, from_state, to_state, kl, window_id, monitor, group_name, name"
         " FROM kldiv_events e JOIN kldiv_monitors m ON m.id = e.monitor WHERE at >= $1"
-        " AND (at, monitor, e.id) < ($2, $3, $4) AND (group_name = $5 OR $5 = '')"
-        " ORDER BY at DESC, monitor DESC, e.id DESC LIMIT $6",
+        " AND (at, monitor, e.id) < ($2, $3, $4) AND (group_name = $5 OR $5 = '') AND" OF_TOKEN
+        " ORDER BY at DESC, monitor DESC, e.id DESC LIMIT $22",
     [API_SQL_GROUP_HISTORY] =
         "SELECT w.start_at, w.end_at, CAST(sum(CASE WHEN w.state >= 2 THEN 1 ELSE 0 END) AS "
         "BIGINT),"

@@ -79,7 +79,8 @@ enum api_statement {
 
     API_SQL_EVENT_PUT,     /* monitor, at, from, to, kl, window */
     API_SQL_EVENTS,        /* monitor, id to go on below, limit */
-    API_SQL_EVENTS_OF_ALL, /* earliest time; time, monitor and id to go on below; group or "", limit */
+    API_SQL_EVENTS_OF_ALL, /* earliest time; time, monitor and id to go on below; group or ""; 8 times
+                              the characters of groups' names that are compared, with what; limit */
     API_SQL_GROUP_HISTORY, /* group, from, to, windows of each monitor, limit → start, end, monitors that drifted, monitors */
     API_SQL_EVENTS_DELETE, /* monitor */
     API_SQL_EVENTS_EXPIRE, /* monitor, at: deletes older ones among the first hundred → id */

@@ -267,24 +267,27 @@ void api_monitor_metrics_free(struct api_monitor_metrics *metrics)
     pthread_mutex_destroy(&metrics->lock);
 }
 
-/* Makes the lines of all monitors on a budget; NULL if memory is exhausted. Sets the memory that monitors have
- * counted: whole blocks for their numbers, labels and lines, and the part that a budget has for small blocks
- * alone. */
-static struct api_shared *make_lines(struct api_monitor_metrics *metrics,
-                                     struct api_registry *registry, struct api_budget *budget)
+/* Makes the lines of the monitors that a token is for, on a budget; NULL if memory is exhausted. If that is all, *paid becomes
+ * the memory that monitors have counted: whole blocks for their numbers, labels and lines, and the part that a budget has
+ * for small blocks alone. */
+static struct api_shared *make_lines(struct api_budget *paid, struct api_registry *registry,
+                                     const struct api_token *token, struct api_budget *budget)
 {
     struct sizes sizes = {.lines = HEADS};
     pthread_rwlock_rdlock(&registry->lock);
     for (size_t i = 0; i < registry->n; i++)
-        add_size(&sizes, registry->monitors[i]->group, registry->monitors[i]->name);
+        if (api_token_has_group(token, registry->monitors[i]->group))
+            add_size(&sizes, registry->monitors[i]->group, registry->monitors[i]->name);
     size_t size =
         api_block_size(sizes.lines) + api_block_size(sizes.numbers) + api_block_size(sizes.labels);
-    metrics->paid.limit = size + size / 16;
+    if (paid)
+        paid->limit = size + size / 16;
     struct samples samples = {{.budget = budget}, {.budget = budget}};
     bool good = api_buffer_reserve(&samples.of_monitors, sizes.numbers) &&
                 api_buffer_reserve(&samples.labels, sizes.labels);
     for (size_t i = 0; good && i < registry->n; i++)
-        add_sample(&samples, registry, registry->monitors[i]);
+        if (api_token_has_group(token, registry->monitors[i]->group))
+            add_sample(&samples, registry, registry->monitors[i]);
     pthread_rwlock_unlock(&registry->lock);
     struct api_shared *lines = good && !samples.labels.failed ? api_shared_new(budget) : NULL;
     good = lines && api_buffer_reserve(&lines->bytes, sizes.lines);
@@ -305,9 +308,11 @@ static bool renew(struct api_monitor_metrics *metrics, struct api_registry *regi
     double now = api_seconds();
     if (metrics->lines && atomic_load(&metrics->lines->references) == 1)
         drop(metrics); /* nobody reads it: its memory serves again */
-    struct api_shared *lines = make_lines(metrics, registry, &metrics->paid);
+    static const struct api_token all;
+    struct api_budget *paid = &metrics->paid;
+    struct api_shared *lines = make_lines(paid, registry, &all, paid);
     if (!lines)
-        lines = make_lines(metrics, registry, budget);
+        lines = make_lines(paid, registry, &all, budget);
     if (!lines)
         return false;
     drop(metrics);
@@ -357,6 +362,17 @@ bool api_monitor_metrics_response(struct api_monitor_metrics *metrics,
         response->shared = api_shared_hold(metrics->lines);
     pthread_mutex_unlock(&metrics->lock);
     return good;
+}
+
+bool api_monitor_metrics_of_token(struct api_registry *registry, const struct api_token *token,
+                                  struct api_response *response, struct api_budget *budget)
+{
+    struct api_shared *lines = make_lines(NULL, registry, token, budget);
+    if (lines)
+        api_append(&response->body, lines->bytes.data, lines->bytes.size);
+    api_shared_release(lines);
+    response->compress = true;
+    return lines && !response->body.failed;
 }
 
 void api_monitor_metrics_trim(struct api_monitor_metrics *metrics, double seconds)

@@ -31,5 +31,9 @@ bool api_monitor_metrics_response(struct api_monitor_metrics *metrics,
                                   struct api_registry *registry, double since, bool with_gzip,
                                   struct api_response *response, struct api_budget *budget);
 
+/* Adds the lines of the monitors that a token is for, made for this response alone. False if memory is exhausted. */
+bool api_monitor_metrics_of_token(struct api_registry *registry, const struct api_token *token,
+                                  struct api_response *response, struct api_budget *budget);
+
 /* Frees lines that were made more than `seconds` ago, unless a response has them. */
 void api_monitor_metrics_trim(struct api_monitor_metrics *metrics, double seconds);
