@@ -1,6 +1,8 @@
 #include "api/trace.h"
 
+#include <stdint.h>
 #include <string.h>
+#include <sys/random.h>
 
 /* Positions in "00-TRACE-SPAN-FL". */
 enum { TRACE_AT = 3, SPAN_AT = 36, FLAGS_AT = 53, SIZE = API_TRACEPARENT - 1 };
@@ -42,4 +44,21 @@ void api_trace_ids(const struct api_trace *trace, char trace_id[API_TRACE_ID],
     memcpy(trace_id, trace->text + TRACE_AT, API_TRACE_ID - 1);
     memcpy(span_id, trace->text + SPAN_AT, API_SPAN_ID - 1);
     trace_id[API_TRACE_ID - 1] = span_id[API_SPAN_ID - 1] = '\0';
+}
+
+bool api_trace_is_same(const struct api_trace *a, const struct api_trace *b)
+{
+    return memcmp(a->text + TRACE_AT, b->text + TRACE_AT, API_TRACE_ID - 1) == 0;
+}
+
+struct api_trace api_trace_child(const struct api_trace *parent)
+{
+    struct api_trace child = *parent;
+    uint64_t number;
+    if (getrandom(&number, sizeof number, GRND_NONBLOCK) != sizeof number)
+        number = (uintptr_t)&number;
+    number |= number == 0;
+    for (size_t i = 0; i < API_SPAN_ID - 1; i++, number >>= 4)
+        child.text[SPAN_AT + i] = "0123456789abcdef"[number & 15];
+    return child;
 }

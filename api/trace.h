@@ -18,6 +18,12 @@ static inline bool api_trace_is_set(const struct api_trace *trace) { return *tra
  * id is all zeros, and only a version above 00 has more than four fields, of which the others are dropped. */
 void api_trace_read(struct api_trace *trace, const char *value);
 
+/* True if two requests are of one trace; both are set. */
+bool api_trace_is_same(const struct api_trace *a, const struct api_trace *b);
+
+/* Makes the parent of a request that is sent because of one: of the same trace, from a span that no other has. */
+struct api_trace api_trace_child(const struct api_trace *parent);
+
 /* Copies the ids of a trace that is set. */
 void api_trace_ids(const struct api_trace *trace, char trace_id[API_TRACE_ID],
                    char span_id[API_SPAN_ID]);

@@ -103,7 +103,10 @@ static const char sixth[] =
     "NULL, reason TEXT NOT NULL, PRIMARY KEY (group_name, name)){clustered};"
     "INSERT INTO kldiv_meta VALUES ('mute', 0);";
 
-const char *const api_migrations[] = {first, second, third, fourth, fifth, sixth, NULL};
+/* Adds the trace of the request that made a change; NULL if it has none. */
+static const char seventh[] = "ALTER TABLE kldiv_outbox ADD COLUMN trace TEXT;";
+
+const char *const api_migrations[] = {first, second, third, fourth, fifth, sixth, seventh, NULL};
 
 /* Columns of the same rows without what is long. */
 #define WINDOW_NUMBERS                                                                             \
@@ -358,15 +361,15 @@ const char *const api_sql[API_STATEMENTS] = {
     [API_SQL_OUTBOX_PUT] =
         "INSERT INTO kldiv_outbox VALUES ($1, coalesce((SELECT id FROM kldiv_outbox WHERE receiver "
         "="
-        " $1 ORDER BY id DESC LIMIT 1), 0) + 1, 0, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
+        " $1 ORDER BY id DESC LIMIT 1), 0) + 1, 0, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)",
     [API_SQL_OUTBOX_FIRST] = "SELECT queued, message, group_name FROM kldiv_outbox"
                              " WHERE receiver = $1 ORDER BY message = 0, id LIMIT 1",
     [API_SQL_OUTBOX_ASSIGN] =
         "UPDATE kldiv_outbox SET message = $1 WHERE receiver = $2 AND id IN (SELECT id FROM"
         " kldiv_outbox WHERE receiver = $2 AND group_name = $3 ORDER BY id LIMIT $4)",
     [API_SQL_OUTBOX] =
-        "SELECT queued, monitor, group_name, name, from_state, to_state, at, since, kl, sentence"
-        " FROM kldiv_outbox WHERE receiver = $1 AND message = $2 ORDER BY id",
+        "SELECT queued, monitor, group_name, name, from_state, to_state, at, since, kl, sentence,"
+        " trace FROM kldiv_outbox WHERE receiver = $1 AND message = $2 ORDER BY id",
     [API_SQL_OUTBOX_DELETE] = "DELETE FROM kldiv_outbox WHERE receiver = $1 AND message = $2",
     [API_SQL_OUTBOX_EXPIRE] = "DELETE FROM kldiv_outbox WHERE queued < $1 RETURNING id",
     [API_SQL_OUTBOX_COUNT] = "SELECT count(*) FROM kldiv_outbox WHERE receiver = $1",

@@ -95,11 +95,12 @@ enum api_statement {
     API_SQL_MUTE_DELETE, /* group, name */
     API_SQL_MUTES_PRUNE, /* at: deletes those that are over by then, or of what is deleted */
 
-    API_SQL_OUTBOX_PUT, /* receiver, queued, monitor, group, name, from, to, at, since, kl, sentence */
+    API_SQL_OUTBOX_PUT, /* receiver, queued, monitor, group, name, from, to, at, since, kl, sentence,
+                           trace */
     API_SQL_OUTBOX_FIRST,  /* receiver → queued, message and group of the change to send first */
     API_SQL_OUTBOX_ASSIGN, /* message, receiver, group, limit: its first changes are that message */
     API_SQL_OUTBOX, /* receiver, message → queued, monitor, group, name, from, to, at, since,
-                              kl, sentence */
+                              kl, sentence, trace */
     API_SQL_OUTBOX_DELETE, /* receiver, message */
     API_SQL_OUTBOX_EXPIRE, /* queued: deletes older ones → id */
     API_SQL_OUTBOX_COUNT,  /* receiver → number */

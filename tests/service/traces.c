@@ -76,3 +76,17 @@ Test(traces, problems_name_the_trace_and_inference_errors_keep_their_form)
         answer_free(&answer);
     }
 }
+
+Test(traces, children_are_of_the_same_trace_from_another_span)
+{
+    struct api_trace parent, child, again, read;
+    api_trace_read(&parent, "00-" TRACE "-" SPAN "-01");
+    child = api_trace_child(&parent);
+    again = api_trace_child(&parent);
+    api_trace_read(&read, child.text);
+    cr_expect_str_eq(read.text, child.text, "it is valid");
+    cr_expect(api_trace_is_same(&parent, &child));
+    cr_expect_str_neq(child.text, parent.text);
+    cr_expect_str_neq(child.text, again.text);
+    cr_expect_eq(strncmp(child.text + 52, "-01", 3), 0, "%s", child.text);
+}
