@@ -39,6 +39,7 @@ enum kind {
 static const char *const formats[] = {"text", "json", NULL};
 /* Words of switches, off and on by turns. */
 static const char *const switches[] = {"off", "on", "0", "1", "false", "true", "no", "yes", NULL};
+static const char *const exposed[] = {"monitors", "groups", NULL};
 static const char *const fallbacks[] = {"none", "memory", NULL};
 static const char *const levels[] = {"error", "warning", "info", "debug", NULL};
 
@@ -96,6 +97,10 @@ static const struct row {
      "grow; 0: no limit"},
     {"max-monitors", "N", NUMBER, FIELD(max_monitors), "10000", 1, 1000000, NULL,
      "maximum number of drift monitors"},
+    {"monitor-metrics", "WORD", WORD, FIELD(monitor_metrics), "monitors", 0, 0, exposed,
+     "series in /metrics: monitors, some 17 for each, or groups, 4 for each: how many of its "
+     "monitors "
+     "are in each state"},
     {"ready-needs-store", NULL, SWITCH, FIELD(ready_needs_store), NULL, 0, 0, switches,
      "answer 503 at /readyz while the store cannot be written"},
     {"notify", "FILE", TEXT, FIELD(notify), NULL, 0, 0, NULL,

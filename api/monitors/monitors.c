@@ -54,6 +54,11 @@ void api_monitors_limit_store(struct api_monitors *monitors, size_t bytes)
     monitors->max_store = (int64_t)bytes;
 }
 
+void api_monitors_expose_groups_alone(struct api_monitors *monitors)
+{
+    monitors->metrics.groups_alone = true;
+}
+
 void api_monitors_notify(struct api_monitors *monitors, struct api_notifier *notifier)
 {
     monitors->notifier = notifier;
@@ -133,7 +138,8 @@ bool api_monitors_expose(struct api_monitors *monitors, const struct api_token *
                          bool with_gzip, struct api_response *response)
 {
     if (api_token_is_bound(token))
-        return api_monitor_metrics_of_token(&monitors->registry, token, response, monitors->budget);
+        return api_monitor_metrics_of_token(&monitors->metrics, &monitors->registry, token,
+                                            response, monitors->budget);
     return api_monitor_metrics_response(&monitors->metrics, &monitors->registry, since, with_gzip,
                                         response, monitors->budget);
 }

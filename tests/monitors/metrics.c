@@ -87,6 +87,31 @@ Test(monitors_metrics, count_the_monitors_of_groups)
     monitors_end(&service);
 }
 
+/* 30 monitors in groups of ten: 4 lines for each group, and none for a monitor. */
+Test(monitors_metrics, are_those_of_groups_alone_if_asked_for)
+{
+    struct api_service service = monitors_new(100);
+    api_monitors_expose_groups_alone(service.monitors);
+    for (int i = 0; i < 30; i++) {
+        char line[100];
+        snprintf(line, sizeof line, "PUT /monitors/g%d/m%d", i / 10, i);
+        monitors_expect(&service, line,
+                        "{\"bins\":{\"edges\":[0,1]},\"reference\":{\"counts\":[5]}}", 201);
+    }
+    struct answer answer = monitors_ask(&service, "GET /metrics", NULL);
+    char *text = body_of(&answer);
+    size_t lines = 0;
+    cr_expect_not(strstr(text, "kldiv_monitor_"), "%s", text);
+    cr_expect(
+        strstr(text, "\nkldiv_group_monitors{group=\"g1\",state=\"insufficient_data\"} 10\n"));
+    for (const char *p = text; (p = strstr(p, "\nkldiv_group_monitors{")); p++)
+        lines++;
+    cr_expect_eq(lines, 12, "%zu", lines);
+    free(text);
+    answer_free(&answer);
+    monitors_end(&service);
+}
+
 Test(monitors_metrics, tell_the_scores_of_the_last_closed_window)
 {
     struct api_service service = monitors_new(10);

@@ -194,11 +194,11 @@ static void write_groups(const struct samples *samples, struct api_buffer *out)
 /* HEADS: bytes of the heads of all families, at most. */
 enum { HEADS = 4 << 10 };
 
-static void write_lines(const struct samples *samples, struct api_buffer *out)
+static void write_lines(const struct samples *samples, bool groups_alone, struct api_buffer *out)
 {
     const struct sample *of_monitors = (const void *)samples->of_monitors.data;
     size_t n = samples->of_monitors.size / sizeof *of_monitors;
-    for (size_t i = 0; i < N_FAMILIES && n > 0; i++) {
+    for (size_t i = 0; i < N_FAMILIES && n > 0 && !groups_alone; i++) {
         api_append_format(out, "# HELP %s %s\n# TYPE %s %s\n", families[i].name, families[i].help,
                           families[i].name, families[i].type);
         for (size_t j = 0; j < n && !out->failed; j++)
@@ -223,14 +223,14 @@ struct sizes {
     size_t lines, numbers, labels;
 };
 
-static void add_size(struct sizes *sizes, const char *group, const char *name)
+static void add_size(struct sizes *sizes, const char *group, const char *name, bool groups_alone)
 {
     /* LINES of a monitor: seven values, two thresholds, four states, four more values, four of its group, which may
      * have no other; LINE: the longest
      * name, a severity or a state, a number; LABELS: their names and quotes. */
-    enum { LINES = 21, LINE = 48 + 32 + 28, LABELS = 24 };
+    enum { LINES = 21, LINES_OF_GROUP = 4, LINE = 48 + 32 + 28, LABELS = 24 };
     size_t labels = LABELS + escaped_size(group) + escaped_size(name);
-    sizes->lines += LINES * (LINE + labels);
+    sizes->lines += (groups_alone ? LINES_OF_GROUP : LINES) * (LINE + labels);
     sizes->numbers += sizeof(struct sample);
     sizes->labels += labels;
 }
@@ -239,7 +239,7 @@ size_t api_monitor_size(const char *group, const char *name)
 {
     enum { OVERHEAD = 64 }; /* allocations, and a pointer in a list that doubles */
     struct sizes sizes = {0};
-    add_size(&sizes, group, name);
+    add_size(&sizes, group, name, false);
     return sizeof(struct api_monitor) + OVERHEAD + strlen(group) + strlen(name) + sizes.lines +
            sizes.numbers + sizes.labels;
 }
@@ -267,21 +267,23 @@ void api_monitor_metrics_free(struct api_monitor_metrics *metrics)
     pthread_mutex_destroy(&metrics->lock);
 }
 
-/* Makes the lines of the monitors that a token is for, on a budget; NULL if memory is exhausted. If that is all, *paid becomes
+/* Makes the lines of the monitors that a token is for, on a budget; NULL if memory is exhausted. If that is all, sets
  * the memory that monitors have counted: whole blocks for their numbers, labels and lines, and the part that a budget has
  * for small blocks alone. */
-static struct api_shared *make_lines(struct api_budget *paid, struct api_registry *registry,
-                                     const struct api_token *token, struct api_budget *budget)
+static struct api_shared *make_lines(struct api_monitor_metrics *metrics,
+                                     struct api_registry *registry, const struct api_token *token,
+                                     struct api_budget *budget)
 {
     struct sizes sizes = {.lines = HEADS};
     pthread_rwlock_rdlock(&registry->lock);
     for (size_t i = 0; i < registry->n; i++)
         if (api_token_has_group(token, registry->monitors[i]->group))
-            add_size(&sizes, registry->monitors[i]->group, registry->monitors[i]->name);
+            add_size(&sizes, registry->monitors[i]->group, registry->monitors[i]->name,
+                     metrics->groups_alone);
     size_t size =
         api_block_size(sizes.lines) + api_block_size(sizes.numbers) + api_block_size(sizes.labels);
-    if (paid)
-        paid->limit = size + size / 16;
+    if (!api_token_is_bound(token))
+        metrics->paid.limit = size + size / 16;
     struct samples samples = {{.budget = budget}, {.budget = budget}};
     bool good = api_buffer_reserve(&samples.of_monitors, sizes.numbers) &&
                 api_buffer_reserve(&samples.labels, sizes.labels);
@@ -292,7 +294,7 @@ static struct api_shared *make_lines(struct api_budget *paid, struct api_registr
     struct api_shared *lines = good && !samples.labels.failed ? api_shared_new(budget) : NULL;
     good = lines && api_buffer_reserve(&lines->bytes, sizes.lines);
     if (good)
-        write_lines(&samples, &lines->bytes);
+        write_lines(&samples, metrics->groups_alone, &lines->bytes);
     api_buffer_free(&samples.of_monitors);
     api_buffer_free(&samples.labels);
     if (good && !lines->bytes.failed)
@@ -309,10 +311,9 @@ static bool renew(struct api_monitor_metrics *metrics, struct api_registry *regi
     if (metrics->lines && atomic_load(&metrics->lines->references) == 1)
         drop(metrics); /* nobody reads it: its memory serves again */
     static const struct api_token all;
-    struct api_budget *paid = &metrics->paid;
-    struct api_shared *lines = make_lines(paid, registry, &all, paid);
+    struct api_shared *lines = make_lines(metrics, registry, &all, &metrics->paid);
     if (!lines)
-        lines = make_lines(paid, registry, &all, budget);
+        lines = make_lines(metrics, registry, &all, budget);
     if (!lines)
         return false;
     drop(metrics);
@@ -364,10 +365,11 @@ bool api_monitor_metrics_response(struct api_monitor_metrics *metrics,
     return good;
 }
 
-bool api_monitor_metrics_of_token(struct api_registry *registry, const struct api_token *token,
+bool api_monitor_metrics_of_token(struct api_monitor_metrics *metrics,
+                                  struct api_registry *registry, const struct api_token *token,
                                   struct api_response *response, struct api_budget *budget)
 {
-    struct api_shared *lines = make_lines(NULL, registry, token, budget);
+    struct api_shared *lines = make_lines(metrics, registry, token, budget);
     if (lines)
         api_append(&response->body, lines->bytes.data, lines->bytes.size);
     api_shared_release(lines);

@@ -9,6 +9,7 @@
 /* api_monitor_metrics: the last lines. The lock is held while others are made, which takes 50 ms for 10,000
  * monitors; the registry is locked only to copy their numbers, 1 ms. */
 struct api_monitor_metrics {
+    bool groups_alone; /* without lines of single monitors; set before the first scrape */
     pthread_mutex_t lock;
     double since;             /* time before the monitors were read, in s of api_seconds */
     struct api_budget paid;   /* memory for one text, which the monitors have counted already */
@@ -32,7 +33,8 @@ bool api_monitor_metrics_response(struct api_monitor_metrics *metrics,
                                   struct api_response *response, struct api_budget *budget);
 
 /* Adds the lines of the monitors that a token is for, made for this response alone. False if memory is exhausted. */
-bool api_monitor_metrics_of_token(struct api_registry *registry, const struct api_token *token,
+bool api_monitor_metrics_of_token(struct api_monitor_metrics *metrics,
+                                  struct api_registry *registry, const struct api_token *token,
                                   struct api_response *response, struct api_budget *budget);
 
 /* Frees lines that were made more than `seconds` ago, unless a response has them. */
