@@ -135,13 +135,14 @@ void api_monitors_write_store(const struct api_monitors *monitors, const struct 
 }
 
 bool api_monitors_expose(struct api_monitors *monitors, const struct api_token *token, double since,
-                         bool with_gzip, struct api_response *response)
+                         enum api_metrics_format format, bool with_gzip,
+                         struct api_response *response)
 {
     if (api_token_is_bound(token))
-        return api_monitor_metrics_of_token(&monitors->metrics, &monitors->registry, token,
+        return api_monitor_metrics_of_token(&monitors->metrics, &monitors->registry, token, format,
                                             response, monitors->budget);
-    return api_monitor_metrics_response(&monitors->metrics, &monitors->registry, since, with_gzip,
-                                        response, monitors->budget);
+    return api_monitor_metrics_response(&monitors->metrics, &monitors->registry, since, format,
+                                        with_gzip, response, monitors->budget);
 }
 
 void api_monitors_trim(struct api_monitors *monitors, double seconds)

@@ -3,6 +3,7 @@
 
 #include "api/exchange.h"
 #include "api/monitors/outage.h"
+#include "api/open_metrics.h"
 
 /* Opens the store at a location, see api/store/store.h, and reads its monitors. `max_monitors` is the number
  * of monitors beyond which none is made. Call it before the process gives up its rights, and before
@@ -57,7 +58,8 @@ void api_monitors_write_store(const struct api_monitors *monitors, const struct 
 /* Adds the metrics of the monitors that a token is for to a response whose body is complete; see
  * api_monitor_metrics_response. */
 bool api_monitors_expose(struct api_monitors *monitors, const struct api_token *token, double since,
-                         bool with_gzip, struct api_response *response);
+                         enum api_metrics_format format, bool with_gzip,
+                         struct api_response *response);
 
 /* Frees what was kept for requests and not used for `seconds`; call it now and then. */
 void api_monitors_trim(struct api_monitors *monitors, double seconds);
