@@ -53,20 +53,48 @@ bool api_has_token(struct api_exchange *x)
            api_tokens_check(x->service->tokens, authorization, &x->token) == API_BEARER_KNOWN;
 }
 
-static bool require_scope(struct api_exchange *x, bool writes)
+#define INSUFFICIENT CHALLENGE ", error=\"insufficient_scope\", scope="
+
+/* need: what a request needs of its token: one of `scopes`. */
+static const struct need {
+    unsigned scopes;
+    const char *name, *challenge;
+} to_read = {API_SCOPE_READ, "read", INSUFFICIENT "\"read\""},
+  to_observe = {API_SCOPE_OBSERVE | API_SCOPE_WRITE, "observe", INSUFFICIENT "\"observe\""},
+  to_write = {API_SCOPE_WRITE, "write", INSUFFICIENT "\"write\""};
+
+static bool require_scope(struct api_exchange *x, const struct need *need)
 {
-    if (!x->service->tokens || x->token.scopes & (writes ? API_SCOPE_WRITE : API_SCOPE_READ))
+    if (!x->service->tokens || x->token.scopes & need->scopes)
         return true;
-    api_response_header(&x->response, "WWW-Authenticate",
-                        writes ? CHALLENGE ", error=\"insufficient_scope\", scope=\"write\""
-                               : CHALLENGE ", error=\"insufficient_scope\", scope=\"read\"");
+    api_response_header(&x->response, "WWW-Authenticate", need->challenge);
     return api_fail(&x->problem, "scope_missing", "the token '%s' has no scope %s", x->token.name,
-                    writes ? "write" : "read");
+                    need->name);
+}
+
+/* Fails for a token that is bound to groups, where what would be changed is everyone's. */
+static bool check_common(struct api_exchange *x)
+{
+    return !api_token_is_bound(&x->token) ||
+           api_fail(&x->problem, "group_forbidden",
+                    "the token '%s' is bound to groups, and this is of no group", x->token.name);
+}
+
+bool api_check_group(struct api_exchange *x, const char *group)
+{
+    return api_token_has_group(&x->token, group) ||
+           api_fail(&x->problem, "group_forbidden", "the token '%s' is not for the group '%.128s'",
+                    x->token.name, group);
 }
 
 bool api_require_scope(struct api_exchange *x)
 {
-    return require_scope(x, x->response.endpoint->flags & API_WRITES);
+    const struct api_endpoint *endpoint = x->response.endpoint;
+    bool writes = endpoint->flags & API_WRITES;
+    return require_scope(x, endpoint->flags & API_OBSERVES ? &to_observe
+                            : writes                       ? &to_write
+                                                           : &to_read) &&
+           (!writes || strstr(endpoint->path, "{group}") || check_common(x));
 }
 
 bool api_origin_is_valid(const char *origin)
@@ -125,5 +153,6 @@ bool api_origin_may_write(struct api_exchange *x)
 
 bool api_check_writer(struct api_exchange *x)
 {
-    return require_scope(x, true) && api_origin_may_write(x);
+    x->writes = true;
+    return require_scope(x, &to_write) && check_common(x) && api_origin_may_write(x);
 }

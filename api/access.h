@@ -33,7 +33,8 @@ static inline bool api_check_token(struct api_exchange *x)
 }
 
 /* 403 with WWW-Authenticate, unless the token's scopes include that of the endpoint, which is
- * write for those with API_WRITES and read for others. */
+ * write for those with API_WRITES, observe or write for those with API_OBSERVES, too, and read for others. 403 for tokens
+ * that are bound to groups at endpoints that write, and not below a {group}. */
 static inline bool api_check_scope(struct api_exchange *x)
 {
     return !x->service->tokens || api_needs_no_token(x) || api_require_scope(x);
@@ -47,6 +48,9 @@ static inline bool api_check_origin(struct api_exchange *x)
 {
     return !(x->response.endpoint->flags & API_WRITES) || api_origin_may_write(x);
 }
+
+/* 403, if the request's token is for other groups; whether the group is there or not, which it does not tell. */
+bool api_check_group(struct api_exchange *x, const char *group);
 
 /* True if a browser can send this origin: scheme://host[:port] in lower case, without a path, or null; or
  * if it is *, which stands for any. */

@@ -83,7 +83,7 @@ static void respond_to_options(struct api_exchange *x)
         api_response_header(
             response, "Access-Control-Allow-Headers",
             "Accept, Authorization, Content-Encoding, Content-Type, Idempotency-Key, "
-            "If-Match, If-None-Match, Inference-Header-Content-Length, X-Request-Id");
+            "If-Match, If-None-Match, Inference-Header-Content-Length, Traceparent, X-Request-Id");
         api_response_header(response, "Access-Control-Max-Age", "86400");
     }
     add_security_headers(x);
@@ -178,6 +178,7 @@ bool api_begin(struct api_exchange *x)
     struct api_response *response = &x->response;
     bool method_allowed;
     response->endpoint = api_route_find(x, &method_allowed);
+    api_trace_read(&x->trace, api_request_header(&x->request, "Traceparent"));
     bool good = api_check_host(x);
     if (good && response->endpoint && strcmp(x->request.method, "OPTIONS") == 0) {
         respond_to_options(x); /* also without a token, which browsers do not send with it */

@@ -11,8 +11,13 @@ static void write_problem(const struct api_exchange *x, struct api_buffer *out)
 {
     const struct api_warnings warnings = {.bits = x->response.warnings & API_DEPRECATIONS,
                                           .reduction = x->response.reduction};
+    char trace_id[API_TRACE_ID], span_id[API_SPAN_ID];
     api_append_text(out, "{");
     api_problem_write(&x->problem, out);
+    if (api_trace_is_set(&x->trace)) {
+        api_trace_ids(&x->trace, trace_id, span_id);
+        api_append_format(out, ",\"trace_id\":\"%s\"", trace_id);
+    }
     if (warnings.bits) {
         api_append_text(out, ",\"warnings\":");
         api_warnings_json(&warnings, out);

@@ -6,6 +6,7 @@
 #include "api/problem.h"
 #include "api/text/number.h"
 #include "api/tokens.h"
+#include "api/trace.h"
 #include "lib/kldiv.h"
 
 #include <stdatomic.h>
@@ -109,6 +110,8 @@ struct api_exchange {
     struct api_request request;
     struct api_response response;
     struct api_token token;  /* the one that came with the request; no name if none was wanted */
+    struct api_trace trace;  /* the caller's, from its header; empty if there is none */
+    bool writes;             /* it changes something, at an endpoint that else only reads */
     double cost_ns;          /* estimate of the work that api_handle left undone */
     const atomic_bool *stop; /* set by any thread when nobody waits for the response; may be NULL */
 

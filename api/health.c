@@ -73,7 +73,8 @@ bool api_metrics_prepare(struct api_exchange *x, double max_ns)
     return true;
 }
 
-static void write_own(const struct api_service *service, struct api_buffer *out)
+static void write_own(const struct api_service *service, const struct api_token *token,
+                      struct api_buffer *out)
 {
     struct api_problem ignored = {.code = NULL};
     if (service->metrics)
@@ -83,7 +84,7 @@ static void write_own(const struct api_service *service, struct api_buffer *out)
                       "# TYPE kldiv_ready gauge\nkldiv_ready %d\n",
                       check_ready(service, false, &ignored));
     if (service->monitors)
-        api_monitors_write_store(service->monitors, out);
+        api_monitors_write_store(service->monitors, token, out);
 }
 
 bool api_metrics(struct api_exchange *x)
@@ -91,14 +92,20 @@ bool api_metrics(struct api_exchange *x)
     const char *accepted = api_request_header(&x->request, "Accept-Encoding");
     const char *coding = api_coding_choose(accepted);
     struct api_monitors *monitors = x->service->monitors;
-    x->response.content_type = "text/plain; version=0.0.4; charset=utf-8";
-    write_own(x->service, &x->response.body);
+    enum api_metrics_format format = api_metrics_choose(api_request_header(&x->request, "Accept"));
+    x->response.content_type = api_metrics_content_types[format];
+    write_own(x->service, &x->token, &x->response.body);
+    if (format == API_METRICS_OPEN) {
+        api_metrics_open(&x->response.body);
+        api_append_text(&x->response.body, "# EOF\n");
+    }
     if (!monitors || api_monitors_count(monitors) == 0) {
         x->response.compress = true;
         return true;
     }
     api_response_header(&x->response, "Vary", "Accept-Encoding");
-    return api_monitors_expose(monitors, x->prepared / 1e3, coding && strcmp(coding, "gzip") == 0,
-                               &x->response) ||
+    api_response_header(&x->response, "Vary", "Accept");
+    return api_monitors_expose(monitors, &x->token, x->prepared / 1e3, format,
+                               coding && strcmp(coding, "gzip") == 0, &x->response) ||
            api_fail_oom(&x->problem);
 }

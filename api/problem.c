@@ -34,6 +34,7 @@ static const struct kind {
     {"bad_request", 400, "The request is not valid HTTP"},
     {"unauthorized", 401, "The request has no valid token"},
     {"scope_missing", 403, "The token lacks the scope for this request"},
+    {"group_forbidden", 403, "The token is not for this group"},
     {"origin_forbidden", 403, "A page of another origin may not do this"},
     {"not_found", 404, "There is nothing at this path"},
     {"group_not_found", 404, "There is no such group of monitors"},

@@ -78,6 +78,13 @@ static bool has_method(const struct api_endpoint *endpoint, const char *method)
            (strcmp(endpoint->method, "GET") == 0 && strcmp(method, "HEAD") == 0);
 }
 
+bool api_route_writes(const struct api_exchange *x)
+{
+    const struct api_endpoint *endpoint = x->response.endpoint;
+    return x->writes || (endpoint && endpoint->flags & API_WRITES && x->request.method &&
+                         has_method(endpoint, x->request.method));
+}
+
 const struct api_endpoint *api_route_find(struct api_exchange *x, bool *method_allowed)
 {
     const struct api_endpoint *of_path = NULL;

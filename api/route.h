@@ -12,6 +12,7 @@ enum {
         16, /* answered without a token: files that a browser asks for before it knows one */
     API_TAGGED =
         32, /* a response has an ETag of its body: polled by pages that mostly have it already */
+    API_OBSERVES = 64, /* beside API_WRITES: the scope observe suffices */
     API_HEALTH = API_PROBE | API_OPEN,
 };
 
@@ -48,6 +49,9 @@ const struct api_endpoint *api_route_find(struct api_exchange *x, bool *method_a
 /* The endpoint of the path with one more name before its last segment, such as /monitors/{group}/{name}/evaluate for
  * /monitors/g/evaluate, which is taken for a monitor of the name evaluate; NULL if there is none. */
 const struct api_endpoint *api_route_with_name(const struct api_exchange *x);
+
+/* True if the request is to change something, as its endpoint and its method say. */
+bool api_route_writes(const struct api_exchange *x);
 
 /* Formats the methods that the path supports: "GET, HEAD". */
 void api_route_methods(const struct api_exchange *x, char *to, size_t size);

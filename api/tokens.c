@@ -1,5 +1,8 @@
 #include "api/tokens.h"
 
+#include "api/memory/buffer.h"
+#include "api/text/percent.h"
+
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -68,7 +71,7 @@ enum api_bearer api_tokens_check(struct api_tokens *tokens, const char *authoriz
 
 /* ---- Lines of the file */
 
-enum { MAX_FIELDS = 3 };
+enum { MAX_FIELDS = 4 };
 
 struct fields {
     const char *at[MAX_FIELDS];
@@ -124,41 +127,137 @@ static bool is_token(const char *text, size_t size)
     return is_in(text, size, ALPHANUMERIC "-._~+/");
 }
 
+static const struct {
+    const char *word;
+    size_t size;
+    unsigned scope;
+} scope_words[] = {
+    {"read", 4, API_SCOPE_READ}, {"write", 5, API_SCOPE_WRITE}, {"observe", 7, API_SCOPE_OBSERVE}};
+
+/* Reads words with commas between, each of them once. */
 static bool read_scopes(const char *text, size_t size, unsigned *scopes)
 {
-    static const struct {
-        const char *word;
-        unsigned scopes;
-    } words[] = {{"read", API_SCOPE_READ},
-                 {"write", API_SCOPE_WRITE},
-                 {"read,write", API_SCOPE_READ | API_SCOPE_WRITE},
-                 {"write,read", API_SCOPE_READ | API_SCOPE_WRITE}};
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (strlen(words[i].word) == size && memcmp(words[i].word, text, size) == 0) {
-            *scopes = words[i].scopes;
+    for (*scopes = 0;; text++, size--) {
+        const char *comma = memchr(text, ',', size);
+        size_t word = comma ? (size_t)(comma - text) : size, i = 0;
+        while (i < 3 &&
+               (scope_words[i].size != word || memcmp(scope_words[i].word, text, word) != 0))
+            i++;
+        if (i == 3 || *scopes & scope_words[i].scope)
+            return false;
+        *scopes |= scope_words[i].scope;
+        text += word;
+        size -= word;
+        if (!comma)
             return true;
-        }
-    return false;
+    }
 }
 
-/* Reads the fields of one line as the entry of number `n`. Returns the error, or NULL. */
-static const char *read_entry(const struct fields *fields, size_t n, struct entry *entry)
+/* True if a text that stands for a name or a token is rather meant as scopes. `observe` alone was a name before it was a
+ * scope. */
+static bool is_like_scopes(const char *text, size_t size)
 {
+    unsigned scopes;
+    return read_scopes(text, size, &scopes) && scopes != API_SCOPE_OBSERVE;
+}
+
+static bool is_utf8(const char *text)
+{
+    size_t size = 1;
+    for (; *text && size > 0; text += size)
+        size = api_utf8_length((const unsigned char *)text);
+    return size > 0;
+}
+
+/* Appends a pattern of `size` characters. */
+static bool read_pattern(const char *text, size_t size, struct api_token *token, size_t *used)
+{
+    bool is_prefix = size > 0 && text[size - 1] == '*';
+    size_t i = token->n_patterns, start = *used;
+    if (i == API_TOKEN_PATTERNS || size == 0)
+        return false;
+    for (const char *p = text, *end = text + size - is_prefix; p < end; p++) {
+        int c = (unsigned char)*p;
+        if (c == '%' && (end - p < 3 || (c = api_percent_decode(p)) <= 0))
+            return false;
+        if (*used + 2 > API_TOKEN_GROUPS || *p == '*')
+            return false;
+        p += *p == '%' ? 2 : 0;
+        token->groups[(*used)++] = (char)c;
+    }
+    token->patterns[i].at = (unsigned char)start;
+    token->patterns[i].is_prefix = is_prefix;
+    token->n_patterns++;
+    token->groups[(*used)++] = '\0';
+    return *used < API_TOKEN_GROUPS && is_utf8(token->groups + start);
+}
+
+static bool read_groups(const char *text, size_t size, struct api_token *token)
+{
+    size_t used = 0;
+    for (;; text++, size--) {
+        const char *comma = memchr(text, ',', size);
+        size_t pattern = comma ? (size_t)(comma - text) : size;
+        if (!read_pattern(text, pattern, token, &used))
+            return false;
+        text += pattern;
+        size -= pattern;
+        if (!comma)
+            return true;
+    }
+}
+
+/* Takes groups=PATTERNS, if they stand there, out of the fields. */
+static bool take_groups(struct fields *fields, struct api_token *token)
+{
+    static const char word[] = "groups=";
+    enum { SIZE = sizeof word - 1 };
+    size_t i = fields->n - 2;
+    if (fields->n < 3 || fields->size[i] < SIZE || memcmp(fields->at[i], word, SIZE) != 0)
+        return true;
+    if (!read_groups(fields->at[i] + SIZE, fields->size[i] - SIZE, token))
+        return false;
+    fields->at[i] = fields->at[i + 1];
+    fields->size[i] = fields->size[i + 1];
+    fields->n--;
+    return true;
+}
+
+bool api_token_has_group(const struct api_token *token, const char *group)
+{
+    for (size_t i = 0; i < token->n_patterns; i++) {
+        const char *text = token->groups + token->patterns[i].at;
+        if (token->patterns[i].is_prefix ? strncmp(text, group, strlen(text)) == 0
+                                         : strcmp(text, group) == 0)
+            return true;
+    }
+    return token->n_patterns == 0;
+}
+
+static const char not_a_line[] = "the line is not TOKEN, NAME TOKEN or NAME SCOPES TOKEN, perhaps "
+                                 "with groups=PATTERNS before TOKEN";
+
+/* Reads the fields of one line as the entry of number `n`. Returns the error, or NULL. */
+static const char *read_entry(struct fields *fields, size_t n, struct entry *entry)
+{
+    *entry = (struct entry){.public.scopes = API_SCOPE_READ | API_SCOPE_WRITE};
+    if (!take_groups(fields, &entry->public))
+        return "the groups are not 1 to 8 names, each of which may end with *, with commas between";
+    if (fields->n == MAX_FIELDS)
+        return not_a_line;
     const char *name = fields->at[0], *token = fields->at[fields->n - 1];
     size_t name_size = fields->size[0], token_size = fields->size[fields->n - 1];
-    unsigned ignored;
-    *entry = (struct entry){.public.scopes = API_SCOPE_READ | API_SCOPE_WRITE};
     if (fields->n == 1)
         snprintf(entry->public.name, sizeof entry->public.name, "token%zu", n);
     else if (name_size >= API_TOKEN_NAME || !is_in(name, name_size, ALPHANUMERIC "._-"))
         return "the name is not 1 to 32 characters of A-Z a-z 0-9 . _ -";
-    else if (read_scopes(name, name_size, &ignored))
+    else if (is_like_scopes(name, name_size))
         return "a name must stand before the scopes";
     else
         memcpy(entry->public.name, name, name_size);
     if (fields->n == 3 && !read_scopes(fields->at[1], fields->size[1], &entry->public.scopes))
-        return "the scopes are not read, write or read,write";
-    if (!is_token(token, token_size) || read_scopes(token, token_size, &ignored))
+        return "the scopes are not read, observe or write, or several of them with commas between";
+    if (!is_token(token, token_size) || is_like_scopes(token, token_size))
         return "the token is not 1 to 255 characters of A-Z a-z 0-9 - . _ ~ + / with = at its end";
     memcpy(entry->text, token, token_size);
     return NULL;
@@ -180,7 +279,7 @@ static const char *read_line(const char *line, const char *end, struct entry *en
 {
     struct fields fields;
     if (!split(line, end, &fields))
-        return "the line is not TOKEN, NAME TOKEN or NAME SCOPES TOKEN";
+        return not_a_line;
     if (fields.n == 0)
         return NULL;
     const char *what = read_entry(&fields, *n + 1, &entries[*n]);

@@ -1,26 +1,43 @@
 /* api_tokens: the bearer tokens (RFC 6750) that the service takes, as a file lists them.
  *
- * A line of the file is TOKEN, NAME TOKEN, or NAME SCOPES TOKEN, with blanks or a colon between.
+ * A line of the file is TOKEN, NAME TOKEN, or NAME SCOPES TOKEN, with blanks or a colon between; before the TOKEN of one
+ * with a name may stand groups=PATTERN,PATTERN.
  * NAME is 1 to 32 characters of A-Z a-z 0-9 . _ -, unique, and goes into the log; it is token1,
- * token2 and so on if absent. SCOPES is read, write or read,write, and both if absent. TOKEN is 1
- * to 255 characters of b64token (A-Z a-z 0-9 - . _ ~ + / with = at its end). A comment runs from
- * # to the end of its line. */
+ * token2 and so on if absent. SCOPES are read, observe and write, with commas between, and read,write if absent. TOKEN is
+ * 1 to 255 characters of b64token (A-Z a-z 0-9 - . _ ~ + / with = at its end). A PATTERN is the name of a group, or its
+ * begin and *; characters that end a pattern or a line are written as %XX. A comment runs from # to the end of its
+ * line. */
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Scopes, as bits. */
-enum { API_SCOPE_READ = 1, API_SCOPE_WRITE = 2 };
+/* Scopes, as bits; observe is a part of write. */
+enum { API_SCOPE_READ = 1, API_SCOPE_WRITE = 2, API_SCOPE_OBSERVE = 4 };
 
-/* API_TOKEN_NAME: bytes of a name with its NUL. */
-enum { API_TOKEN_NAME = 33 };
+/* API_TOKEN_NAME: bytes of a name with its NUL. API_TOKEN_PATTERNS: of a token at most. API_TOKEN_GROUPS: bytes of all its
+ * patterns, each with a NUL. */
+enum { API_TOKEN_NAME = 33, API_TOKEN_PATTERNS = 8, API_TOKEN_GROUPS = 256 };
 
 /* api_token: the public part of a token. */
 struct api_token {
     char name[API_TOKEN_NAME];
     unsigned scopes;
+    size_t n_patterns; /* 0: it is for all groups */
+    struct {
+        unsigned char at; /* in `groups` */
+        bool is_prefix;
+    } patterns[API_TOKEN_PATTERNS];
+    char groups[API_TOKEN_GROUPS];
 };
+
+/* True if a token is for a group: it is for all, or a pattern of its own is for it. */
+bool api_token_has_group(const struct api_token *token, const char *group);
+
+static inline bool api_token_is_bound(const struct api_token *token)
+{
+    return token->n_patterns > 0;
+}
 
 /* api_parse_error: the first line of a file that cannot be read, 0 for the file as a whole. `what` is
  * static and holds nothing of the file. */

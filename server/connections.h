@@ -2,6 +2,7 @@
 #pragma once
 
 #include "api/memory/buffer.h"
+#include "server/client_address.h"
 #include "server/framing.h"
 #include "server/upload.h"
 #include "server/waker.h"
@@ -42,8 +43,10 @@ struct srv_connection {
     unsigned number; /* unlike those of other connections that had the descriptor */
     enum srv_quota quota;
     bool tls;
-    bool local;        /* of a unix socket */
-    struct ucred peer; /* of a local client: its process when it connected */
+    bool local;                     /* of a unix socket */
+    struct ucred peer;              /* of a local client: its process when it connected */
+    char address[SRV_ADDRESS_TEXT]; /* of its client */
+    bool is_proxy;                  /* a trusted one */
     struct srv_waker waker;
     unsigned long long opened; /* in ms */
 

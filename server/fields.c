@@ -28,6 +28,7 @@ static const struct {
     ONCE('i', "Inference-Header-Content-Length"),
     ONCE('o', "Origin"),
     ONCE('s', "Sec-Fetch-Site"),
+    NAME('t', "Traceparent"),
     NAME('t', "Transfer-Encoding"),
     NAME('x', "X-Request-Id"),
 };
@@ -79,6 +80,8 @@ static enum MHD_Result file(void *argument, enum MHD_ValueKind kind, const char 
         join(fields, value);
     else if (i < SRV_SLOTS && names[i].is_single)
         fields->repeated = names[i].text;
+    else if (i == SRV_TRACEPARENT)
+        fields->values[i] = ""; /* a request has one parent, or none */
     if (i == SRV_CONNECTION && value)
         fields->closes |= has_token(value, "close");
     return MHD_YES;
@@ -91,6 +94,20 @@ void srv_fields_read(struct srv_fields *fields, struct MHD_Connection *connectio
     fields->repeated = NULL;
     fields->closes = false;
     MHD_get_connection_values_n(connection, MHD_HEADER_KIND, file, fields);
+}
+
+static enum MHD_Result add_forwarded(void *forwarded, enum MHD_ValueKind kind, const char *name,
+                                     const char *value)
+{
+    (void)kind;
+    if (value && strcasecmp(name, "X-Forwarded-For") == 0)
+        srv_forwarded_add(forwarded, value);
+    return MHD_YES;
+}
+
+void srv_fields_forwarded(const struct srv_fields *fields, struct srv_forwarded *forwarded)
+{
+    MHD_get_connection_values(fields->connection, MHD_HEADER_KIND, add_forwarded, forwarded);
 }
 
 const char *srv_fields_find(const struct srv_fields *fields, const char *name)

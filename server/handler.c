@@ -128,6 +128,16 @@ static void split_target(struct srv_request *request)
     request->exchange.request.query = question ? question + 1 : NULL;
 }
 
+/* Finds out who asks, where a trusted proxy asks for another. */
+static void read_client(struct srv_request *request)
+{
+    struct srv_forwarded forwarded = {.is_found = false};
+    if (!request->entry->is_proxy)
+        return;
+    srv_fields_forwarded(&request->fields, &forwarded);
+    srv_forwarded_text(&forwarded, request->client);
+}
+
 /* Reads what the framing has checked already. */
 static void read_framing(struct srv_request *request)
 {
@@ -182,6 +192,7 @@ enum MHD_Result srv_request_begin(struct srv_request *request, struct MHD_Connec
     request->is_http_1_0 = strcmp(version, MHD_HTTP_VERSION_1_0) == 0;
     request->closes = request->fields.closes;
     srv_request_identify(request->fields.values[SRV_X_REQUEST_ID], request->id, sizeof request->id);
+    read_client(request);
     split_target(request);
     size_t method_size = strlen(method);
     memcpy(request->method, method,
@@ -333,12 +344,18 @@ void srv_request_done(struct srv_request *request, bool sent)
     count_response(request);
     if (response->status != 0)
         srv_metrics_count_time(response, seconds);
+    const char *address = request->entry->address;
+    const struct api_trace *trace = &request->exchange.trace;
     if (!probe || response->status != 200)
         srv_log_access(
             &(struct srv_access){.request_id = request->id,
                                  .method = method,
                                  .target = request->target,
                                  .token = *token ? token : NULL,
+                                 .is_audit = api_route_writes(&request->exchange),
+                                 .client = *request->client ? request->client : address,
+                                 .proxy = *request->client ? address : NULL,
+                                 .trace = api_trace_is_set(trace) ? trace : NULL,
                                  .status = response->status,
                                  .code = sent || request->sent ? response->code : lost,
                                  .body_bytes = request->received,

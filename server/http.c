@@ -96,6 +96,8 @@ static void follow_connection(void *context, struct MHD_Connection *connection,
         bool is_local = address && address->sa_family == AF_UNIX;
         struct srv_connection *entry = srv_connection_add(fd, quota, uses_tls(quota), is_local);
         *socket_context = entry;
+        if (entry)
+            entry->is_proxy = srv_peer_read(address, entry->address);
         if (!entry || !srv_watch(entry))
             shutdown(fd, SHUT_RDWR);
         return;

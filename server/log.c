@@ -326,6 +326,15 @@ static void add_peer(struct api_buffer *line, const struct ucred *peer)
     add_number(line, (struct field){" gid=", ",\"peer_gid\":"}, peer->gid);
 }
 
+/* The names are OpenTelemetry's for logs that are not its own; the span is the caller's. */
+static void add_trace(struct api_buffer *line, const struct api_trace *trace)
+{
+    char id[API_TRACE_ID], span[API_SPAN_ID];
+    api_trace_ids(trace, id, span);
+    add_text(line, FIELD("trace_id"), id);
+    add_text(line, FIELD("span_id"), span);
+}
+
 void srv_log_access(const struct srv_access *access)
 {
     if (!srv_log_enabled(SRV_LOG_INFO))
@@ -334,6 +343,7 @@ void srv_log_access(const struct srv_access *access)
     struct api_buffer line = {0};
     api_buffer_borrow(&line, usual, sizeof usual);
     begin_line(&line, SRV_LOG_INFO, "request");
+    add_text(&line, FIELD("kind"), access->is_audit ? "audit" : NULL);
     add_text(&line, FIELD("id"), access->request_id);
     add_text(&line, FIELD("method"), access->method);
     add_text(&line, FIELD("target"), access->target);
@@ -344,6 +354,10 @@ void srv_log_access(const struct srv_access *access)
     add_number(&line, FIELD("reply_bytes"), access->response_bytes);
     add_number(&line, FIELD("elements"), access->elements);
     add_ms(&line, FIELD("ms"), access->ms);
+    add_text(&line, FIELD("client"), access->client);
+    add_text(&line, FIELD("proxy"), access->proxy);
+    if (access->trace)
+        add_trace(&line, access->trace);
     if (access->peer)
         add_peer(&line, access->peer);
     put_line(&line);

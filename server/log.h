@@ -2,6 +2,7 @@
  * log's thread writes, so callers never wait for the reader of standard error. */
 #pragma once
 
+#include "api/trace.h"
 #include "server/options.h"
 
 #include <sys/socket.h>
@@ -23,10 +24,13 @@ void srv_log(enum srv_log_level level, const char *format, ...)
 /* Writes a line past those that wait, without a lock; drops it if standard error is not read. */
 void srv_log_at_once(enum srv_log_level level, const char *message);
 
-/* srv_access: the log entry of one finished request. `code` is the problem's, `token` the
- * name of the request's token, `peer` the process that connected a unix socket; each may be NULL. */
+/* srv_access: the log entry of one finished request, of the kind audit if it writes. `code` is the problem's, `token`
+ * the name of the request's token, `client` the address that asks, `proxy` that of a trusted proxy through which it does,
+ * `trace` the caller's, `peer` the process that connected a unix socket; each may be NULL. */
 struct srv_access {
-    const char *request_id, *method, *target, *code, *token;
+    const char *request_id, *method, *target, *code, *token, *client, *proxy;
+    const struct api_trace *trace;
+    bool is_audit;
     const struct ucred *peer;
     int status;
     size_t body_bytes, response_bytes, elements;

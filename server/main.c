@@ -4,6 +4,7 @@
 #include "api/monitors/monitors.h"
 #include "api/regions/regions.h"
 #include "api/statistics.h"
+#include "server/client_address.h"
 #include "server/connections.h"
 #include "server/deadlines.h"
 #include "server/healthcheck.h"
@@ -202,6 +203,7 @@ static bool start(const struct srv_options *options, const struct api_service *s
         return false;
     }
     srv_deadlines_set(options->timeout, options->request_timeout);
+    srv_proxies_set(options->trusted_proxies);
     bool good = start_threads(options, service);
     atomic_store(&ready, true); /* for who asks /readyz on the first connection */
     if (!good || !srv_sockets_accept(service->tls)) {

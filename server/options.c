@@ -7,6 +7,7 @@
 #include "api/store/location.h"
 #include "api/store/store.h"
 #include "api/text/nearest.h"
+#include "server/client_address.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -19,11 +20,26 @@
 /* kind: from NUMBER on the field is a size_t, before LIST a text. A SWITCH takes no value, but where it has
  * words it may have one in the environment. The LIST, --listen, may be given several times, and with commas
  * between. */
-enum kind { TEXT, HOSTS, ORIGIN, STORE, PREFIX, URL, LIST, SWITCH, NUMBER, BYTES, MODE, WORD };
+enum kind {
+    TEXT,
+    HOSTS,
+    ORIGIN,
+    STORE,
+    PREFIX,
+    URL,
+    PROXIES,
+    LIST,
+    SWITCH,
+    NUMBER,
+    BYTES,
+    MODE,
+    WORD
+};
 
 static const char *const formats[] = {"text", "json", NULL};
 /* Words of switches, off and on by turns. */
 static const char *const switches[] = {"off", "on", "0", "1", "false", "true", "no", "yes", NULL};
+static const char *const exposed[] = {"monitors", "groups", NULL};
 static const char *const fallbacks[] = {"none", "memory", NULL};
 static const char *const levels[] = {"error", "warning", "info", "debug", NULL};
 
@@ -81,6 +97,10 @@ static const struct row {
      "grow; 0: no limit"},
     {"max-monitors", "N", NUMBER, FIELD(max_monitors), "10000", 1, 1000000, NULL,
      "maximum number of drift monitors"},
+    {"monitor-metrics", "WORD", WORD, FIELD(monitor_metrics), "monitors", 0, 0, exposed,
+     "series in /metrics: monitors, some 17 for each, or groups, 4 for each: how many of its "
+     "monitors "
+     "are in each state"},
     {"ready-needs-store", NULL, SWITCH, FIELD(ready_needs_store), NULL, 0, 0, switches,
      "answer 503 at /readyz while the store cannot be written"},
     {"notify", "FILE", TEXT, FIELD(notify), NULL, 0, 0, NULL,
@@ -97,9 +117,14 @@ static const struct row {
     {"allowed-hosts", "LIST", HOSTS, FIELD(allowed_hosts), NULL, 0, 0, NULL,
      "host names that requests may use: NAME, *.DOMAIN or ADDRESS, with or without :PORT, "
      "separated by commas; requests with other names are answered 421"},
+    {"trusted-proxies", "LIST", PROXIES, FIELD(trusted_proxies), NULL, 0, 0, NULL,
+     "proxies whose X-Forwarded-For names the client, for the log: addresses, networks such as "
+     "10.0.0.0/8, and unix for clients of unix sockets, separated by commas; at most 64"},
     {"auth-token-file", "FILE", TEXT, FIELD(auth_token_file), NULL, 0, 0, NULL,
      "require a bearer token from this file, except for health checks and the files of the pages; "
-     "a line is TOKEN, NAME TOKEN, or NAME SCOPES TOKEN; SIGHUP reads it again"},
+     "a line is TOKEN, NAME TOKEN, NAME SCOPES TOKEN, or one of the last two with groups=PATTERNS "
+     "before "
+     "TOKEN; SIGHUP reads it again"},
     {"tls-cert", "FILE", TEXT, FIELD(tls_cert), NULL, 0, 0, NULL,
      "serve only HTTPS, with this certificate chain in PEM; SIGHUP reads it again"},
     {"tls-key", "FILE", TEXT, FIELD(tls_key), NULL, 0, 0, NULL,
@@ -197,12 +222,13 @@ static void refuse_value(const struct row *row, const char *given_as, const char
 /* True if a text may be the value of a row that keeps the text. */
 static bool is_valid(const struct row *row, const char *text)
 {
-    return row->kind == HOSTS    ? api_hosts_valid(text)
-           : row->kind == ORIGIN ? api_origin_is_valid(text)
-           : row->kind == STORE  ? api_store_is_location(text)
-           : row->kind == PREFIX ? api_object_prefix_is_valid(text)
-           : row->kind == URL    ? api_receiver_url_reason(text) == NULL
-                                 : true;
+    return row->kind == HOSTS     ? api_hosts_valid(text)
+           : row->kind == ORIGIN  ? api_origin_is_valid(text)
+           : row->kind == STORE   ? api_store_is_location(text)
+           : row->kind == PREFIX  ? api_object_prefix_is_valid(text)
+           : row->kind == URL     ? api_receiver_url_reason(text) == NULL
+           : row->kind == PROXIES ? srv_proxies_are_valid(text)
+                                  : true;
 }
 
 static bool set(struct srv_options *options, const struct row *row, const char *given_as,

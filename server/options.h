@@ -37,6 +37,7 @@ struct srv_options {
     size_t store_fallback; /* 0: none; 1: memory */
     size_t max_store;      /* bytes; 0: no limit */
     size_t max_monitors;
+    size_t monitor_metrics;      /* 0: monitors; 1: groups */
     bool ready_needs_store;      /* /readyz fails while the store does */
     const char *notify;          /* or NULL; read again at SIGHUP */
     const char *public_url;      /* or NULL */
@@ -44,6 +45,7 @@ struct srv_options {
     const char *cors_origin;     /* or NULL */
     const char *allowed_hosts;   /* a list for api_hosts_have, or NULL */
     const char *auth_token_file; /* or NULL; read again at SIGHUP, as the next two are */
+    const char *trusted_proxies; /* a list for srv_proxies_set, or NULL */
     const char *tls_cert;        /* or NULL */
     const char *tls_key;         /* or NULL */
     size_t timeout;              /* seconds */

@@ -64,8 +64,12 @@ static bool set_headers(struct srv_post *post, const struct api_receiver *receiv
     char id[60], time[60];
     snprintf(id, sizeof id, "Idempotency-Key: %s", message->id);
     snprintf(time, sizeof time, "X-Kldiv-Timestamp: %lld", (long long)(message->sent_at / 1000000));
-    bool good = add(post, "Content-Type: application/json") && add(post, "Expect:") &&
-                add(post, id) && add(post, time) && sign(post, receiver, message->sent_at);
+    const struct api_trace *trace = api_message_trace(message);
+    char parent[API_TRACEPARENT + 20];
+    snprintf(parent, sizeof parent, "traceparent: %s", trace ? api_trace_child(trace).text : "");
+    bool good = (!trace || add(post, parent)) && add(post, "Content-Type: application/json") &&
+                add(post, "Expect:") && add(post, id) && add(post, time) &&
+                sign(post, receiver, message->sent_at);
     for (char *const *field = receiver->headers; good && *field; field++)
         good = add(post, *field);
     return good;

@@ -42,6 +42,7 @@ struct srv_request {
     size_t received; /* bytes of the body, dropped ones included */
     double start, read_ms;
     char id[129];
+    char client[SRV_ADDRESS_TEXT]; /* as a trusted proxy names it; else "" */
     char method[24];       /* a copy: libmicrohttpd overwrites its own when it answers by itself */
     const char *authority; /* of an absolute target, in place of Host; NULL for a path */
 

@@ -10,7 +10,7 @@ PACKAGES_TEST = $(PACKAGES_BUILD) $(PACKAGES_DISTRIBUTED) $(PACKAGES_PYTHON) lib
                 libclang-rt-14-dev valgrind gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user \
                 nginx-light haproxy systemd curl jq chromium-headless-shell openssl $(PACKAGES_CLIENTS) python3-requests python3-sklearn $(PACKAGES_NODE) \
                 $(PACKAGES_MANIFESTS)
-PACKAGES_MANIFESTS = prometheus prometheus-alertmanager docker-compose python3-yaml
+PACKAGES_MANIFESTS = prometheus python3-prometheus-client prometheus-alertmanager docker-compose python3-yaml
 
 CONTRACT_TOOLS = tests/contract/node_modules/.package-lock.json
 MANIFEST_TOOLS = tests/manifests/node_modules/.package-lock.json

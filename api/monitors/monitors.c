@@ -54,6 +54,11 @@ void api_monitors_limit_store(struct api_monitors *monitors, size_t bytes)
     monitors->max_store = (int64_t)bytes;
 }
 
+void api_monitors_expose_groups_alone(struct api_monitors *monitors)
+{
+    monitors->metrics.groups_alone = true;
+}
+
 void api_monitors_notify(struct api_monitors *monitors, struct api_notifier *notifier)
 {
     monitors->notifier = notifier;
@@ -112,7 +117,8 @@ size_t api_monitors_count(struct api_monitors *monitors)
     return n;
 }
 
-void api_monitors_write_store(const struct api_monitors *monitors, struct api_buffer *out)
+void api_monitors_write_store(const struct api_monitors *monitors, const struct api_token *token,
+                              struct api_buffer *out)
 {
     api_append_format(out,
                       "# HELP kldiv_store_up 1 if the last write to the store worked, else 0.\n"
@@ -125,14 +131,18 @@ void api_monitors_write_store(const struct api_monitors *monitors, struct api_bu
         (long long)atomic_load(&monitors->size));
     api_store_metrics_write(&monitors->store_metrics, out);
     if (monitors->notifier)
-        api_notifier_write_metrics(monitors->notifier, out);
+        api_notifier_write_metrics(monitors->notifier, token, out);
 }
 
-bool api_monitors_expose(struct api_monitors *monitors, double since, bool with_gzip,
+bool api_monitors_expose(struct api_monitors *monitors, const struct api_token *token, double since,
+                         enum api_metrics_format format, bool with_gzip,
                          struct api_response *response)
 {
-    return api_monitor_metrics_response(&monitors->metrics, &monitors->registry, since, with_gzip,
-                                        response, monitors->budget);
+    if (api_token_is_bound(token))
+        return api_monitor_metrics_of_token(&monitors->metrics, &monitors->registry, token, format,
+                                            response, monitors->budget);
+    return api_monitor_metrics_response(&monitors->metrics, &monitors->registry, since, format,
+                                        with_gzip, response, monitors->budget);
 }
 
 void api_monitors_trim(struct api_monitors *monitors, double seconds)

@@ -3,6 +3,7 @@
 
 #include "api/exchange.h"
 #include "api/monitors/outage.h"
+#include "api/open_metrics.h"
 
 /* Opens the store at a location, see api/store/store.h, and reads its monitors. `max_monitors` is the number
  * of monitors beyond which none is made. Call it before the process gives up its rights, and before
@@ -13,6 +14,9 @@ struct api_monitors *api_monitors_open(const char *location, size_t max_monitors
 /* Bounds the store: what would make it grow beyond so many bytes is refused; 0 is no bound. Call it before
  * api_monitors_start. */
 void api_monitors_limit_store(struct api_monitors *monitors, size_t bytes);
+
+/* Leaves the lines of single monitors out of the metrics; before requests. */
+void api_monitors_expose_groups_alone(struct api_monitors *monitors);
 
 /* The folder that the store writes; NULL if it writes none. Files that it reads when it connects to a
  * database, NULL at the end; NULL if it makes no connections. */
@@ -46,11 +50,15 @@ bool api_monitors_are_stored(const struct api_monitors *monitors);
 bool api_monitors_outage(struct api_monitors *monitors, struct api_outage *outage);
 size_t api_monitors_count(struct api_monitors *monitors);
 
-/* Appends the metrics of the store, as Prometheus text. */
-void api_monitors_write_store(const struct api_monitors *monitors, struct api_buffer *out);
+/* Appends the metrics of the store, and of the receivers that a token may see, as Prometheus text. */
+struct api_token;
+void api_monitors_write_store(const struct api_monitors *monitors, const struct api_token *token,
+                              struct api_buffer *out);
 
-/* Adds the metrics of the monitors to a response whose body is complete; see api_monitor_metrics_response. */
-bool api_monitors_expose(struct api_monitors *monitors, double since, bool with_gzip,
+/* Adds the metrics of the monitors that a token is for to a response whose body is complete; see
+ * api_monitor_metrics_response. */
+bool api_monitors_expose(struct api_monitors *monitors, const struct api_token *token, double since,
+                         enum api_metrics_format format, bool with_gzip,
                          struct api_response *response);
 
 /* Frees what was kept for requests and not used for `seconds`; call it now and then. */

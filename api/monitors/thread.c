@@ -61,7 +61,10 @@ static bool run_jobs(struct api_monitors *monitors, struct api_store_job *jobs)
 {
     for (struct api_store_job *job = jobs; job; job = job->next) {
         job->problem.code = NULL;
-        if (job->run && !job->run(job, monitors) && !job->problem.code)
+        monitors->trace = job->x ? &job->x->trace : NULL;
+        bool good = !job->run || job->run(job, monitors) || job->problem.code;
+        monitors->trace = NULL;
+        if (!good)
             return false;
     }
     if (!api_flush(monitors))

@@ -140,6 +140,11 @@ static void write_change(const struct api_message *message, const struct api_cha
         WRITE_STRING(out, write_url(message, change, &text));
     else
         api_append_text(out, "null");
+    if (api_trace_is_set(&change->trace)) {
+        char trace_id[API_TRACE_ID], span_id[API_SPAN_ID];
+        api_trace_ids(&change->trace, trace_id, span_id);
+        api_append_format(out, ",\"trace_id\":\"%s\"", trace_id);
+    }
     api_append(out, "}", 1);
 }
 
@@ -303,6 +308,19 @@ static void write_alerts(const struct api_message *message, struct api_buffer *o
         }
     }
     api_append_text(out, "]\n");
+}
+
+const struct api_trace *api_message_trace(const struct api_message *message)
+{
+    const struct api_trace *found = NULL;
+    for (size_t i = 0; i < message->n; i++) {
+        const struct api_trace *trace = &message->changes[i].trace;
+        if (found && api_trace_is_set(trace) && !api_trace_is_same(found, trace))
+            return NULL;
+        if (api_trace_is_set(trace))
+            found = trace;
+    }
+    return found;
 }
 
 void api_message_write(const struct api_message *message, enum api_notify_format format,

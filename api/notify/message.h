@@ -2,6 +2,7 @@
 #pragma once
 
 #include "api/notify/receivers.h"
+#include "api/trace.h"
 
 /* api_change: of the state of a monitor. Texts are borrowed. Times are microseconds since 1970. */
 struct api_change {
@@ -9,10 +10,11 @@ struct api_change {
     int64_t monitor;
     int64_t
         at; /* when it changed: the end of the window that made it; of a stale one its newest observation */
-    int64_t since;  /* when it left ok; of one that is ok again when it had */
-    int64_t queued; /* when it was stored, by the clock */
-    int from, to;   /* verdicts, or API_STALE */
-    double kl;      /* of the window; NaN if there is none */
+    int64_t since;          /* when it left ok; of one that is ok again when it had */
+    int64_t queued;         /* when it was stored, by the clock */
+    int from, to;           /* verdicts, or API_STALE */
+    double kl;              /* of the window; NaN if there is none */
+    struct api_trace trace; /* of the request that made it; empty if there is none */
 };
 
 /* api_message: changes of monitors of one group. The id is that of a repetition, too. */
@@ -25,6 +27,9 @@ struct api_message {
     size_t n;
     const struct api_change *changes;
 };
+
+/* The trace of the changes that have one, if it is the same for all of them; else NULL. */
+const struct api_trace *api_message_trace(const struct api_message *message);
 
 /* Appends the body in a format. */
 void api_message_write(const struct api_message *message, enum api_notify_format format,

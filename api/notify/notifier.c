@@ -96,14 +96,19 @@ bool api_notifier_add_pending(struct api_notifier *notifier, const char *name)
     return has_room;
 }
 
-void api_notifier_write(struct api_notifier *notifier, struct api_buffer *out)
+void api_notifier_write(struct api_notifier *notifier, const struct api_token *token,
+                        struct api_buffer *out)
 {
+    const char *before = "{\"name\":";
     api_append_text(out, "{\"notifications\":[");
     pthread_mutex_lock(&notifier->lock);
     for (size_t i = 0; i < notifier->receivers->n; i++) {
         const struct api_receiver *receiver = &notifier->receivers->list[i];
         const struct api_receiver_status *status = &notifier->status[i];
-        api_append_text(out, i ? ",{\"name\":" : "{\"name\":");
+        if (!api_receiver_is_of_token(receiver, token))
+            continue;
+        api_append_text(out, before);
+        before = ",{\"name\":";
         api_append_json_string(out, receiver->name);
         api_append_format(out, ",\"format\":\"%s\",\"pending\":%zu,\"last_success\":",
                           api_notify_format_names[receiver->format], status->pending);
@@ -129,7 +134,8 @@ static void write_label(const char *name, struct api_buffer *out)
     api_append_text(out, "\"");
 }
 
-void api_notifier_write_metrics(struct api_notifier *notifier, struct api_buffer *out)
+void api_notifier_write_metrics(struct api_notifier *notifier, const struct api_token *token,
+                                struct api_buffer *out)
 {
     pthread_mutex_lock(&notifier->lock);
     const struct api_receivers *receivers = notifier->receivers;
@@ -137,7 +143,9 @@ void api_notifier_write_metrics(struct api_notifier *notifier, struct api_buffer
                          "of expired ones, changes that were given up.\n"
                          "# TYPE kldiv_notifications_total counter\n");
     for (size_t i = 0; i < receivers->n; i++)
-        for (size_t result = 0; result < API_NOTIFY_RESULTS; result++) {
+        for (size_t result = 0;
+             api_receiver_is_of_token(&receivers->list[i], token) && result < API_NOTIFY_RESULTS;
+             result++) {
             api_append_text(out, "kldiv_notifications_total");
             write_label(receivers->list[i].name, out);
             api_append_format(out, ",result=\"%s\"} %lu\n", result_names[result],
@@ -146,6 +154,8 @@ void api_notifier_write_metrics(struct api_notifier *notifier, struct api_buffer
     api_append_text(out, "# HELP kldiv_notifications_pending Changes that wait to be sent.\n"
                          "# TYPE kldiv_notifications_pending gauge\n");
     for (size_t i = 0; i < receivers->n; i++) {
+        if (!api_receiver_is_of_token(&receivers->list[i], token))
+            continue;
         api_append_text(out, "kldiv_notifications_pending");
         write_label(receivers->list[i].name, out);
         api_append_format(out, "} %zu\n", notifier->status[i].pending);

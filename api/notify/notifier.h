@@ -53,6 +53,8 @@ void api_notifier_note(struct api_notifier *notifier, const char *name,
 void api_notifier_set_pending(struct api_notifier *notifier, const char *name, size_t pending);
 bool api_notifier_add_pending(struct api_notifier *notifier, const char *name);
 
-/* Appends {"notifications": [...]}; the metrics, as Prometheus text. */
-void api_notifier_write(struct api_notifier *notifier, struct api_buffer *out);
-void api_notifier_write_metrics(struct api_notifier *notifier, struct api_buffer *out);
+/* Appends {"notifications": [...]}; the metrics, as Prometheus text; of the receivers of a token. */
+void api_notifier_write(struct api_notifier *notifier, const struct api_token *token,
+                        struct api_buffer *out);
+void api_notifier_write_metrics(struct api_notifier *notifier, const struct api_token *token,
+                                struct api_buffer *out);

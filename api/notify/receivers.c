@@ -334,3 +334,26 @@ bool api_receiver_wants(const struct api_receiver *receiver, const char *group, 
             return true;
     return false;
 }
+
+/* True if a pattern matches no group but those that a token is for: by what it has before its first wildcard. */
+static bool is_within(const char *pattern, const struct api_token *token)
+{
+    size_t fixed = strcspn(pattern, "*?[\\");
+    if (pattern[fixed] == '\0')
+        return api_token_has_group(token, pattern);
+    for (size_t i = 0; i < token->n_patterns; i++) {
+        const char *text = token->groups + token->patterns[i].at;
+        if (token->patterns[i].is_prefix && strlen(text) <= fixed &&
+            memcmp(text, pattern, strlen(text)) == 0)
+            return true;
+    }
+    return !api_token_is_bound(token);
+}
+
+bool api_receiver_is_of_token(const struct api_receiver *receiver, const struct api_token *token)
+{
+    for (char *const *pattern = receiver->groups; *pattern; pattern++)
+        if (!is_within(*pattern, token))
+            return false;
+    return true;
+}

@@ -3,6 +3,7 @@
 
 #include "api/monitors/model/window.h"
 #include "api/problem.h"
+#include "api/tokens.h"
 
 #include <stdatomic.h>
 
@@ -46,6 +47,9 @@ void api_receivers_release(struct api_receivers *receivers); /* NULL is fine */
 
 /* Index of the receiver of a name, or n. */
 size_t api_receivers_find(const struct api_receivers *receivers, const char *name);
+
+/* True if a receiver is told of no group but those that a token is for. */
+bool api_receiver_is_of_token(const struct api_receiver *receiver, const struct api_token *token);
 
 /* True if a receiver is to be told that a monitor of a group has gone from one state to another. An Alertmanager is also
  * told of the end of a state. */

@@ -93,7 +93,8 @@ static const char sixth[] =
     "CREATE TABLE kldiv_outbox (receiver TEXT NOT NULL, id BIGINT NOT NULL, message BIGINT NOT "
     "NULL, queued BIGINT NOT NULL, monitor BIGINT NOT NULL, group_name TEXT NOT NULL, name TEXT "
     "NOT NULL, from_state BIGINT NOT NULL, to_state BIGINT NOT NULL, at BIGINT NOT NULL,"
-    " since BIGINT, kl DOUBLE PRECISION, sentence TEXT NOT NULL, PRIMARY KEY (receiver, id))"
+    " since BIGINT, kl DOUBLE PRECISION, sentence TEXT NOT NULL, trace TEXT, PRIMARY KEY "
+    "(receiver, id))"
     "{clustered};"
     "CREATE INDEX kldiv_outbox_by_message ON kldiv_outbox (receiver, message, id);"
     "INSERT INTO kldiv_meta VALUES ('notify_owner', 0), ('notify_until', 0);"
@@ -135,6 +136,13 @@ const char *const api_migrations[] = {first, second, third, fourth, fifth, sixth
 
 /* CLOSED: of closed windows of a revision. */
 #define CLOSED " FROM kldiv_windows WHERE monitor = $1 AND revision = $2 AND closed = 1 AND "
+
+/* OF_TOKEN: of a group of which the first n characters are a text, by one of the pairs of n and text. */
+#define OR(n, text) " OR substr(group_name, 1, CAST(CAST(" n " AS BIGINT) AS INTEGER)) = " text
+#define OF_4(a, b, c, d, e, f, g, h) OR(a, b) OR(c, d) OR(e, f) OR(g, h)
+#define OF_TOKEN                                                                                   \
+    " (1 = 0" OF_4("$6", "$7", "$8", "$9", "$10", "$11", "$12", "$13")                             \
+        OF_4("$14", "$15", "$16", "$17", "$18", "$19", "$20", "$21") ")"
 
 #define RECENT CLOSED "start_at <= $3 ORDER BY start_at DESC, id DESC LIMIT $4"
 
@@ -313,8 +321,8 @@ const char *const api_sql[API_STATEMENTS] = {
     [API_SQL_EVENTS_OF_ALL] =
         "SELECT e.id, at, from_state, to_state, kl, window_id, monitor, group_name, name"
         " FROM kldiv_events e JOIN kldiv_monitors m ON m.id = e.monitor WHERE at >= $1"
-        " AND (at, monitor, e.id) < ($2, $3, $4) AND (group_name = $5 OR $5 = '')"
-        " ORDER BY at DESC, monitor DESC, e.id DESC LIMIT $6",
+        " AND (at, monitor, e.id) < ($2, $3, $4) AND (group_name = $5 OR $5 = '') AND" OF_TOKEN
+        " ORDER BY at DESC, monitor DESC, e.id DESC LIMIT $22",
     [API_SQL_GROUP_HISTORY] =
         "SELECT w.start_at, w.end_at, CAST(sum(CASE WHEN w.state >= 2 THEN 1 ELSE 0 END) AS "
         "BIGINT),"
@@ -370,15 +378,15 @@ const char *const api_sql[API_STATEMENTS] = {
     [API_SQL_OUTBOX_PUT] =
         "INSERT INTO kldiv_outbox VALUES ($1, coalesce((SELECT id FROM kldiv_outbox WHERE receiver "
         "="
-        " $1 ORDER BY id DESC LIMIT 1), 0) + 1, 0, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
+        " $1 ORDER BY id DESC LIMIT 1), 0) + 1, 0, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)",
     [API_SQL_OUTBOX_FIRST] = "SELECT queued, message, group_name FROM kldiv_outbox"
                              " WHERE receiver = $1 ORDER BY message = 0, id LIMIT 1",
     [API_SQL_OUTBOX_ASSIGN] =
         "UPDATE kldiv_outbox SET message = $1 WHERE receiver = $2 AND id IN (SELECT id FROM"
         " kldiv_outbox WHERE receiver = $2 AND group_name = $3 ORDER BY id LIMIT $4)",
     [API_SQL_OUTBOX] =
-        "SELECT queued, monitor, group_name, name, from_state, to_state, at, since, kl, sentence"
-        " FROM kldiv_outbox WHERE receiver = $1 AND message = $2 ORDER BY id",
+        "SELECT queued, monitor, group_name, name, from_state, to_state, at, since, kl, sentence,"
+        " trace FROM kldiv_outbox WHERE receiver = $1 AND message = $2 ORDER BY id",
     [API_SQL_OUTBOX_DELETE] = "DELETE FROM kldiv_outbox WHERE receiver = $1 AND message = $2",
     [API_SQL_OUTBOX_EXPIRE] = "DELETE FROM kldiv_outbox WHERE queued < $1 RETURNING id",
     [API_SQL_OUTBOX_COUNT] = "SELECT count(*) FROM kldiv_outbox WHERE receiver = $1",

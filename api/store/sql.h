@@ -79,7 +79,8 @@ enum api_statement {
 
     API_SQL_EVENT_PUT,     /* monitor, at, from, to, kl, window */
     API_SQL_EVENTS,        /* monitor, id to go on below, limit */
-    API_SQL_EVENTS_OF_ALL, /* earliest time; time, monitor and id to go on below; group or "", limit */
+    API_SQL_EVENTS_OF_ALL, /* earliest time; time, monitor and id to go on below; group or ""; 8 times
+                              the characters of groups' names that are compared, with what; limit */
     API_SQL_GROUP_HISTORY, /* group, from, to, windows of each monitor, limit → start, end, monitors that drifted, monitors */
     API_SQL_EVENTS_DELETE, /* monitor */
     API_SQL_EVENTS_EXPIRE, /* monitor, at: deletes older ones among the first hundred → id */
@@ -102,11 +103,12 @@ enum api_statement {
     API_SQL_NOTE_DELETE, /* group, name, id; id */
     API_SQL_NOTES_PRUNE, /* group: deletes those of what is deleted */
 
-    API_SQL_OUTBOX_PUT, /* receiver, queued, monitor, group, name, from, to, at, since, kl, sentence */
+    API_SQL_OUTBOX_PUT, /* receiver, queued, monitor, group, name, from, to, at, since, kl, sentence,
+                           trace */
     API_SQL_OUTBOX_FIRST,  /* receiver → queued, message and group of the change to send first */
     API_SQL_OUTBOX_ASSIGN, /* message, receiver, group, limit: its first changes are that message */
     API_SQL_OUTBOX, /* receiver, message → queued, monitor, group, name, from, to, at, since,
-                              kl, sentence */
+                              kl, sentence, trace */
     API_SQL_OUTBOX_DELETE, /* receiver, message */
     API_SQL_OUTBOX_EXPIRE, /* queued: deletes older ones → id */
     API_SQL_OUTBOX_COUNT,  /* receiver → number */

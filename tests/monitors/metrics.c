@@ -87,6 +87,31 @@ Test(monitors_metrics, count_the_monitors_of_groups)
     monitors_end(&service);
 }
 
+/* 30 monitors in groups of ten: 4 lines for each group, and none for a monitor. */
+Test(monitors_metrics, are_those_of_groups_alone_if_asked_for)
+{
+    struct api_service service = monitors_new(100);
+    api_monitors_expose_groups_alone(service.monitors);
+    for (int i = 0; i < 30; i++) {
+        char line[100];
+        snprintf(line, sizeof line, "PUT /monitors/g%d/m%d", i / 10, i);
+        monitors_expect(&service, line,
+                        "{\"bins\":{\"edges\":[0,1]},\"reference\":{\"counts\":[5]}}", 201);
+    }
+    struct answer answer = monitors_ask(&service, "GET /metrics", NULL);
+    char *text = body_of(&answer);
+    size_t lines = 0;
+    cr_expect_not(strstr(text, "kldiv_monitor_"), "%s", text);
+    cr_expect(
+        strstr(text, "\nkldiv_group_monitors{group=\"g1\",state=\"insufficient_data\"} 10\n"));
+    for (const char *p = text; (p = strstr(p, "\nkldiv_group_monitors{")); p++)
+        lines++;
+    cr_expect_eq(lines, 12, "%zu", lines);
+    free(text);
+    answer_free(&answer);
+    monitors_end(&service);
+}
+
 Test(monitors_metrics, tell_the_scores_of_the_last_closed_window)
 {
     struct api_service service = monitors_new(10);
@@ -299,6 +324,132 @@ Test(monitors_metrics, need_no_memory_of_requests)
         cr_assert_eq(answer.status, 200, "%d monitors", n);
         cr_expect_gt(answer.response.shared->bytes.size, (size_t)n * 500);
         answer_free(&answer);
+        budget->limit = limit;
+    }
+    monitors_end(&service);
+}
+
+/* ---- OpenMetrics */
+
+#define OPEN "application/openmetrics-text"
+
+Test(monitors_metrics, are_in_the_format_that_is_preferred)
+{
+    static const char text[] = "text/plain; version=0.0.4; charset=utf-8",
+                      open[] = OPEN "; version=1.0.0; charset=utf-8";
+    static const struct {
+        const char *accept, *type;
+    } cases[] = {
+        {NULL, text},
+        {"", text},
+        {"*/*", text},
+        {"text/plain", text},
+        {"text/html", text},
+        {OPEN ", text/plain", text},
+        {OPEN, open},
+        {OPEN ";version=1.0.0", open},
+        {OPEN ";version=1.0.0;q=0.5,text/plain;q=0.4,*/*;q=0.1", open},
+        {OPEN ";version=1.0.0," OPEN
+              ";version=0.0.1;q=0.75,text/plain;version=0.0.4;q=0.5,*/*;q=0.1",
+         open},
+        {OPEN ";q=0.1,text/plain;q=0.5", text},
+    };
+    struct api_service service = monitors_new(10);
+    make_awkward(&service);
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        const struct question question = {
+            .method = "GET", .path = "/metrics", .accept = cases[i].accept};
+        struct answer answer = ask_question(&question, &service, "", 0);
+        cr_expect_str_eq(answer.response.content_type, cases[i].type, "case %zu", i);
+        answer_free(&answer);
+    }
+    monitors_end(&service);
+}
+
+static char *scrape_open(const struct api_service *service)
+{
+    const struct question question = {.method = "GET", .path = "/metrics", .accept = OPEN};
+    struct answer answer = ask_question(&question, service, "", 0);
+    char *text = body_of(&answer);
+    answer_free(&answer);
+    return text;
+}
+
+/* Both formats at one moment: samples are the same, families of counters have lost their _total, no help has what one
+ * escapes, and the end is told. */
+Test(monitors_metrics, of_both_formats_have_the_same_samples)
+{
+    struct api_service service = monitors_new(10);
+    make_awkward(&service);
+    struct answer answer = monitors_ask(&service, "GET /metrics", NULL);
+    char *plain = body_of(&answer), *open = scrape_open(&service), *p = plain, *o = open, *line;
+    answer_free(&answer);
+    size_t counters = 0;
+    while ((line = strsep(&p, "\n")) && *line) {
+        char name[100] = "", *other = strsep(&o, "\n");
+        cr_assert(other, "%s", line);
+        if (strncmp(line, "# HELP ", 7) == 0)
+            cr_expect(!strpbrk(line, "\\\""), "%s", line);
+        if (*line != '#') {
+            size_t size = strcspn(line, " ");
+            cr_expect(strncmp(line, other, strstr(line, "store_op") ? 20 : size) == 0, "%s %s",
+                      line, other);
+            continue;
+        }
+        size_t size = 7 + strcspn(line + 7, " ");
+        bool is_counter = size > 13 && strncmp(line + size - 6, "_total", 6) == 0;
+        snprintf(name, sizeof name, "%.*s ", (int)(size - (is_counter ? 6 : 0)), line);
+        cr_expect(strncmp(other, name, strlen(name)) == 0, "%s: %s", line, other);
+        cr_expect_str_eq(strchr(other + 7, ' '), line + size);
+        counters += is_counter;
+    }
+    cr_expect_eq(counters, 4, "%zu: heads of two counters", counters);
+    cr_expect_str_eq(o, "# EOF\n");
+    free(plain);
+    free(open);
+    monitors_end(&service);
+}
+
+Test(monitors_metrics, are_sound_to_a_parser_of_openmetrics)
+{
+    static const char parse[] =
+        "/usr/bin/python3 -c 'import sys; from prometheus_client.openmetrics.parser import "
+        "text_string_to_metric_families as parse; n = len(list(parse(sys.stdin.read()))); "
+        "sys.exit(n < 15)'";
+    struct api_service service = monitors_new(10);
+    if (system("/usr/bin/python3 -c 'import prometheus_client.openmetrics' 2>/dev/null") != 0)
+        cr_skip_test("python3-prometheus-client is not installed");
+    make_awkward(&service);
+    char *text = scrape_open(&service);
+    FILE *parser = popen(parse, "w");
+    cr_assert(parser);
+    fputs(text, parser);
+    cr_expect_eq(pclose(parser), 0, "%s", text);
+    free(text);
+    monitors_end(&service);
+}
+
+/* Who asks for one format after the other finds the memory that monitors have counted: one text of the two is let go. */
+Test(monitors_metrics, need_no_memory_of_requests_in_either_format)
+{
+    struct api_service service = monitors_new(200);
+    struct api_budget *budget = service.budget;
+    size_t limit = budget->limit;
+    for (int n = 1; n <= 200; n++) {
+        char line[100];
+        snprintf(line, sizeof line, "PUT /monitors/some_group/monitor_with_a_name_%d", n);
+        monitors_expect(&service, line, CONFIG, 201);
+        if (n % 20)
+            continue;
+        budget->limit = atomic_load(&budget->used) + (32 << 10);
+        for (int i = 0; i < 4; i++) {
+            const struct question question = {
+                .method = "GET", .path = "/metrics", .accept = i % 2 ? OPEN : NULL};
+            struct answer answer = ask_question(&question, &service, "", 0);
+            cr_assert_eq(answer.status, 200, "%d monitors", n);
+            cr_expect_gt(answer.response.shared->bytes.size, (size_t)n * 500);
+            answer_free(&answer);
+        }
         budget->limit = limit;
     }
     monitors_end(&service);

@@ -56,6 +56,45 @@ static struct api_message message_of(const struct api_change *changes, size_t n)
 
 #define PAGE "https://kldiv.example/dashboard/?group=credit&monitor=age%20%26%20%3Csex%3E"
 
+#define TRACE "0af7651916cd43dd8448eb211c80319c"
+#define OTHER_TRACE "1af7651916cd43dd8448eb211c80319c"
+#define PARENT(trace)                                                                              \
+    {                                                                                              \
+        .text = "00-" trace "-b7ad6b7169203331-01"                                                 \
+    }
+
+/* The message is of a trace if no change is of another one; those without say nothing. */
+Test(notify_messages, are_of_the_trace_that_their_changes_have)
+{
+    static const struct api_trace none = {.text = ""}, trace = PARENT(TRACE),
+                                  other = PARENT(OTHER_TRACE),
+                                  same = {.text = "00-" TRACE "-1111111111111111-00"};
+    const struct {
+        struct api_trace traces[3];
+        bool is_one;
+    } cases[] = {
+        {{none, none, none}, false},   {{none, trace, none}, true},    {{trace, same, none}, true},
+        {{trace, other, none}, false}, {{trace, trace, other}, false},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct api_change changes[3];
+        for (size_t j = 0; j < 3; j++) {
+            changes[j] = drift;
+            changes[j].trace = cases[i].traces[j];
+        }
+        const struct api_message message = message_of(changes, 3);
+        const struct api_trace *found = api_message_trace(&message);
+        cr_expect_eq(found != NULL, cases[i].is_one, "case %zu", i);
+        cr_expect(!found || api_trace_is_same(found, &trace), "case %zu", i);
+    }
+    struct api_change change = drift;
+    change.trace = trace;
+    const struct api_message message = message_of(&change, 1);
+    char *text = body_of_message(&message, API_NOTIFY_JSON);
+    cr_expect(strstr(text, PAGE "\",\"trace_id\":\"" TRACE "\"}]}\n"), "%s", text);
+    free(text);
+}
+
 Test(notify_messages, of_one_change)
 {
     struct api_message message = message_of(&drift, 1);

@@ -129,10 +129,10 @@ class Server:
         wait_until(lambda: os.path.exists(port_file) and open(port_file).read().endswith("\n"), 20, "the server starts")
         self.port = int(open(port_file).read())
 
-    def ask(self, method, path, body=None):
+    def ask(self, method, path, body=None, headers=()):
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request("http://127.0.0.1:%d%s" % (self.port, path), data, method=method,
-                                         headers={"Content-Type": "application/json"})
+                                         headers={"Content-Type": "application/json", **dict(headers)})
         try:
             with urllib.request.urlopen(request, timeout=60) as answer:
                 text = answer.read().decode()
@@ -143,8 +143,8 @@ class Server:
     def put(self, name="a", group="g", query="?pool=1&clear_after=1"):
         self.ask("PUT", "/monitors/%s/%s%s" % (group, name, query), CONFIG)
 
-    def post(self, counts, name="a", group="g"):
-        return self.ask("POST", "/monitors/%s/%s/observations" % (group, name), counts)
+    def post(self, counts, name="a", group="g", headers=()):
+        return self.ask("POST", "/monitors/%s/%s/observations" % (group, name), counts, headers)
 
     def status(self, name="ops"):
         return [n for n in self.ask("GET", "/notifications")["notifications"] if n["name"] == name][0]
@@ -292,6 +292,51 @@ def try_absent():
                "a bad file is told: " + open(server.log).read()[-300:])
     server.end()
     wrong.close()
+
+
+def try_traces():
+    """A message names the trace of the request that made the change, also after a crash, and goes on with it."""
+    first, second = "0af7651916cd43dd8448eb211c80319c", "1bf7651916cd43dd8448eb211c80319d"
+    span = "b7ad6b7169203331"
+
+    def trace(number):
+        return [("traceparent", "00-%s-%s-01" % (number, span))]
+
+    receiver = Receiver()
+    port = receiver.port
+    receiver.close()
+    server = Server([one(receiver)], store="sqlite")
+    for group, name in (("one", "a"), ("two", "a"), ("two", "b"), ("none", "a"), ("bad", "a"), ("same", "a"), ("same", "b")):
+        server.put(name, group)
+        server.post(GOOD, name, group)
+    server.post(BAD, "a", "one", trace(first))
+    server.post(BAD, "a", "two", trace(first))
+    server.post(BAD, "b", "two", trace(second))
+    server.post(BAD, "a", "none")
+    server.post(BAD, "a", "bad", [("traceparent", "00-%s-%s-01-x" % (first, span))])
+    server.post(BAD, "a", "same", trace(second))
+    server.post(BAD, "b", "same")
+    server.process.kill()
+    server.process.wait()
+    server.start()
+    receiver = Receiver(port=port)
+    wait_until(lambda: len(receiver.posts) == 5, 30, "five messages: %d" % len(receiver.posts))
+    found = {}
+    for post in receiver.posts:
+        changes = json.loads(post.body)["changes"]
+        found[changes[0]["group"]] = ({c["name"]: c.get("trace_id") for c in changes}, post.headers["traceparent"])
+    for group, traces, of_message in (("one", {"a": first}, first), ("two", {"a": first, "b": second}, None),
+                                      ("none", {"a": None}, None), ("bad", {"a": None}, None),
+                                      ("same", {"a": second, "b": None}, second)):
+        expect(found[group][0] == traces, "%s: %r" % (group, found[group]))
+        parts = (found[group][1] or "").split("-")
+        if of_message is None:
+            expect(found[group][1] is None, "%s: %r" % (group, found[group]))
+        else:
+            expect(parts[:2] == ["00", of_message] and parts[3:] == ["01"], "%s: %r" % (group, parts))
+            expect(len(parts[2]) == 16 and parts[2] != span and int(parts[2], 16) > 0, "a span of its own: %r" % parts)
+    server.end()
+    receiver.close()
 
 
 def make_certificate(folder, name):

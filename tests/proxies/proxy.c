@@ -199,15 +199,20 @@ char *proxy_text(const char *path, const char *begin)
     return text;
 }
 
-/* Copies a text in which `from`, which stands there once, is replaced by 127.0.0.1 and a port. Frees the text. */
+/* Copies a text in which each `from` is replaced by 127.0.0.1 and a port. Frees the text. */
 static char *with_address(char *text, const char *from, int port)
 {
-    size_t room = strlen(text) + 40;
-    char *at = strstr(text, from), *copy = malloc(room);
-    cr_assert(copy && at && !strstr(at + 1, from), "%s does not stand once in %s", from, text);
-    snprintf(copy, room, "%.*s127.0.0.1:%d%s", (int)(at - text), text, port, at + strlen(from));
+    struct api_buffer copy = {0};
+    const char *rest = text;
+    cr_assert(strstr(text, from), "%s is not in %s", from, text);
+    for (const char *at; (at = strstr(rest, from)); rest = at + strlen(from)) {
+        api_append(&copy, rest, (size_t)(at - rest));
+        api_append_format(&copy, "127.0.0.1:%d", port);
+    }
+    api_append(&copy, rest, strlen(rest) + 1);
+    cr_assert(!copy.failed);
     free(text);
-    return copy;
+    return copy.data;
 }
 
 struct proxy proxy_start_text(enum proxy_kind kind, const char *text,

@@ -37,7 +37,7 @@ struct proxy_address {
 };
 
 /* Starts nginx with this text in its `http`, or HAProxy with this text after its defaults. Addresses end with a
- * NULL; each stands once in the text. */
+ * NULL; each is replaced wherever it stands. */
 struct proxy proxy_start_text(enum proxy_kind kind, const char *text,
                               const struct proxy_address *addresses);
 

@@ -177,3 +177,19 @@ Test(metrics, metrics_have_no_series_twice)
     fetched_free(&f);
     cr_expect_eq(server_stop(&server, false), 0);
 }
+
+Test(metrics, of_groups_alone_have_no_monitor)
+{
+    static const char *const flags[] = {"--monitor-metrics", "groups", NULL};
+    static const char config[] = "{\"bins\":{\"edges\":[0,1]},\"reference\":{\"counts\":[5]}}";
+    struct server server = server_start(flags);
+    struct fetched put = fetch(&server, "PUT", "/monitors/g/m", NULL, config, sizeof config - 1);
+    cr_expect_eq(put.status, 201);
+    fetched_free(&put);
+    struct fetched metrics = fetch(&server, "GET", "/metrics", NULL, NULL, 0);
+    api_append(&metrics.body, "", 1);
+    cr_expect(strstr(metrics.body.data, "\nkldiv_group_monitors{group=\"g\",state=\"ok\"} 0\n"));
+    cr_expect_not(strstr(metrics.body.data, "kldiv_monitor_"));
+    fetched_free(&metrics);
+    cr_expect_eq(server_stop(&server, false), 0);
+}

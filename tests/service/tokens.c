@@ -37,6 +37,11 @@ Test(tokens, lines_have_a_name_and_scopes_or_not)
         {"ci read,write " A, A, "ci", 3},
         {"ci write,read " A "\nother " B, A, "ci", 3},
         {"a.b_c-D9 " A, A, "a.b_c-D9", 3},
+        {"ci observe " A, A, "ci", 4},
+        {"ci write,observe,read " A, A, "ci", 7},
+        {"observe " A, A, "observe", 3},
+        {"groups=", "groups=", "token1", 3},
+        {"ci groups==", "groups==", "ci", 3},
         {"aZ09-._~+/aaaaaaaaaa==", "aZ09-._~+/aaaaaaaaaa==", "token1", 3},
     };
     for (size_t i = 0; i < COUNT(cases); i++) {
@@ -67,6 +72,23 @@ Test(tokens, mistakes_name_their_line_and_leave_the_set_as_it_was)
         {"ci admin " A, 1, "scopes"},
         {"ci read,read " A, 1, "scopes"},
         {"ci read write " A, 1, "is not TOKEN"},
+        {"ci read,observe,read " A, 1, "scopes"},
+        {"ci read, " A, 1, "scopes"},
+        {"observe,read " A, 1, "name"},
+        {"ci read write observe " A, 1, "is not TOKEN"},
+        {"groups=a " A, 1, "name"},
+        {"ci groups= " A, 1, "groups"},
+        {"ci groups=a,,b " A, 1, "groups"},
+        {"ci groups=a, " A, 1, "groups"},
+        {"ci groups=*a " A, 1, "groups"},
+        {"ci groups=a** " A, 1, "groups"},
+        {"ci groups=%4 " A, 1, "groups"},
+        {"ci groups=%zz " A, 1, "groups"},
+        {"ci groups=%00 " A, 1, "groups"},
+        {"ci groups=%ff " A, 1, "groups"},
+        {"ci groups=gr%C3* " A, 1, "groups"},
+        {"ci groups=1,2,3,4,5,6,7,8,9 " A, 1, "groups"},
+        {"ci groups=a read " A, 1, "is not TOKEN"},
         {"ci:" A ":", 1, "is not TOKEN"},
         {":" A, 1, "is not TOKEN"},
         {"ci::" A, 1, "is not TOKEN"},
@@ -92,6 +114,51 @@ Test(tokens, mistakes_name_their_line_and_leave_the_set_as_it_was)
     }
     struct api_parse_error mistake;
     cr_expect(!api_tokens_read(tokens, A "\0b", sizeof A + 1, &mistake), "NUL is no character");
+    api_tokens_free(tokens);
+}
+
+Test(tokens, patterns_are_names_and_begins_of_names)
+{
+    static const struct {
+        const char *line, *group;
+        bool has;
+    } cases[] = {
+        {"ci " A, "anything", true},
+        {"ci groups=fraud-* " A, "fraud-", true},
+        {"ci groups=fraud-* " A, "fraud-cards", true},
+        {"ci groups=fraud-* " A, "fraud", false},
+        {"ci groups=fraud-* " A, "Fraud-cards", false},
+        {"ci:read:groups=fraud:" A, "fraud", true},
+        {"ci read groups=fraud " A, "fraud-cards", false},
+        {"ci read groups=a,b,c* " A, "b", true},
+        {"ci read groups=a,b,c* " A, "cd", true},
+        {"ci read groups=a,b,c* " A, "ab", false},
+        {"ci groups=* " A, "anything", true},
+        {"ci groups=a%2a " A, "a*", true},
+        {"ci groups=a%2a " A, "ab", false},
+        {"ci groups=%2C%20%23%3a%25 " A, ", #:%", true},
+        {"ci groups=gr%C3%B6%C3%9Fe* " A, "größer", true},
+        {"ci groups=größe " A, "größe", true},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct api_tokens *tokens = tokens_of(cases[i].line);
+        struct api_token found;
+        cr_assert_eq(api_tokens_check(tokens, "Bearer " A, &found), API_BEARER_KNOWN);
+        cr_expect_eq(api_token_has_group(&found, cases[i].group), cases[i].has, "case %zu", i);
+        api_tokens_free(tokens);
+    }
+}
+
+/* All patterns together, each with a NUL, have 256 bytes at most, of which the last ends the list. */
+Test(tokens, patterns_have_a_bound)
+{
+    struct api_tokens *tokens = api_tokens_new();
+    struct api_parse_error mistake;
+    for (int size = 200; size < 400; size++) {
+        char text[500];
+        int n = snprintf(text, sizeof text, "ci groups=%0*d " A, size, 0);
+        cr_expect_eq(api_tokens_read(tokens, text, (size_t)n, &mistake), size <= 254, "%d", size);
+    }
     api_tokens_free(tokens);
 }
 

@@ -86,6 +86,7 @@ Test(shared_memory_server, speaks_to_clients_of_triton)
     float first;
     memcpy(&first, bytes + 8000, sizeof first);
     cr_expect_neq(first, 0);
+    cr_expect(server_logs(&server, " kind=audit ", 4), "the loss that was written is one of them");
     cr_expect_eq(server_stop(&server, false), 0);
 }
 

@@ -100,17 +100,31 @@ bool api_events_prepare(struct api_exchange *x, double max_ns)
 
 /* ---- Of all monitors */
 
+/* Sets the characters that are compared, and with what, by pattern `i` of a token. */
+static void set_pattern(const struct api_token *token, size_t i, struct api_datum to[2])
+{
+    const char *text = i < token->n_patterns ? token->groups + token->patterns[i].at : "";
+    bool is_all = !api_token_is_bound(token), is_prefix = is_all;
+    size_t n = 0;
+    if (i < token->n_patterns)
+        is_prefix = token->patterns[i].is_prefix;
+    for (const char *p = text; *p; p++)
+        n += ((unsigned char)*p & 0xc0) != 0x80; /* characters of UTF-8 */
+    to[0] = (struct api_datum)API_INTEGER(is_prefix ? n : API_MAX_NAME + 1);
+    to[1] = (struct api_datum)API_TEXT_DATUM(text);
+}
+
 static bool read_of_all(struct api_store_job *job, struct api_monitors *monitors)
 {
     struct events *events = (struct events *)job;
     const struct api_pagination *page = &events->paged.page;
     const char *group = api_pagination_text(page, "group");
-    const struct api_datum of[] = {API_INTEGER(page->from),
-                                   API_INTEGER(events->last[0]),
-                                   API_INTEGER(events->last[1]),
-                                   API_INTEGER(events->last[2]),
-                                   API_TEXT_DATUM(group ? group : ""),
-                                   API_INTEGER(page->limit + 1)};
+    struct api_datum of[5 + 2 * API_TOKEN_PATTERNS + 1] = {
+        API_INTEGER(page->from), API_INTEGER(events->last[0]), API_INTEGER(events->last[1]),
+        API_INTEGER(events->last[2]), API_TEXT_DATUM(group ? group : "")};
+    for (size_t i = 0; i < API_TOKEN_PATTERNS; i++)
+        set_pattern(&events->paged.x->token, i, &of[5 + 2 * i]);
+    of[5 + 2 * API_TOKEN_PATTERNS] = (struct api_datum)API_INTEGER(page->limit + 1);
     return read_events(events, monitors, API_SQL_EVENTS_OF_ALL, of);
 }
 

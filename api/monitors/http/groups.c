@@ -104,8 +104,8 @@ static bool passes(const struct group *group, const struct api_pagination *page)
            (!words || strcasestr(group->name, words));
 }
 
-/* Sums up the groups that pass and come after one, which may be NULL. NULL if memory is exhausted. */
-static struct group *find_groups(const struct api_registry *registry,
+/* Sums up the groups that the token is for, that pass, and that come after one, which may be NULL. NULL if memory is exhausted. */
+static struct group *find_groups(const struct api_registry *registry, const struct api_token *token,
                                  const struct api_pagination *page, const struct group *after,
                                  size_t *n)
 {
@@ -115,7 +115,8 @@ static struct group *find_groups(const struct api_registry *registry,
     for (size_t i = 0; groups && i < registry->n; i += size) {
         api_registry_group(registry, registry->monitors[i]->group, &size);
         struct group group = sum_up(registry->monitors + i, size);
-        if (passes(&group, page) && (!after || compare(&group, after) > 0))
+        if (api_token_has_group(token, group.name) && passes(&group, page) &&
+            (!after || compare(&group, after) > 0))
             groups[(*n)++] = group;
     }
     if (groups)
@@ -151,7 +152,8 @@ static bool write_groups(struct api_exchange *x, const struct api_pagination *pa
     if (!read_cursor(page, &after, &x->problem))
         return false;
     pthread_rwlock_rdlock(&registry->lock);
-    struct group *groups = find_groups(registry, page, *page->cursor ? &after : NULL, &n);
+    struct group *groups =
+        find_groups(registry, &x->token, page, *page->cursor ? &after : NULL, &n);
     api_append_text(out, "{\"groups\":[");
     for (size_t i = 0; i < n && i < page->limit; i++) {
         api_append(out, ",", i > 0);

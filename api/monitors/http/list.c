@@ -56,12 +56,14 @@ static void write_cursor(const struct api_rank *rank, struct api_buffer *out)
 
 /* filter: what a list is restricted to; NULL for everything. */
 struct filter {
+    const struct api_token *token;
     const char *group, *state, *words;
 };
 
 static bool passes(const struct filter *filter, const struct api_monitor *monitor)
 {
-    return (!filter->group || strcmp(filter->group, monitor->group) == 0) &&
+    return api_token_has_group(filter->token, monitor->group) &&
+           (!filter->group || strcmp(filter->group, monitor->group) == 0) &&
            (!filter->state ||
             strcmp(filter->state, api_verdict_names[monitor->status.state]) == 0) &&
            (!filter->words || strcasestr(monitor->name, filter->words) ||
@@ -116,7 +118,7 @@ static bool write_list(struct api_exchange *x, const struct api_pagination *page
 {
     struct api_registry *registry = &x->service->monitors->registry;
     struct api_buffer *out = &x->response.body;
-    const struct filter filter = {api_pagination_text(page, "group"),
+    const struct filter filter = {&x->token, api_pagination_text(page, "group"),
                                   api_pagination_text(page, "state"),
                                   api_pagination_text(page, "q")};
     struct api_rank after;

@@ -18,7 +18,7 @@ bool api_notifications(struct api_exchange *x)
     struct api_notifier *notifier = x->service->monitors->notifier;
     api_begin_json(x);
     if (notifier)
-        api_notifier_write(notifier, &x->response.body);
+        api_notifier_write(notifier, &x->token, &x->response.body);
     else
         api_append_text(&x->response.body, "{\"notifications\":[]}\n");
     return true;

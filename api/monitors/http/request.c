@@ -1,6 +1,7 @@
 #include "api/monitors/http/request.h"
 
 #include "api/accept.h"
+#include "api/access.h"
 #include "api/body.h"
 #include "api/etag.h"
 #include "api/monitors/model/format.h"
@@ -80,6 +81,7 @@ bool api_check_names(struct api_exchange *x)
     const char *name = api_name_of(x);
     return api_check_available(x) && check_escapes(x) && check_observations(x, name) &&
            api_name_check("group", api_group_of(x), &x->problem) &&
+           api_check_group(x, api_group_of(x)) &&
            (!name || api_name_check("monitor", name, &x->problem));
 }
 

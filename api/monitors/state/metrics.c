@@ -194,11 +194,11 @@ static void write_groups(const struct samples *samples, struct api_buffer *out)
 /* HEADS: bytes of the heads of all families, at most. */
 enum { HEADS = 4 << 10 };
 
-static void write_lines(const struct samples *samples, struct api_buffer *out)
+static void write_lines(const struct samples *samples, bool groups_alone, struct api_buffer *out)
 {
     const struct sample *of_monitors = (const void *)samples->of_monitors.data;
     size_t n = samples->of_monitors.size / sizeof *of_monitors;
-    for (size_t i = 0; i < N_FAMILIES && n > 0; i++) {
+    for (size_t i = 0; i < N_FAMILIES && n > 0 && !groups_alone; i++) {
         api_append_format(out, "# HELP %s %s\n# TYPE %s %s\n", families[i].name, families[i].help,
                           families[i].name, families[i].type);
         for (size_t j = 0; j < n && !out->failed; j++)
@@ -223,14 +223,14 @@ struct sizes {
     size_t lines, numbers, labels;
 };
 
-static void add_size(struct sizes *sizes, const char *group, const char *name)
+static void add_size(struct sizes *sizes, const char *group, const char *name, bool groups_alone)
 {
     /* LINES of a monitor: seven values, two thresholds, four states, four more values, four of its group, which may
      * have no other; LINE: the longest
      * name, a severity or a state, a number; LABELS: their names and quotes. */
-    enum { LINES = 21, LINE = 48 + 32 + 28, LABELS = 24 };
+    enum { LINES = 21, LINES_OF_GROUP = 4, LINE = 48 + 32 + 28, LABELS = 24 };
     size_t labels = LABELS + escaped_size(group) + escaped_size(name);
-    sizes->lines += LINES * (LINE + labels);
+    sizes->lines += (groups_alone ? LINES_OF_GROUP : LINES) * (LINE + labels);
     sizes->numbers += sizeof(struct sample);
     sizes->labels += labels;
 }
@@ -239,7 +239,7 @@ size_t api_monitor_size(const char *group, const char *name)
 {
     enum { OVERHEAD = 64 }; /* allocations, and a pointer in a list that doubles */
     struct sizes sizes = {0};
-    add_size(&sizes, group, name);
+    add_size(&sizes, group, name, false);
     return sizeof(struct api_monitor) + OVERHEAD + strlen(group) + strlen(name) + sizes.lines +
            sizes.numbers + sizes.labels;
 }
@@ -252,44 +252,51 @@ bool api_monitor_metrics_init(struct api_monitor_metrics *metrics)
            pthread_mutex_init(&metrics->paid.lock, NULL) == 0;
 }
 
-static void drop(struct api_monitor_metrics *metrics)
+static void drop(struct api_metrics_text *text)
 {
-    api_shared_release(metrics->lines);
-    api_shared_release(metrics->gzip);
-    metrics->lines = metrics->gzip = NULL;
+    api_shared_release(text->lines);
+    api_shared_release(text->gzip);
+    text->lines = text->gzip = NULL;
 }
 
 void api_monitor_metrics_free(struct api_monitor_metrics *metrics)
 {
-    drop(metrics);
+    for (size_t i = 0; i < API_METRICS_FORMATS; i++)
+        drop(&metrics->texts[i]);
     api_budget_trim(&metrics->paid, 0);
     pthread_mutex_destroy(&metrics->paid.lock);
     pthread_mutex_destroy(&metrics->lock);
 }
 
-/* Makes the lines of all monitors on a budget; NULL if memory is exhausted. Sets the memory that monitors have
- * counted: whole blocks for their numbers, labels and lines, and the part that a budget has for small blocks
- * alone. */
+/* Makes the lines of the monitors of a token, on a budget; NULL if memory is exhausted. If those are all, sets the memory that
+ * monitors have counted: whole blocks of numbers, labels and lines, and what a budget has for small blocks alone. */
 static struct api_shared *make_lines(struct api_monitor_metrics *metrics,
-                                     struct api_registry *registry, struct api_budget *budget)
+                                     struct api_registry *registry, const struct api_token *token,
+                                     enum api_metrics_format format, struct api_budget *budget)
 {
     struct sizes sizes = {.lines = HEADS};
     pthread_rwlock_rdlock(&registry->lock);
     for (size_t i = 0; i < registry->n; i++)
-        add_size(&sizes, registry->monitors[i]->group, registry->monitors[i]->name);
+        if (api_token_has_group(token, registry->monitors[i]->group))
+            add_size(&sizes, registry->monitors[i]->group, registry->monitors[i]->name,
+                     metrics->groups_alone);
     size_t size =
         api_block_size(sizes.lines) + api_block_size(sizes.numbers) + api_block_size(sizes.labels);
-    metrics->paid.limit = size + size / 16;
+    if (!api_token_is_bound(token))
+        metrics->paid.limit = size + size / 16;
     struct samples samples = {{.budget = budget}, {.budget = budget}};
     bool good = api_buffer_reserve(&samples.of_monitors, sizes.numbers) &&
                 api_buffer_reserve(&samples.labels, sizes.labels);
     for (size_t i = 0; good && i < registry->n; i++)
-        add_sample(&samples, registry, registry->monitors[i]);
+        if (api_token_has_group(token, registry->monitors[i]->group))
+            add_sample(&samples, registry, registry->monitors[i]);
     pthread_rwlock_unlock(&registry->lock);
     struct api_shared *lines = good && !samples.labels.failed ? api_shared_new(budget) : NULL;
     good = lines && api_buffer_reserve(&lines->bytes, sizes.lines);
     if (good)
-        write_lines(&samples, &lines->bytes);
+        write_lines(&samples, metrics->groups_alone, &lines->bytes);
+    if (good && format == API_METRICS_OPEN)
+        api_metrics_open(&lines->bytes);
     api_buffer_free(&samples.of_monitors);
     api_buffer_free(&samples.labels);
     if (good && !lines->bytes.failed)
@@ -298,72 +305,96 @@ static struct api_shared *make_lines(struct api_monitor_metrics *metrics,
     return NULL;
 }
 
-/* Makes new lines, in the memory that is counted already or, while responses have that, on the budget. */
-static bool renew(struct api_monitor_metrics *metrics, struct api_registry *registry,
-                  struct api_budget *budget)
+/* True if a text has lines that nobody reads. */
+static bool is_idle(const struct api_metrics_text *text)
 {
+    return text->lines && atomic_load(&text->lines->references) == 1;
+}
+
+/* Makes new lines in the memory that is counted already, or else, while others have that, on the budget. */
+static bool renew(struct api_monitor_metrics *metrics, struct api_registry *registry,
+                  enum api_metrics_format format, struct api_budget *budget)
+{
+    static const struct api_token all;
+    struct api_metrics_text *text = &metrics->texts[format], *other = &metrics->texts[!format];
     double now = api_seconds();
-    if (metrics->lines && atomic_load(&metrics->lines->references) == 1)
-        drop(metrics); /* nobody reads it: its memory serves again */
-    struct api_shared *lines = make_lines(metrics, registry, &metrics->paid);
+    if (is_idle(text))
+        drop(text);
+    struct api_shared *lines = make_lines(metrics, registry, &all, format, &metrics->paid);
     if (!lines)
-        lines = make_lines(metrics, registry, budget);
+        lines = make_lines(metrics, registry, &all, format, budget);
+    if (!lines && is_idle(other)) {
+        drop(other);
+        lines = make_lines(metrics, registry, &all, format, &metrics->paid);
+    }
     if (!lines)
         return false;
-    drop(metrics);
-    metrics->lines = lines;
-    metrics->since = now;
+    drop(text);
+    text->lines = lines;
+    text->since = now;
     return true;
 }
 
-static bool compress(struct api_monitor_metrics *metrics, struct api_budget *budget)
+static bool compress(struct api_metrics_text *text, struct api_budget *budget)
 {
-    const struct api_buffer *lines = &metrics->lines->bytes;
-    if (metrics->gzip)
+    if (text->gzip)
         return true;
     struct api_shared *gzip = api_shared_new(budget);
-    if (!gzip || !api_gzip_begin(lines, &metrics->crc, &gzip->bytes)) {
+    if (!gzip || !api_gzip_begin(&text->lines->bytes, &text->crc, &gzip->bytes)) {
         api_shared_release(gzip);
         return false;
     }
     api_buffer_trim(&gzip->bytes);
-    metrics->gzip = gzip;
+    text->gzip = gzip;
     return true;
 }
 
 /* Replaces the body, which ends the stream, by its compressed form. */
-static bool response_gzip(const struct api_monitor_metrics *metrics, struct api_response *response)
+static bool response_gzip(const struct api_metrics_text *text, struct api_response *response)
 {
     struct api_buffer end = {.budget = response->body.budget};
-    if (!api_gzip_end(&response->body, metrics->crc, metrics->lines->bytes.size, &end)) {
+    if (!api_gzip_end(&response->body, text->crc, text->lines->bytes.size, &end)) {
         api_buffer_free(&end);
         return false;
     }
     api_buffer_free(&response->body);
     response->body = end;
-    response->shared = api_shared_hold(metrics->gzip);
+    response->shared = api_shared_hold(text->gzip);
     api_response_header(response, "Content-Encoding", "gzip");
     return true;
 }
 
 bool api_monitor_metrics_response(struct api_monitor_metrics *metrics,
-                                  struct api_registry *registry, double since, bool with_gzip,
+                                  struct api_registry *registry, double since,
+                                  enum api_metrics_format format, bool with_gzip,
                                   struct api_response *response, struct api_budget *budget)
 {
+    struct api_metrics_text *text = &metrics->texts[format];
     pthread_mutex_lock(&metrics->lock);
-    bool is_new = metrics->lines && metrics->since >= since;
-    bool good = is_new || renew(metrics, registry, budget) || metrics->lines;
-    if (good && !(with_gzip && compress(metrics, budget) && response_gzip(metrics, response)))
-        response->shared = api_shared_hold(metrics->lines);
+    bool is_new = text->lines && text->since >= since;
+    bool good = is_new || renew(metrics, registry, format, budget) || text->lines;
+    if (good && !(with_gzip && compress(text, budget) && response_gzip(text, response)))
+        response->shared = api_shared_hold(text->lines);
     pthread_mutex_unlock(&metrics->lock);
     return good;
+}
+
+bool api_monitor_metrics_of_token(struct api_monitor_metrics *metrics,
+                                  struct api_registry *registry, const struct api_token *token,
+                                  enum api_metrics_format format, struct api_response *response,
+                                  struct api_budget *budget)
+{
+    response->shared = make_lines(metrics, registry, token, format, budget);
+    return response->shared != NULL;
 }
 
 void api_monitor_metrics_trim(struct api_monitor_metrics *metrics, double seconds)
 {
     pthread_mutex_lock(&metrics->lock);
-    if (metrics->lines && api_seconds() - metrics->since >= seconds)
-        drop(metrics);
+    for (struct api_metrics_text *text = metrics->texts;
+         text < metrics->texts + API_METRICS_FORMATS; text++)
+        if (text->lines && api_seconds() - text->since >= seconds)
+            drop(text);
     pthread_mutex_unlock(&metrics->lock);
     api_budget_trim(&metrics->paid, (int64_t)(seconds * 1e9));
 }

@@ -5,16 +5,20 @@
 #include "api/exchange.h"
 #include "api/memory/shared.h"
 #include "api/monitors/state/registry.h"
+#include "api/open_metrics.h"
 
 /* api_monitor_metrics: the last lines. The lock is held while others are made, which takes 50 ms for 10,000
  * monitors; the registry is locked only to copy their numbers, 1 ms. */
 struct api_monitor_metrics {
+    bool groups_alone; /* without lines of single monitors; set before the first scrape */
     pthread_mutex_t lock;
-    double since;             /* time before the monitors were read, in s of api_seconds */
-    struct api_budget paid;   /* memory for one text, which the monitors have counted already */
-    struct api_shared *lines; /* NULL if there are none */
-    struct api_shared *gzip;  /* the same as the begin of a gzip stream; NULL if not asked for */
-    uint32_t crc;             /* of the lines; valid with `gzip` */
+    struct api_budget paid; /* memory for one text, which the monitors have counted already */
+    struct api_metrics_text {
+        double since;             /* time before the monitors were read, in s of api_seconds */
+        struct api_shared *lines; /* NULL if there are none */
+        struct api_shared *gzip; /* the same as the begin of a gzip stream; NULL if not asked for */
+        uint32_t crc;            /* of the lines; valid with `gzip` */
+    } texts[API_METRICS_FORMATS];
 };
 
 bool api_monitor_metrics_init(struct api_monitor_metrics *metrics);
@@ -28,8 +32,15 @@ size_t api_monitor_size(const char *group, const char *name);
  * allows it. Where it does not allow new lines while slow clients read old ones, the last lines are given
  * again. False if memory is exhausted. */
 bool api_monitor_metrics_response(struct api_monitor_metrics *metrics,
-                                  struct api_registry *registry, double since, bool with_gzip,
+                                  struct api_registry *registry, double since,
+                                  enum api_metrics_format format, bool with_gzip,
                                   struct api_response *response, struct api_budget *budget);
+
+/* Adds the lines of the monitors that a token is for, made for this response alone, not compressed. False if memory is exhausted. */
+bool api_monitor_metrics_of_token(struct api_monitor_metrics *metrics,
+                                  struct api_registry *registry, const struct api_token *token,
+                                  enum api_metrics_format format, struct api_response *response,
+                                  struct api_budget *budget);
 
 /* Frees lines that were made more than `seconds` ago, unless a response has them. */
 void api_monitor_metrics_trim(struct api_monitor_metrics *metrics, double seconds);

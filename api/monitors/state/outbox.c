@@ -41,15 +41,18 @@ bool api_outbox_put(struct api_monitors *monitors, struct api_pending_monitor *p
                 .until != API_NO_TIME)
         return true;
     struct api_receivers *receivers = api_notifier_receivers(monitors->notifier);
+    struct api_datum trace = API_TEXT_DATUM(pending->trace.text);
+    if (!api_trace_is_set(&pending->trace))
+        trace.kind = API_SQL_NULL;
     for (size_t i = 0; good && i < receivers->n; i++) {
         const struct api_receiver *receiver = &receivers->list[i];
         const struct api_datum row[] = {
-            API_TEXT_DATUM(receiver->name),  API_INTEGER(monitors->now),
-            API_INTEGER(monitor->id),        API_TEXT_DATUM(monitor->group),
-            API_TEXT_DATUM(monitor->name),   API_INTEGER(change->from),
-            API_INTEGER(change->to),         API_INTEGER(change->at),
-            time_datum(change->since),       API_REAL(change->kl),
-            API_TEXT_DATUM(change->sentence)};
+            API_TEXT_DATUM(receiver->name),   API_INTEGER(monitors->now),
+            API_INTEGER(monitor->id),         API_TEXT_DATUM(monitor->group),
+            API_TEXT_DATUM(monitor->name),    API_INTEGER(change->from),
+            API_INTEGER(change->to),          API_INTEGER(change->at),
+            time_datum(change->since),        API_REAL(change->kl),
+            API_TEXT_DATUM(change->sentence), trace};
         if (!api_receiver_wants(receiver, monitor->group, change->from, change->to) ||
             !api_notifier_add_pending(monitors->notifier, receiver->name))
             continue;
@@ -107,7 +110,7 @@ bool api_outbox_watch(struct api_monitors *monitors)
 /* row: a change whose texts are offsets. */
 struct row {
     struct api_change change;
-    size_t group, name, sentence;
+    size_t group, name, sentence, trace;
 };
 
 static size_t keep(struct api_buffer *texts, const char *text, size_t size)
@@ -133,7 +136,8 @@ static void add_row(void *context, const struct api_datum *values)
                    .kl = api_datum_number(&values[8])},
         .group = keep(&job->texts, values[2].text, values[2].size),
         .name = keep(&job->texts, values[3].text, values[3].size),
-        .sentence = keep(&job->texts, values[9].text, values[9].size)};
+        .sentence = keep(&job->texts, values[9].text, values[9].size),
+        .trace = keep(&job->texts, values[10].text, values[10].size)};
     api_append(&job->rows, &row, sizeof row);
     job->n++;
 }
@@ -147,6 +151,7 @@ struct api_change *api_outbox_changes(struct api_outbox_job *job)
         row.change.group = job->texts.data + row.group;
         row.change.name = job->texts.data + row.name;
         row.change.sentence = job->texts.data + row.sentence;
+        api_trace_read(&row.change.trace, job->texts.data + row.trace);
         changes[i] = row.change;
     }
     return changes;
@@ -311,7 +316,8 @@ static void add_lasting(const struct api_monitor *monitor, int state, struct api
                    .kl = status->last.scores.drift.kl},
         .group = keep(&job->texts, monitor->group, strlen(monitor->group)),
         .name = keep(&job->texts, monitor->name, strlen(monitor->name)),
-        .sentence = keep(&job->texts, sentence, strlen(sentence))};
+        .sentence = keep(&job->texts, sentence, strlen(sentence)),
+        .trace = keep(&job->texts, "", 0)};
     api_append(&job->rows, &row, sizeof row);
     job->n++;
 }

@@ -35,9 +35,12 @@ void api_pending_drop(struct api_monitors *monitors)
 struct api_pending_monitor *api_pending_of(struct api_monitors *monitors,
                                            struct api_monitor *monitor)
 {
-    if (monitor->pending)
-        return monitor->pending;
-    struct api_pending_monitor *pending = calloc(1, sizeof *pending);
+    struct api_pending_monitor *pending = monitor->pending;
+    if (pending && monitors->trace && api_trace_is_set(monitors->trace))
+        pending->trace = *monitors->trace;
+    if (pending)
+        return pending;
+    pending = calloc(1, sizeof *pending);
     if (!pending) {
         api_transaction_fail_oom(monitors);
         return NULL;
@@ -47,6 +50,8 @@ struct api_pending_monitor *api_pending_of(struct api_monitors *monitors,
                                             .status = monitor->status,
                                             .pool = api_pool_hold(monitor->pool)};
     pending->last = &pending->windows;
+    if (monitors->trace)
+        pending->trace = *monitors->trace;
     monitors->staged = monitor->pending = pending;
     return pending;
 }

@@ -8,6 +8,7 @@
 #include "api/monitors/state/previous.h"
 #include "api/monitors/store_metrics.h"
 #include "api/store/store.h"
+#include "api/trace.h"
 
 /* api_store_job: what a request has the thread do; begins the structure of each kind of job. The thread calls `run` within a transaction,
  * `read_back` when all jobs have run and their observations are written, `publish` after the commit;
@@ -41,6 +42,7 @@ struct api_pending_monitor {
     struct api_pending_monitor *next;
     struct api_monitor *monitor;
     struct api_monitor_status status;
+    struct api_trace trace;       /* of the last request that has one, and changes it */
     struct api_previous previous; /* read if windows are compared with those before */
     struct api_pool *pool;        /* as in the monitor, after the windows that are written */
     struct api_dirty_window *windows, **last;
@@ -60,8 +62,9 @@ struct api_monitors {
     /* Owned by the thread: */
     int64_t now; /* of this transaction, in microseconds since 1970 */
     struct api_pending_monitor *staged;
-    bool out_of_memory; /* the reason of a failure that is not the store's */
-    int64_t keys;       /* idempotency keys in the store */
+    const struct api_trace *trace; /* of the request whose job runs, or NULL */
+    bool out_of_memory;            /* the reason of a failure that is not the store's */
+    int64_t keys;                  /* idempotency keys in the store */
     int64_t keys_pruned;
     int64_t next_close;        /* no later than the first of all monitors */
     bool has_news;             /* the transaction has stored changes that are to be told */

@@ -124,6 +124,6 @@ function follow(form, of, values, effect, line) {
 export function messageOf(error) {
     if (!(error instanceof ApiError))
         throw error;
-    const needs = error.status === 403 ? " This needs a token with the scope “write”." : "";
+    const needs = error.code === "scope_missing" ? " This needs a token with the scope “write”." : "";
     return `${error.message}.${needs}`;
 }
