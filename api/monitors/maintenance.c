@@ -69,5 +69,5 @@ bool api_maintenance_is_due(struct api_monitors *monitors)
             monitors->next_close = monitor->status.next_close;
     }
     return gc_unfinished || monitors->next_close <= now || keys_are_due(monitors, now) ||
-           api_store_is_shared(monitors->store) || api_outbox_is_due(monitors);
+           api_outbox_is_due(monitors);
 }

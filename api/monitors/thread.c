@@ -8,6 +8,7 @@
 #include "api/monitors/maintenance.h"
 #include "api/monitors/state/close.h"
 #include "api/monitors/state/load.h"
+#include "api/monitors/state/server_counts.h"
 #include "api/monitors/state/transaction.h"
 #include "api/notify/notifier.h"
 
@@ -36,9 +37,19 @@ static void cache_open(struct api_pending_monitor *pending)
     }
 }
 
+/* Keeps this server's row of the window that was last added to; nothing is known of it where rows may have been
+ * taken. */
+static void cache_own(struct api_pending_monitor *pending)
+{
+    free(pending->monitor->own);
+    pending->monitor->own = pending->own;
+    pending->own = NULL;
+}
+
 /* Lets others see what was committed. */
 static void publish(struct api_monitors *monitors, struct api_store_job *jobs)
 {
+    bool is_concurrent = monitors->is_concurrent;
     pthread_rwlock_wrlock(&monitors->registry.lock);
     for (struct api_pending_monitor *pending = monitors->staged; pending; pending = pending->next) {
         struct api_pool *pool = pending->monitor->pool;
@@ -46,11 +57,13 @@ static void publish(struct api_monitors *monitors, struct api_store_job *jobs)
         pending->monitor->pool = pending->pool;
         pending->pool = pool;
         cache_open(pending);
+        if (pending->own || !is_concurrent)
+            cache_own(pending);
         if (pending->status.next_close < monitors->next_close)
             monitors->next_close = pending->status.next_close;
     }
     for (struct api_store_job *job = jobs; job; job = job->next)
-        if (job->publish && !job->problem.code)
+        if (job->publish && !job->problem.code && !job->is_deferred)
             job->publish(job, monitors);
     pthread_rwlock_unlock(&monitors->registry.lock);
 }
@@ -61,6 +74,7 @@ static bool run_jobs(struct api_monitors *monitors, struct api_store_job *jobs)
 {
     for (struct api_store_job *job = jobs; job; job = job->next) {
         job->problem.code = NULL;
+        job->is_deferred = false;
         monitors->trace = job->x ? &job->x->trace : NULL;
         bool good = !job->run || job->run(job, monitors) || job->problem.code;
         monitors->trace = NULL;
@@ -70,8 +84,8 @@ static bool run_jobs(struct api_monitors *monitors, struct api_store_job *jobs)
     if (!api_flush(monitors))
         return false;
     for (struct api_store_job *job = jobs; job; job = job->next)
-        if (job->read_back && !job->problem.code && !job->read_back(job, monitors) &&
-            !job->problem.code)
+        if (job->read_back && !job->problem.code && !job->is_deferred &&
+            !job->read_back(job, monitors) && !job->problem.code)
             return false;
     return true;
 }
@@ -121,13 +135,15 @@ static void restore(struct api_monitors *monitors, const struct kept *kept)
 
 /* Runs jobs, or maintenance, in a transaction. False if it failed: then nothing has changed. */
 static bool transact(struct api_monitors *monitors, struct api_store_job *jobs,
-                     bool (*upkeep)(struct api_monitors *monitors))
+                     bool (*upkeep)(struct api_monitors *monitors), bool is_concurrent)
 {
     const struct kept kept = {monitors->n_tombstones, monitors->keys, monitors->keys_pruned};
     double start = api_seconds();
     monitors->out_of_memory = monitors->has_news = false;
     monitors->now = api_now();
-    bool began = api_store_begin(monitors->store) && api_load(monitors) && api_note_size(monitors);
+    monitors->is_concurrent = is_concurrent;
+    bool began = api_store_begin(monitors->store, is_concurrent) && api_load(monitors) &&
+                 api_note_size(monitors);
     bool ran = began &&
                (upkeep ? upkeep(monitors) && api_flush(monitors) : run_jobs(monitors, jobs)) &&
                api_change_store(monitors);
@@ -157,6 +173,7 @@ static void fail_jobs(const struct api_monitors *monitors, struct api_store_job 
 {
     for (struct api_store_job *job = jobs; job; job = job->next) {
         job->problem.code = NULL;
+        job->is_deferred = false;
         if (is_oom(monitors))
             api_fail_oom(&job->problem);
         else if (is_uncertain)
@@ -179,7 +196,7 @@ static struct api_lane *next_lane(struct api_monitors *monitors)
     return is_large ? &monitors->large : &monitors->small;
 }
 
-/* Takes jobs that wait: an exclusive one, or others, up to MAX_BATCH and MAX_COUNTS. */
+/* Takes jobs that wait: an exclusive one, or others, concurrent or not, up to MAX_BATCH and MAX_COUNTS. */
 static struct api_store_job *take(struct api_monitors *monitors)
 {
     struct api_lane *lane = next_lane(monitors);
@@ -190,7 +207,8 @@ static struct api_store_job *take(struct api_monitors *monitors)
     for (size_t counts = first->counts; !first->exclusive && end->next && !end->next->exclusive;
          n++) {
         counts += end->next->counts;
-        if (n == MAX_BATCH || counts > MAX_COUNTS)
+        if (n == MAX_BATCH || counts > MAX_COUNTS ||
+            end->next->is_concurrent != first->is_concurrent)
             break;
         end = end->next;
     }
@@ -227,7 +245,8 @@ static void finish(struct api_store_job *jobs)
 }
 
 /* Runs each job by itself, until the store is lost. */
-static void run_singly(struct api_monitors *monitors, struct api_store_job *jobs)
+static void run_singly(struct api_monitors *monitors, struct api_store_job *jobs,
+                       bool is_concurrent)
 {
     bool is_lost = false;
     for (struct api_store_job *job = jobs, *next; job; job = next) {
@@ -235,7 +254,7 @@ static void run_singly(struct api_monitors *monitors, struct api_store_job *jobs
         job->next = NULL;
         if (is_lost) {
             fail_jobs(monitors, job, false);
-        } else if (!transact(monitors, job, NULL)) {
+        } else if (!transact(monitors, job, NULL, is_concurrent)) {
             is_lost = api_store_is_lost(monitors->store);
             fail_jobs(monitors, job, api_store_is_uncertain(monitors->store));
         }
@@ -243,28 +262,58 @@ static void run_singly(struct api_monitors *monitors, struct api_store_job *jobs
     }
 }
 
-/* Runs jobs together; if that fails each by itself, so that one does not fail the others. After a commit
- * that may have been done that would count them twice. */
-static void process(struct api_monitors *monitors, struct api_store_job *jobs)
+/* Takes the jobs that are deferred out of a list, in their order. */
+static struct api_store_job *take_deferred(struct api_store_job **jobs)
 {
-    bool good = transact(monitors, jobs, NULL);
+    struct api_store_job *deferred = NULL, **last = &deferred, **at = jobs;
+    while (*at) {
+        if (!(*at)->is_deferred) {
+            at = &(*at)->next;
+            continue;
+        }
+        *last = *at;
+        last = &(*last)->next;
+        *at = *last = (*at)->next;
+        *last = NULL;
+    }
+    return deferred;
+}
+
+/* Runs jobs together; if that fails each by itself, so that one does not fail the others. After a commit
+ * that may have been done that would count them twice. The deferred ones are left to do. */
+static struct api_store_job *run_together(struct api_monitors *monitors, struct api_store_job *jobs,
+                                          bool is_concurrent)
+{
+    bool good = transact(monitors, jobs, NULL, is_concurrent);
     bool is_uncertain = !good && api_store_is_uncertain(monitors->store);
     if (!good && jobs->next && !is_uncertain)
-        run_singly(monitors, jobs);
+        run_singly(monitors, jobs, is_concurrent);
     else if (!good)
         fail_jobs(monitors, jobs, is_uncertain);
+    struct api_store_job *deferred = take_deferred(&jobs);
     finish(jobs);
+    return deferred;
+}
+
+/* Runs jobs, beside those of other servers if they can. */
+static void process(struct api_monitors *monitors, struct api_store_job *jobs)
+{
+    if (jobs->is_concurrent && api_store_is_shared(monitors->store))
+        jobs = run_together(monitors, jobs, true);
+    if (jobs)
+        run_together(monitors, jobs, false);
 }
 
 /* ---- The thread */
 
-/* pause_s: seconds between two rounds of maintenance, unless a window is due. */
-static const double pause_s = 1;
+/* pause_s: seconds between two rounds of maintenance, unless a window is due: what other servers count is known
+ * within a second. */
+static const double pause_s = 0.5;
 
-/* Time, in microseconds, until there is something to do; at most a second, for clocks jump. */
+/* Time, in microseconds, until there is something to do; at most the pause, for clocks jump. */
 static int64_t idle_time(const struct api_monitors *monitors, double since)
 {
-    int64_t now = api_now(), next = now + API_SECOND_US;
+    int64_t now = api_now(), next = now + (int64_t)(pause_s * 1e6);
     if (monitors->backoff)
         return since < pause_s ? (int64_t)((pause_s - since) * 1e6) : 0;
     if (monitors->gc_unfinished || monitors->shrink_unfinished)
@@ -283,8 +332,12 @@ static void run_maintenance(struct api_monitors *monitors, double *last, bool is
         return;
     *last = now;
     bool down = !atomic_load(&monitors->stored) || !api_store_is_in_place(monitors->store);
-    monitors->backoff =
-        (api_maintenance_is_due(monitors) || down) && !transact(monitors, NULL, api_maintain);
+    monitors->backoff = !down && api_store_is_shared(monitors->store) &&
+                        !transact(monitors, NULL, api_server_counts_refresh, true);
+    if (monitors->backoff)
+        return;
+    monitors->backoff = (api_maintenance_is_due(monitors) || down) &&
+                        !transact(monitors, NULL, api_maintain, false);
     monitors->shrink_unfinished =
         atomic_load(&monitors->stored) && api_store_shrink(monitors->store);
 }

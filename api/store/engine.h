@@ -31,7 +31,9 @@ struct api_engine {
     const char *alias;       /* or NULL */
     const char *clustered;   /* words at the end of a table that is stored by its primary key */
     const char *transaction; /* statements that begin one, of which one at a time goes on */
-    bool is_shared;          /* other servers may use the database */
+    const char
+        *concurrent; /* that begin one which goes on beside others of its kind; NULL: other servers
+                              * do not use the database */
 
     /* Opens what follows the prefix, "" for the alias. NULL with the reason if it cannot be. Those that
      * are reached by `reach` check the form of the path alone. */

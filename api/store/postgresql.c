@@ -254,7 +254,7 @@ static void rollback(struct api_database *database)
 
 /* ---- The engine */
 
-/* KEYS: of the lock that each transaction takes. */
+/* KEYS: of the lock that each transaction takes, alone or with others. */
 #define KEYS "hashtext('kldiv'), hashtext(current_schema())"
 
 /* Limits bound how long a server that hangs keeps others from the store. PostgreSQL does not count the time
@@ -314,7 +314,9 @@ const struct api_engine api_postgresql = {.prefix = "postgresql://",
                                           .clustered = "",
                                           .transaction = "BEGIN ISOLATION LEVEL READ COMMITTED;"
                                                          "SELECT pg_advisory_xact_lock(" KEYS ")",
-                                          .is_shared = true,
+                                          .concurrent =
+                                              "BEGIN ISOLATION LEVEL READ COMMITTED;"
+                                              "SELECT pg_advisory_xact_lock_shared(" KEYS ")",
                                           .open = api_postgresql_open,
                                           .close = api_postgresql_close,
                                           .reach = reach,

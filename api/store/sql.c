@@ -108,23 +108,39 @@ static const char sixth[] =
     "NULL);"
     "CREATE INDEX kldiv_notes_by_start ON kldiv_notes (group_name, from_at, id);";
 
-const char *const api_migrations[] = {first, second, third, fourth, fifth, sixth, NULL};
+/* Adds what each server has counted of open windows: see api/monitors/state/server_counts.h. */
+static const char seventh[] =
+    "CREATE TABLE kldiv_server_counts (monitor BIGINT NOT NULL, window_id BIGINT NOT NULL,"
+    " server BIGINT NOT NULL, n BIGINT NOT NULL, at BIGINT NOT NULL, counts BYTEA NOT NULL,"
+    " PRIMARY KEY (monitor, window_id, server)){clustered};"
+    "INSERT INTO kldiv_meta VALUES ('server', 0);";
 
-/* Columns of the same rows without what is long. */
-#define WINDOW_NUMBERS                                                                             \
-    "id, revision, start_at, end_at, closed, restated, n, kl, kl_reverse, js, psi, p_value,"       \
-    " unseen_ratio, missing_ratio, verdict, state, top, top_share, pooled_windows, pooled_n,"      \
-    " pooled_kl, pooled_p_value, pooled_noise_floor, NULL, NULL"
+const char *const api_migrations[] = {first, second, third, fourth, fifth, sixth, seventh, NULL};
 
-#define WINDOW_COLUMNS                                                                             \
-    "id, revision, start_at, end_at, closed, restated, n, kl, kl_reverse, js, psi, p_value,"       \
+#define WINDOW_OF(n, settings, reference)                                                          \
+    "id, revision, start_at, end_at, closed, restated, " n ", kl, kl_reverse, js, psi, p_value,"   \
     " unseen_ratio, missing_ratio, verdict, state, top, top_share, pooled_windows, pooled_n,"      \
-    " pooled_kl, pooled_p_value, pooled_noise_floor, settings, reference"
+    " pooled_kl, pooled_p_value, pooled_noise_floor, " settings ", " reference
+
+/* ALL_N: values of a window, with those of server_counts, which only an open one has. */
+#define ALL_N                                                                                      \
+    "CASE closed WHEN 0 THEN n + coalesce((SELECT CAST(sum(s.n) AS BIGINT) FROM"                   \
+    " kldiv_server_counts s WHERE s.monitor = kldiv_windows.monitor"                               \
+    " AND s.window_id = kldiv_windows.id), 0) ELSE n END"
+
+/* WINDOW_NUMBERS: a row without what is long. */
+#define WINDOW_STORED WINDOW_OF("n", "settings", "reference")
+#define WINDOW_COLUMNS WINDOW_OF(ALL_N, "settings", "reference")
+#define WINDOW_NUMBERS WINDOW_OF(ALL_N, "NULL", "NULL")
 
 #define MONITORS                                                                                   \
-    "SELECT id, group_name, name, m.revision, version, settings, state, observations,"             \
-    " last_observation, last_window, severity_since, newest_end, since, pool_from, definition,"    \
-    " sentence, sentence_of, stale_told FROM kldiv_monitors m"                                     \
+    "SELECT id, group_name, name, m.revision, version, settings, state,"                           \
+    " observations + coalesce((SELECT CAST(sum(s.n) AS BIGINT) FROM kldiv_server_counts s"         \
+    " WHERE s.monitor = m.id), 0), last_observation, last_window, severity_since, newest_end, "    \
+    "since, pool_from, definition,"                                                                \
+    " sentence, sentence_of, stale_told,"                                                          \
+    " (SELECT max(s.at) FROM kldiv_server_counts s WHERE s.monitor = m.id)"                        \
+    " FROM kldiv_monitors m"                                                                       \
     " JOIN kldiv_revisions r ON r.monitor = m.id AND r.revision = m.revision"
 
 #define ADD_COUNTS(rows)                                                                           \
@@ -169,7 +185,8 @@ const char *const api_sql[API_STATEMENTS] = {
         " ON CONFLICT (id) DO UPDATE SET revision = excluded.revision,"
         " version = excluded.version, settings = excluded.settings, changed = excluded.changed",
     [API_SQL_MONITOR_LIVE] =
-        "UPDATE kldiv_monitors SET state = $1, observations = $2, last_observation = $3,"
+        "UPDATE kldiv_monitors SET state = $1, observations = observations + $2, last_observation "
+        "= $3,"
         " last_window = $4, severity_since = $5, newest_end = $6, since = $7, pool_from = $8,"
         " sentence = $9, sentence_of = $10, stale_told = $11,"
         " changed = $12 WHERE id = $13",
@@ -187,12 +204,14 @@ const char *const api_sql[API_STATEMENTS] = {
         "kldiv_revisions.revision)",
 
     [API_SQL_WINDOW_PUT] =
-        "INSERT INTO kldiv_windows (monitor, " WINDOW_COLUMNS
+        "INSERT INTO kldiv_windows (monitor, " WINDOW_STORED
         ") VALUES ($1, $2, $3, $4, $5, $6, $7, $8,"
-        " $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24,"
+        " $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, "
+        "$24,"
         " $25, $26)"
         " ON CONFLICT (monitor, id) DO UPDATE SET"
-        " start_at = excluded.start_at, end_at = excluded.end_at, closed = excluded.closed,"
+        " start_at = excluded.start_at, end_at = excluded.end_at, closed = "
+        "excluded.closed,"
         " restated = excluded.restated, n = excluded.n, kl = excluded.kl,"
         " kl_reverse = excluded.kl_reverse, js = excluded.js, psi = excluded.psi,"
         " p_value = excluded.p_value, unseen_ratio = excluded.unseen_ratio,"
@@ -297,6 +316,27 @@ const char *const api_sql[API_STATEMENTS] = {
         " AND (start_at, id) < ($3, $4) ORDER BY start_at DESC, id DESC LIMIT $5)",
     [API_SQL_COUNTS_DELETE] = "DELETE FROM kldiv_counts WHERE monitor = $1 AND window_id = $2",
 
+    [API_SQL_SERVER_NEXT] =
+        "UPDATE kldiv_meta SET value = value + 1 WHERE name = 'server' RETURNING value",
+    [API_SQL_SERVER_COUNTS_PUT] =
+        "INSERT INTO kldiv_server_counts VALUES ($1, $2, $3, $4, $5, $6)"
+        " ON CONFLICT (monitor, window_id, server)"
+        " DO UPDATE SET n = excluded.n, at = excluded.at, counts = excluded.counts",
+    [API_SQL_SERVER_COUNTS] = "SELECT server, n, at, counts FROM kldiv_server_counts"
+                              " WHERE monitor = $1 AND window_id = $2",
+    [API_SQL_SERVER_COUNTS_TAKE] =
+        "DELETE FROM kldiv_server_counts WHERE monitor = $1 AND window_id = $2"
+        " RETURNING server, n, at, counts",
+    [API_SQL_SERVER_COUNTS_DELETE] = "DELETE FROM kldiv_server_counts WHERE monitor = $1",
+    [API_SQL_OBSERVATIONS] = "SELECT observations + coalesce((SELECT CAST(sum(s.n) AS BIGINT) FROM"
+                             " kldiv_server_counts s WHERE s.monitor = m.id), 0)"
+                             " FROM kldiv_monitors m WHERE id = $1",
+    [API_SQL_OBSERVATIONS_OF_OTHERS] =
+        "SELECT group_name, name, id, m.observations + s.n, s.at FROM kldiv_monitors m JOIN"
+        " (SELECT monitor, CAST(sum(n) AS BIGINT) AS n, max(at) AS at FROM kldiv_server_counts"
+        " GROUP BY monitor HAVING max(CASE server WHEN $1 THEN 0 ELSE 1 END) = 1) s"
+        " ON s.monitor = m.id",
+
     [API_SQL_UNSEEN_ADD] = "INSERT INTO kldiv_unseen VALUES ($1, $2, $3, $4) ON CONFLICT (monitor,"
                            " window_id, label) DO UPDATE SET count = kldiv_unseen.count + "
                            "excluded.count",
@@ -400,6 +440,8 @@ const char *const api_sql[API_STATEMENTS] = {
     [API_SQL_KEY_PUT] =
         "INSERT INTO kldiv_keys VALUES ($1, $2, $3, $4) ON CONFLICT (key) DO UPDATE SET"
         " body = excluded.body, at = excluded.at, answer = excluded.answer",
+    [API_SQL_KEY_CLAIM] = "INSERT INTO kldiv_keys VALUES ($1, $2, $3, $4) ON CONFLICT (key)"
+                          " DO NOTHING RETURNING at",
     [API_SQL_KEYS_PRUNE] = "DELETE FROM kldiv_keys WHERE at < $1",
     [API_SQL_KEYS_TRIM] = "DELETE FROM kldiv_keys WHERE key IN (SELECT key FROM kldiv_keys ORDER "
                           "BY at, key LIMIT $1)",

@@ -20,7 +20,7 @@ enum api_statement {
     API_SQL_MONITORS_CHANGED, /* change → those that were changed after it */
     API_SQL_MONITOR_IDS,      /* → id of each */
     API_SQL_MONITOR_PUT,      /* id, group, name, revision, version, settings, change */
-    API_SQL_MONITOR_LIVE,     /* state, observations, last observation, last window, severity since,
+    API_SQL_MONITOR_LIVE, /* state, observations to add, last observation, last window, severity since,
                                  newest end of a window, since, pool from, sentence, its window, change; id
                                */
     API_SQL_MONITOR_DELETE,   /* id */
@@ -71,6 +71,15 @@ enum api_statement {
     API_SQL_COUNTS_OF_POOL, /* the same → id, bin, count */
     API_SQL_COUNTS_DELETE,  /* monitor, window */
 
+    API_SQL_SERVER_NEXT,       /* → a number that no server had since the store is what it is */
+    API_SQL_SERVER_COUNTS_PUT, /* monitor, window, server, n, time of the last observation, counts */
+    API_SQL_SERVER_COUNTS,     /* monitor, window → server, n, time, counts */
+    API_SQL_SERVER_COUNTS_TAKE,   /* the same; deletes them */
+    API_SQL_SERVER_COUNTS_DELETE, /* monitor */
+    API_SQL_OBSERVATIONS,         /* monitor → number of its values */
+    API_SQL_OBSERVATIONS_OF_OTHERS, /* server → group, name, id, number of values, time of the last, of
+                                       monitors for which another server has counts */
+
     API_SQL_UNSEEN_ADD,   /* monitor, window, label, count */
     API_SQL_UNSEEN_PRUNE, /* monitor, window, number: keeps as many, the most frequent */
     API_SQL_UNSEEN,       /* monitor, window, limit → label, count, most frequent first */
@@ -117,6 +126,7 @@ enum api_statement {
 
     API_SQL_KEY,        /* key → body, answer */
     API_SQL_KEY_PUT,    /* key, body, at, answer */
+    API_SQL_KEY_CLAIM,  /* the same → at; no row if there is such a key */
     API_SQL_KEYS_PRUNE, /* at: deletes older ones */
     API_SQL_KEYS_TRIM,  /* number: deletes as many, oldest first */
     API_SQL_KEYS_COUNT, /* → number */

@@ -181,11 +181,13 @@ bool api_store_shrink(struct api_store *store)
     return store->is_open && engine->shrink && engine->shrink(store->database);
 }
 
-bool api_store_begin(struct api_store *store)
+bool api_store_begin(struct api_store *store, bool is_concurrent)
 {
     struct api_database *database = store->database;
     database->out_of_memory = database->is_lost = database->is_uncertain = false;
-    bool good = prepare(store) && database->engine->script(database, database->engine->transaction);
+    const struct api_engine *engine = database->engine;
+    bool good = prepare(store) &&
+                engine->script(database, is_concurrent ? engine->concurrent : engine->transaction);
     store->has_written = false;
     return good;
 }
@@ -212,7 +214,7 @@ bool api_store_is_in_memory(const struct api_store *store)
 
 bool api_store_is_shared(const struct api_store *store)
 {
-    return store->database->engine->is_shared;
+    return store->database->engine->concurrent;
 }
 
 bool api_store_is_open(const struct api_store *store) { return store->is_open; }

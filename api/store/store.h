@@ -67,7 +67,9 @@ bool api_store_size(struct api_store *store, int64_t *bytes);
 /* Gives some of what is free back to the disk, between transactions; true if there is more. */
 bool api_store_shrink(struct api_store *store);
 
-bool api_store_begin(struct api_store *store);
+/* Begins a transaction: one that is alone, or, of a store that is shared, one that is concurrent: others of its kind
+ * go on beside it, and see each row of it when it is committed. */
+bool api_store_begin(struct api_store *store, bool is_concurrent);
 bool api_store_commit(struct api_store *store);
 void api_store_rollback(struct api_store *store);
 const char *api_store_reason(const struct api_store *store);

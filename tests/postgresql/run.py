@@ -9,6 +9,7 @@ import os
 import random
 import re
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
@@ -168,16 +169,31 @@ def all_pages(server, path, member):
     return rows
 
 
+def stored_counts(name):
+    """Counts of all windows of a monitor: kldiv_counts, and what servers keep apart."""
+    of = "JOIN kldiv_monitors m ON m.id = c.monitor WHERE m.group_name = 'load' AND m.name = '%s'" % name
+    totals = [0] * 5
+    for line in sql("SELECT bin, sum(count) FROM kldiv_counts c %s GROUP BY bin" % of, "kldiv").splitlines():
+        index, count = map(int, line.split("|"))
+        totals[index] += count
+    for line in sql("SELECT encode(counts, 'hex') FROM kldiv_server_counts c %s" % of, "kldiv").splitlines():
+        totals = [a + int(b) for a, b in zip(totals, struct.unpack("<5d", bytes.fromhex(line)))]
+    return [n for n in totals if n]
+
+
 def check_counts(server, writers):
     """Each value that was acknowledged is in one window, and nothing else is."""
     for name, sent in writers.sent.items():
         windows = all_pages(server, "/monitors/load/%s/windows" % name, "windows")
         starts = [window["window"]["start"] for window in windows]
-        stored = sql("SELECT coalesce(string_agg(s::text, ',' ORDER BY bin), '') FROM (SELECT bin,"
-                     " sum(count) AS s FROM kldiv_counts c JOIN kldiv_monitors m ON m.id = c.monitor"
-                     " WHERE m.name = '%s' GROUP BY bin) t" % name, "kldiv")
-        expect([int(n) for n in stored.split(",")] == sent,
-               "%s: %s is stored, %s was sent" % (name, stored, sent))
+        stored = stored_counts(name)
+        expect(stored == sent, "%s: %s is stored, %s was sent" % (name, stored, sent))
+        known = server.ask("GET", "/monitors/load/" + name)[1]["observations"]
+        expect(known == sum(sent), "%s: %d values are known, %d were sent" % (name, known, sum(sent)))
+        if name == "hour":
+            status, body = server.ask("GET", "/monitors/load/hour/windows/%d" % windows[0]["window"]["id"])
+            expect(sum(row["n"] for row in windows[1:]) + sum(row["count"] for row in body["bins"]) == sum(sent),
+                   "the counts of the open window: %r" % body)
         expect(sum(window["n"] for window in windows) == sum(sent), "n of %s" % name)
         if not name.startswith("batch"):
             expect(len(set(starts)) == len(starts), "%s has two windows of one start" % name)
@@ -464,7 +480,7 @@ def try_names(folder):
         sql("DROP TABLE %s; ALTER TABLE kldiv_%s RENAME TO %s" % (name, name, name), "shared")
     for name in INDICES:
         sql("ALTER INDEX kldiv_%s RENAME TO %s" % (name, name), "shared")
-    sql("DROP TABLE kldiv_sums, kldiv_mutes, kldiv_notes, kldiv_outbox; DELETE FROM meta WHERE name IN ('mute', 'note', 'notify_owner', 'notify_until'); UPDATE meta SET value = 3 WHERE name = 'schema'; "
+    sql("DROP TABLE kldiv_sums, kldiv_mutes, kldiv_notes, kldiv_outbox, kldiv_server_counts; DELETE FROM meta WHERE name IN ('mute', 'note', 'server', 'notify_owner', 'notify_until'); UPDATE meta SET value = 3 WHERE name = 'schema'; "
         "DROP INDEX kldiv_events_by_time; DROP TABLE kldiv_unseen; "
         "UPDATE monitors SET settings = replace(replace(settings, ',\"pool\":16', ''), ',\"stale_after\":null', ''); "
         "ALTER TABLE monitors DROP COLUMN since, DROP COLUMN pool_from, DROP COLUMN sentence, DROP COLUMN sentence_of, DROP COLUMN stale_told; "

@@ -130,7 +130,7 @@ Test(store_files, leaves_stores_of_newer_versions_as_they_are)
     make_store(&database);
     change_file(&database, "UPDATE kldiv_meta SET value = 99 WHERE name = 'schema'");
     expect_refused(&database, database.location,
-                   "it was written by a newer version of kldiv (schema 99, this one knows 6)");
+                   "it was written by a newer version of kldiv (schema 99, this one knows 7)");
     database_free(&database);
 }
 

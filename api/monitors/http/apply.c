@@ -48,11 +48,20 @@ static bool check_idempotency(struct api_observations *o, struct api_monitors *m
                     "the Idempotency-Key was used with another body before");
 }
 
-static bool store_idempotency(struct api_observations *o, struct api_monitors *monitors)
+static void read_claim(void *context, const struct api_datum *values)
+{
+    (void)values;
+    *(bool *)context = true;
+}
+
+/* Keeps the key with the numbers of the windows. A concurrent transaction *claims it, if no other has it: it waits for
+ * others that are about to, and whoever comes second has to look at it again. */
+static bool store_idempotency(struct api_observations *o, struct api_monitors *monitors,
+                              bool *claims)
 {
     o->pairs.size = 0;
     for (size_t i = 0; i < o->n; i++) {
-        const int64_t pair[] = {o->observed[i].held.id, o->observed[i].dirty->snapshot->window.id};
+        const int64_t pair[] = {o->observed[i].held.id, o->observed[i].window};
         api_append(&o->pairs, pair, sizeof pair);
     }
     const struct api_datum row[] = {
@@ -61,7 +70,10 @@ static bool store_idempotency(struct api_observations *o, struct api_monitors *m
     if (o->pairs.failed)
         return api_transaction_fail_oom(monitors);
     monitors->keys++;
-    return api_store_run(monitors->store, API_SQL_KEY_PUT, row, NULL);
+    *claims = !monitors->is_concurrent;
+    return monitors->is_concurrent ? api_store_run(monitors->store, API_SQL_KEY_CLAIM, row,
+                                                   &(struct api_rows){read_claim, claims})
+                                   : api_store_run(monitors->store, API_SQL_KEY_PUT, row, NULL);
 }
 
 /* Finds the monitor that observations were counted for; NULL if it is not the same any more. */
@@ -131,7 +143,7 @@ static bool make_sum(struct api_monitors *monitors, struct api_monitor *monitor,
         return true;
     if (!pending || !api_pending_previous(monitors, pending, false))
         return false;
-    if (pending->previous.holds)
+    if (pending->previous.holds || monitors->is_concurrent)
         return true;
     if (!count_windows(monitors, monitor, INT64_MIN, k, &n))
         return false;
@@ -201,14 +213,45 @@ static bool observe(const struct api_observations *o, struct api_monitors *monit
                     struct api_observed *observed)
 {
     struct api_counting *counting = &observed->counting;
-    return api_observe(monitors, observed->monitor, counting->counts, o->time, &observed->dirty) &&
-           api_unseen_store(monitors->store, observed->held.id,
-                            observed->dirty->snapshot->window.id, &counting->unseen);
+    if (!api_observe(monitors, observed->monitor, counting->counts, o->time, &observed->dirty))
+        return false;
+    observed->window = observed->dirty->snapshot->window.id;
+    return api_unseen_store(monitors->store, observed->held.id, observed->window,
+                            &counting->unseen);
+}
+
+/* True in *adds if all of it only adds to open windows, whose numbers are known then. A sum of windows before is not
+ * stored beside other servers, nor are texts that are no labels. */
+static bool only_adds(struct api_observations *o, struct api_monitors *monitors, bool *adds)
+{
+    *adds = true;
+    for (size_t i = 0; i < o->n && *adds; i++) {
+        struct api_observed *observed = &o->observed[i];
+        struct api_monitor *monitor = observed->monitor;
+        if (!api_observe_only_adds(monitors, monitor, o->time, &observed->window))
+            return false;
+        *adds = observed->window != 0 && observed->counting.unseen.n == 0 &&
+                (api_settings_running(&monitor->config->settings) == 0 ||
+                 monitor->pending->previous.holds);
+    }
+    return true;
+}
+
+/* Defers observations that a concurrent transaction cannot store, before anything is done for them. */
+static bool check_concurrent(struct api_observations *o, struct api_monitors *monitors)
+{
+    bool good = true, adds = true;
+    if (monitors->is_concurrent)
+        good = only_adds(o, monitors, &adds) &&
+               (!adds || !o->has_key || store_idempotency(o, monitors, &adds));
+    o->job.is_deferred = !adds;
+    return good;
 }
 
 bool api_apply_run(struct api_store_job *job, struct api_monitors *monitors)
 {
     struct api_observations *o = (struct api_observations *)job;
+    bool claims;
     o->stale = o->replayed = o->unfinished = false;
     for (size_t i = 0; i < o->n; i++) {
         o->observed[i].monitor = same_monitor(o, monitors, &o->observed[i]);
@@ -228,10 +271,14 @@ bool api_apply_run(struct api_store_job *job, struct api_monitors *monitors)
     for (size_t i = 0; i < o->n; i++)
         if (!check_age(o, monitors, &o->observed[i]) || !check_total(o, &o->observed[i]))
             return false;
+    if (!check_concurrent(o, monitors))
+        return false;
+    if (o->job.is_deferred)
+        return true;
     for (size_t i = 0; i < o->n; i++)
         if (!observe(o, monitors, &o->observed[i]))
             return false;
-    return !o->has_key || store_idempotency(o, monitors);
+    return monitors->is_concurrent || !o->has_key || store_idempotency(o, monitors, &claims);
 }
 
 /* Reads the window, as it is now, that a request went to when it came first. */

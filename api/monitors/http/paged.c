@@ -13,7 +13,7 @@ bool api_paged_prepare(struct api_exchange *x, size_t size, const char *const *k
         return false;
     if (!paged->x) {
         paged->x = x;
-        paged->job = (struct api_store_job){.read_back = read};
+        paged->job = (struct api_store_job){.is_concurrent = true, .read_back = read};
         bool good = api_pagination_read(&paged->page, x->request.query, known, &x->problem) &&
                     (!check || check(paged));
         x->work = good ? &paged->job : NULL;

@@ -14,6 +14,7 @@ struct api_observed {
     size_t column; /* of the table */
     struct api_counting counting;
     struct api_dirty_window *dirty; /* while the store's thread runs */
+    int64_t window;                 /* number of that window */
     struct api_snapshot *snapshot;
     struct api_unseen unseen; /* of the window */
     bool is_behind;           /* the monitor's newest window lies ahead of the clock */

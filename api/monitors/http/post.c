@@ -99,7 +99,7 @@ static bool catch_up(struct api_observations *o)
 {
     o->x->problem.code = NULL;
     o->is_read = o->stale = o->caught_up = true;
-    o->job = (struct api_store_job){.run = NULL};
+    o->job = (struct api_store_job){.is_concurrent = true};
     o->x->work = &o->job;
     return true;
 }
@@ -124,7 +124,8 @@ static bool read_body(struct api_observations *o, double max_ns)
     o->is_read = true;
     if (o->evaluates && !snapshot_counts(o, o->observed))
         return false;
-    o->job = (struct api_store_job){.run = o->evaluates ? run_evaluation : api_apply_run,
+    o->job = (struct api_store_job){.is_concurrent = true,
+                                    .run = o->evaluates ? run_evaluation : api_apply_run,
                                     .read_back = o->evaluates ? NULL : api_apply_read_back};
     for (size_t i = 0; i < o->n; i++)
         o->job.counts += o->observed[i].held.config->bins.n_bins;

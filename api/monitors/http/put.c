@@ -201,7 +201,7 @@ static bool read_body(struct api_replacing *d, double max_ns)
         return false;
     d->is_read = true;
     if (d->is_dry)
-        d->job = (struct api_store_job){.read_back = dry_run};
+        d->job = (struct api_store_job){.is_concurrent = true, .read_back = dry_run};
     else
         d->job = (struct api_store_job){
             .exclusive = true, .run = run, .read_back = read_back, .publish = publish};

@@ -2,6 +2,7 @@
 
 #include "api/monitors/model/format.h"
 #include "api/monitors/state/gc.h"
+#include "api/monitors/state/server_counts.h"
 #include "api/monitors/state/status.h"
 #include "api/monitors/state/window_load.h"
 
@@ -102,13 +103,16 @@ static bool write_added(struct api_monitors *monitors, const struct api_pending_
 }
 
 /* Writes an open window: all of it if it is new, else what observations change. */
-static bool write_open(struct api_monitors *monitors, int64_t monitor,
+static bool write_open(struct api_monitors *monitors, struct api_pending_monitor *pending,
                        const struct api_dirty_window *dirty)
 {
     const struct api_window *window = &dirty->snapshot->window;
+    int64_t monitor = pending->monitor->id;
     const struct api_datum row[] = {API_INTEGER(window->start), API_INTEGER(window->end),
                                     API_INTEGER(window->n), API_INTEGER(monitor),
                                     API_INTEGER(window->id)};
+    if (monitors->is_concurrent)
+        return api_server_counts_add(monitors, pending, dirty);
     if (dirty->is_new)
         return api_window_store(monitors->store, monitor, window);
     return api_store_run(monitors->store, API_SQL_WINDOW_N, row, NULL);
@@ -174,7 +178,7 @@ static bool write_window(struct api_monitors *monitors, struct api_pending_monit
             api_snapshot_compare(monitors, pending->monitor->id, pending,
                                  api_position_of(&snapshot->window), snapshot)) &&
            api_snapshot_pool(monitors, pending->monitor, snapshot) &&
-           write_open(monitors, pending->monitor->id, dirty);
+           write_open(monitors, pending, dirty);
 }
 
 /* Lets windows go that are too old beside the newest; the rest of many is collected later. A newest window
@@ -196,8 +200,9 @@ static bool expire(struct api_monitors *monitors, struct api_pending_monitor *pe
 static bool write_windows(struct api_monitors *monitors, struct api_pending_monitor *pending,
                           bool *closed)
 {
-    for (const struct api_dirty_window *t = pending->windows; t; t = t->next) {
-        if (!write_added(monitors, pending, t))
+    for (struct api_dirty_window *t = pending->windows; t; t = t->next) {
+        if (!(!t->is_read || api_server_counts_take(monitors, pending, t)) ||
+            !write_added(monitors, pending, t))
             return false;
         if (!t->rescored || t->closes || !t->added)
             continue;
@@ -226,7 +231,16 @@ static bool flush_monitor(struct api_monitors *monitors, struct api_pending_moni
            (!closed || api_status_read_next_close(monitors, pending->monitor, &pending->status)) &&
            (!expired || api_status_read_recent(monitors, pending->monitor, &pending->status)) &&
            api_previous_store(&pending->previous, monitors->store) &&
-           api_status_store(monitors, pending);
+           api_status_store(monitors, pending) && api_server_counts_total(monitors, pending);
+}
+
+/* Adds to open windows, beside other servers. */
+static bool flush_additions(struct api_monitors *monitors, struct api_pending_monitor *pending)
+{
+    bool good = true;
+    for (struct api_dirty_window *t = pending->windows; good && t; t = t->next)
+        good = write_window(monitors, pending, t);
+    return good;
 }
 
 bool api_flush(struct api_monitors *monitors)
@@ -234,7 +248,8 @@ bool api_flush(struct api_monitors *monitors)
     bool good = true;
     for (struct api_pending_monitor *pending = monitors->staged; good && pending;
          pending = pending->next)
-        good = flush_monitor(monitors, pending);
+        good = monitors->is_concurrent ? flush_additions(monitors, pending)
+                                       : flush_monitor(monitors, pending);
     return good;
 }
 
@@ -258,7 +273,7 @@ bool api_close_open(struct api_monitors *monitors, struct api_monitor *monitor, 
             api_mark_dirty(monitors, pending, api_snapshot_of(monitors, monitor, &list.windows[i]));
         good = dirty != NULL;
         if (dirty)
-            dirty->closes = true;
+            dirty->closes = dirty->is_read = true;
     }
     api_window_list_free(&list);
     return good;

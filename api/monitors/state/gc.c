@@ -95,7 +95,8 @@ static bool collect_tombstone(struct api_monitors *monitors, size_t *n)
         return false;
     if (*n == STEP)
         return true;
-    if (!api_store_run(monitors->store, API_SQL_EVENTS_DELETE, of, NULL) ||
+    if (!api_store_run(monitors->store, API_SQL_SERVER_COUNTS_DELETE, of, NULL) ||
+        !api_store_run(monitors->store, API_SQL_EVENTS_DELETE, of, NULL) ||
         !api_store_run(monitors->store, API_SQL_SUM_DELETE, of, NULL) ||
         !api_store_run(monitors->store, API_SQL_REVISIONS_DELETE, of, NULL))
         return false;

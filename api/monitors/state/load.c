@@ -34,6 +34,13 @@ static int64_t time_of(const struct api_datum *datum)
     return datum->kind == API_SQL_INTEGER ? datum->integer : API_NO_TIME;
 }
 
+/* The later of two times. */
+static int64_t last_of(const struct api_datum *first, const struct api_datum *second)
+{
+    int64_t a = time_of(first), b = time_of(second);
+    return a > b ? a : b;
+}
+
 /* True if the registry has this version of this monitor. Where all is read anew, from what may be another copy of the
  * database, its texts are compared, too. */
 static bool is_known(const struct loading *loading, const struct api_monitor *known,
@@ -90,7 +97,7 @@ static struct api_monitor *make_monitor(struct loading *loading, const struct ap
     monitor->version = values[4].integer;
     monitor->status.state = api_verdict_of(values[6].integer);
     monitor->status.observations = values[7].integer;
-    monitor->status.last_observation = time_of(&values[8]);
+    monitor->status.last_observation = last_of(&values[8], &values[18]);
     monitor->status.last_window = values[9].integer;
     monitor->status.severity_since = time_of(&values[10]);
     monitor->status.newest_end = time_of(&values[11]);
@@ -221,6 +228,8 @@ static void renew(struct api_monitor *monitor, struct api_monitor *read)
     monitor->may_have_expired = true;
     api_snapshot_release(monitor->open);
     monitor->open = NULL;
+    free(monitor->own);
+    monitor->own = NULL;
     api_pool_release(monitor->pool);
     monitor->pool = NULL;
 }
@@ -315,6 +324,7 @@ bool api_load(struct api_monitors *monitors)
         api_config_release(monitors->former);
         monitors->former = NULL;
         monitors->n_tombstones = 0;
+        monitors->server = 0;
     }
     bool good = run(&loading, API_SQL_META, NULL, read_number) &&
                 api_store_knows(monitors->store, loading.schema) &&

@@ -1,5 +1,6 @@
 #include "api/monitors/state/observe.h"
 
+#include "api/monitors/state/status.h"
 #include "api/monitors/state/window_load.h"
 
 #include <stdlib.h>
@@ -42,6 +43,8 @@ static bool mark_stored(struct api_monitors *monitors, struct api_pending_monito
     }
     bool is_there = snapshot;
     *dirty = api_mark_dirty(monitors, pending, snapshot);
+    if (*dirty)
+        (*dirty)->is_read = !is_open && !snapshot->window.closed;
     return good && (*dirty || !is_there);
 }
 
@@ -49,6 +52,15 @@ int64_t api_window_end(const struct api_monitor_settings *settings, int64_t time
 {
     int64_t size = (int64_t)settings->window_size * API_SECOND_US;
     return settings->window == API_SECONDS ? api_window_start(settings, time) + size : time;
+}
+
+/* True if the open window that starts then is that which was last added to, and known as it is stored: beside what
+ * this transaction has, other servers may have added to it meanwhile, unless the additions are kept apart. */
+static bool is_kept(const struct api_monitors *monitors, const struct api_monitor *monitor,
+                    int64_t start)
+{
+    return monitor->open && monitor->open->window.start == start &&
+           (monitors->is_concurrent || !api_store_is_shared(monitors->store));
 }
 
 /* The window that observations of a time go to. Of seconds it is the one that the time is in; of a count the
@@ -68,7 +80,7 @@ static struct api_dirty_window *find_window(struct api_monitors *monitors,
     for (struct api_dirty_window *t = pending->windows; t; t = t->next)
         if (of_count || (of_seconds && t->snapshot->window.start == start))
             dirty = t;
-    bool is_open = monitor->open && (of_count || monitor->open->window.start == start);
+    bool is_open = of_count ? monitor->open != NULL : is_kept(monitors, monitor, start);
     if (!dirty && (of_seconds || of_count) &&
         !mark_stored(monitors, pending, is_open,
                      of_seconds ? API_SQL_WINDOW_AT : API_SQL_WINDOW_OPEN, of, &dirty))
@@ -81,6 +93,41 @@ static struct api_dirty_window *find_window(struct api_monitors *monitors,
         window->end = time > window->end ? time : window->end;
     }
     return dirty;
+}
+
+/* Keeps the window that a statement gives, if it is open. */
+static bool keep_open(struct api_monitors *monitors, struct api_monitor *monitor,
+                      const struct api_datum *of)
+{
+    struct api_window_list list;
+    bool good = api_window_list_run(&list, monitors->store, API_SQL_WINDOW_AT, of);
+    if (good && list.n > 0 && !list.windows[0].closed) {
+        api_snapshot_release(monitor->open);
+        monitor->open = api_snapshot_of(monitors, monitor, &list.windows[0]);
+        good = monitor->open != NULL;
+    }
+    api_window_list_free(&list);
+    return good;
+}
+
+bool api_observe_only_adds(struct api_monitors *monitors, struct api_monitor *monitor, int64_t time,
+                           int64_t *window)
+{
+    const struct api_monitor_settings *settings = &monitor->config->settings;
+    int64_t start = api_window_start(settings, time), end = api_window_end(settings, time);
+    const struct api_datum of[] = {API_INTEGER(monitor->id), API_INTEGER(monitor->revision),
+                                   API_INTEGER(start), API_INTEGER(end)};
+    *window = 0;
+    if (settings->window != API_SECONDS ||
+        end + (int64_t)settings->grace * API_SECOND_US <= monitors->now ||
+        api_end_is_ahead(monitors, monitor, monitor->status.newest_end) ||
+        api_start_is_ahead(monitors, monitor->status.last.start))
+        return true;
+    if (!is_kept(monitors, monitor, start) && !keep_open(monitors, monitor, of))
+        return false;
+    if (is_kept(monitors, monitor, start))
+        *window = monitor->open->window.id;
+    return true;
 }
 
 /* Decides what becomes of a window to which was added. */
@@ -122,6 +169,7 @@ bool api_observe(struct api_monitors *monitors, struct api_monitor *monitor, con
     }
     to->snapshot->window.n += n;
     pending->status.observations += (int64_t)n;
+    pending->counted += (int64_t)n;
     if (time > pending->status.last_observation)
         pending->status.last_observation = time;
     judge_window(monitors, pending, to);

@@ -34,8 +34,9 @@ struct api_monitor_status {
     size_t n_recent;
 };
 
-/* api_monitor: one monitor. `pending` and `open` belong to the store's thread. */
+/* api_monitor: one monitor. `pending`, `open` and `own` belong to the store's thread. */
 struct api_pending_monitor;
+struct api_server_counts;
 struct api_snapshot;
 struct api_monitor {
     int64_t id; /* never that of another monitor, also of one that is gone */
@@ -47,6 +48,8 @@ struct api_monitor {
     struct api_snapshot
         *open;             /* the open window that was last added to, as it is stored; or NULL */
     struct api_pool *pool; /* the last closed windows as they are stored, or NULL if not read yet */
+    struct api_server_counts
+        *own;              /* this server's row of an open window as it is stored, or NULL */
     bool may_have_expired; /* windows may have expired */
 };
 

@@ -165,11 +165,11 @@ static struct api_datum time_datum(int64_t time)
     return datum;
 }
 
-bool api_status_store(struct api_monitors *monitors, const struct api_pending_monitor *pending)
+bool api_status_store(struct api_monitors *monitors, struct api_pending_monitor *pending)
 {
     const struct api_monitor_status *status = &pending->status;
     const struct api_datum row[] = {API_INTEGER(status->state),
-                                    API_INTEGER(status->observations),
+                                    API_INTEGER(pending->counted),
                                     time_datum(status->last_observation),
                                     API_INTEGER(status->last_window),
                                     time_datum(status->severity_since),
@@ -181,6 +181,7 @@ bool api_status_store(struct api_monitors *monitors, const struct api_pending_mo
                                     API_INTEGER(status->stale_told),
                                     API_INTEGER(api_change_of(monitors)),
                                     API_INTEGER(pending->monitor->id)};
+    pending->counted = 0;
     return api_store_run(monitors->store, API_SQL_MONITOR_LIVE, row, NULL);
 }
 

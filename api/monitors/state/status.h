@@ -29,7 +29,7 @@ bool api_status_explain(struct api_monitors *monitors, int64_t monitor,
                         const struct kl_drift_bin *of_bins, char sentence[API_SENTENCE]);
 
 /* Writes the live numbers of a pending monitor. */
-bool api_status_store(struct api_monitors *monitors, const struct api_pending_monitor *pending);
+bool api_status_store(struct api_monitors *monitors, struct api_pending_monitor *pending);
 
 /* True if a window is the newest closed one, or would be. */
 bool api_status_is_last(const struct api_monitor_status *status, const struct api_window *window);

@@ -21,6 +21,7 @@ static void free_pending(struct api_pending_monitor *pending)
     }
     api_previous_free(&pending->previous);
     api_pool_release(pending->pool);
+    free(pending->own);
     pending->monitor->pending = NULL;
     free(pending);
 }

@@ -17,8 +17,10 @@
  * failed. */
 struct api_store_job {
     struct api_store_job *next;
-    bool exclusive; /* has a transaction of its own: it changes what others see */
-    size_t counts;  /* that it writes, about; one of many waits for those of few */
+    bool exclusive;     /* has a transaction of its own: it changes what others see */
+    bool is_concurrent; /* it reads, or adds to open windows: see api_store_begin */
+    bool is_deferred;   /* set by run in a concurrent transaction: it has to run in another */
+    size_t counts;      /* that it writes, about; one of many waits for those of few */
     bool (*run)(struct api_store_job *job, struct api_monitors *monitors);
     bool (*read_back)(struct api_store_job *job, struct api_monitors *monitors);
     void (*publish)(struct api_store_job *job, struct api_monitors *monitors);
@@ -35,6 +37,7 @@ struct api_dirty_window {
     struct api_snapshot *snapshot;
     double *added; /* counts of this transaction; NULL if none */
     bool is_new, closes, rescored;
+    bool is_read; /* open, and from the store: it may have server_counts */
 };
 
 /* api_pending_monitor: a monitor as it is in this transaction. */
@@ -42,9 +45,12 @@ struct api_pending_monitor {
     struct api_pending_monitor *next;
     struct api_monitor *monitor;
     struct api_monitor_status status;
-    struct api_trace trace;       /* of the last request that has one, and changes it */
-    struct api_previous previous; /* read if windows are compared with those before */
-    struct api_pool *pool;        /* as in the monitor, after the windows that are written */
+    struct api_trace trace;        /* of the last request that has one, and changes it */
+    struct api_previous previous;  /* read if windows are compared with those before */
+    struct api_pool *pool;         /* as in the monitor, after the windows that are written */
+    struct api_server_counts *own; /* as in the monitor, likewise; NULL if nothing is known of it */
+    int64_t counted;               /* values that the row of the monitor does not have yet */
+    bool has_taken;                /* server_counts went into kldiv_counts */
     struct api_dirty_window *windows, **last;
 };
 
@@ -60,7 +66,9 @@ struct api_monitors {
     bool store_is_full; /* it is in memory, of which monitors have no more */
 
     /* Owned by the thread: */
-    int64_t now; /* of this transaction, in microseconds since 1970 */
+    int64_t now;        /* of this transaction, in microseconds since 1970 */
+    bool is_concurrent; /* this transaction: it adds to server_counts alone */
+    int64_t server;     /* number of this server by this connection, or 0: see server_counts.h */
     struct api_pending_monitor *staged;
     const struct api_trace *trace; /* of the request whose job runs, or NULL */
     bool out_of_memory;            /* the reason of a failure that is not the store's */

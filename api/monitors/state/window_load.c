@@ -1,5 +1,6 @@
 #include "api/monitors/state/window_load.h"
 
+#include "api/monitors/state/server_counts.h"
 #include "api/text/json_load.h"
 
 #include <stdlib.h>
@@ -212,6 +213,8 @@ struct api_snapshot *api_snapshot_of(struct api_monitors *monitors,
     if (read_settings(monitors, snapshot) &&
         (snapshot->window.n == 0 || api_counts_run(snapshot->counts, snapshot->config->bins.n_bins,
                                                    monitors->store, API_SQL_COUNTS, of)) &&
+        (snapshot->window.closed || !api_store_is_shared(monitors->store) ||
+         api_server_counts_read(monitors, monitor->id, snapshot)) &&
         api_snapshot_compare(monitors, monitor->id, monitor->pending,
                              api_position_of(&snapshot->window), snapshot) &&
         (snapshot->window.closed || api_snapshot_pool(monitors, monitor, snapshot)))

@@ -1,0 +1,175 @@
+#include "api/monitors/state/server_counts.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Rows */
+
+/* sum: of rows of a window; `server` is the one whose row counts, or 0 for all. */
+struct sum {
+    int64_t server, at;
+    double n, *counts;
+    size_t n_bins;
+    bool is_there;
+};
+
+static void add_row(void *context, const struct api_datum *values)
+{
+    struct sum *sum = context;
+    double count;
+    if ((sum->server != 0 && values[0].integer != sum->server) ||
+        values[3].size != sum->n_bins * sizeof count)
+        return;
+    for (size_t i = 0; i < sum->n_bins; i++) {
+        memcpy(&count, values[3].text + i * sizeof count, sizeof count);
+        sum->counts[i] += count;
+    }
+    sum->n += (double)values[1].integer;
+    sum->at = values[2].integer > sum->at ? values[2].integer : sum->at;
+    sum->is_there = true;
+}
+
+static bool add_rows(struct api_monitors *monitors, enum api_statement statement, int64_t monitor,
+                     int64_t window, struct sum *sum)
+{
+    const struct api_datum of[] = {API_INTEGER(monitor), API_INTEGER(window)};
+    sum->at = API_NO_TIME;
+    return api_store_run(monitors->store, statement, of, &(struct api_rows){add_row, sum});
+}
+
+/* ---- The row of this server */
+
+/* Takes a number for this server, unless it has one by this connection. */
+static bool take_number(struct api_monitors *monitors)
+{
+    return monitors->server != 0 ||
+           api_store_run(monitors->store, API_SQL_SERVER_NEXT, NULL,
+                         &(struct api_rows){api_datum_read_integer, &monitors->server});
+}
+
+/* Sets the counts to those of this server's row: the known one, or else as it is stored. */
+static bool read_own(struct api_monitors *monitors, const struct api_monitor *monitor,
+                     struct api_server_counts *counts, size_t n_bins)
+{
+    const struct api_server_counts *known = monitor->own;
+    struct sum sum = {
+        .server = monitors->server, .counts = counts->counts, .n_bins = n_bins, .n = 0};
+    if (known && known->window == counts->window) {
+        memcpy(counts, known, sizeof *counts + n_bins * sizeof *counts->counts);
+        return true;
+    }
+    bool good = add_rows(monitors, API_SQL_SERVER_COUNTS, monitor->id, counts->window, &sum);
+    counts->n = sum.n;
+    return good;
+}
+
+static bool write_own(struct api_monitors *monitors, const struct api_pending_monitor *pending,
+                      const struct api_server_counts *counts, size_t n_bins)
+{
+    const struct api_datum row[] = {
+        API_INTEGER(pending->monitor->id),
+        API_INTEGER(counts->window),
+        API_INTEGER(monitors->server),
+        API_INTEGER(counts->n),
+        API_INTEGER(pending->status.last_observation),
+        API_BYTES((const char *)counts->counts, n_bins * sizeof *counts->counts)};
+    return api_store_run(monitors->store, API_SQL_SERVER_COUNTS_PUT, row, NULL);
+}
+
+bool api_server_counts_add(struct api_monitors *monitors, struct api_pending_monitor *pending,
+                           const struct api_dirty_window *dirty)
+{
+    size_t n_bins = dirty->snapshot->config->bins.n_bins;
+    struct api_server_counts *counts = calloc(1, sizeof *counts + n_bins * sizeof(double));
+    if (!counts)
+        return api_transaction_fail_oom(monitors);
+    free(pending->own);
+    pending->own = counts;
+    counts->window = dirty->snapshot->window.id;
+    if (!take_number(monitors) || !read_own(monitors, pending->monitor, counts, n_bins))
+        return false;
+    for (size_t i = 0; i < n_bins; i++) {
+        counts->counts[i] += dirty->added[i];
+        counts->n += dirty->added[i];
+    }
+    return write_own(monitors, pending, counts, n_bins);
+}
+
+/* ---- The rows of all servers */
+
+bool api_server_counts_read(struct api_monitors *monitors, int64_t monitor,
+                            struct api_snapshot *snapshot)
+{
+    struct sum sum = {.counts = snapshot->counts, .n_bins = snapshot->config->bins.n_bins};
+    bool good = add_rows(monitors, API_SQL_SERVER_COUNTS, monitor, snapshot->window.id, &sum);
+    snapshot->window.n = 0; /* as read before, it may lack what others added meanwhile */
+    for (size_t i = 0; i < sum.n_bins; i++)
+        snapshot->window.n += sum.counts[i];
+    return good;
+}
+
+bool api_server_counts_take(struct api_monitors *monitors, struct api_pending_monitor *pending,
+                            struct api_dirty_window *dirty)
+{
+    struct sum sum = {.n_bins = dirty->snapshot->config->bins.n_bins};
+    if (!dirty->added)
+        dirty->added = calloc(sum.n_bins, sizeof *dirty->added);
+    if (!dirty->added)
+        return api_transaction_fail_oom(monitors);
+    sum.counts = dirty->added;
+    bool good = add_rows(monitors, API_SQL_SERVER_COUNTS_TAKE, pending->monitor->id,
+                         dirty->snapshot->window.id, &sum);
+    pending->counted += (int64_t)sum.n;
+    pending->has_taken |= sum.is_there;
+    if (sum.at > pending->status.last_observation)
+        pending->status.last_observation = sum.at;
+    return good;
+}
+
+bool api_server_counts_total(struct api_monitors *monitors, struct api_pending_monitor *pending)
+{
+    const struct api_datum of[] = {API_INTEGER(pending->monitor->id)};
+    return !pending->has_taken ||
+           api_store_run(monitors->store, API_SQL_OBSERVATIONS, of,
+                         &(struct api_rows){api_datum_read_integer, &pending->status.observations});
+}
+
+/* ---- What other servers counted */
+
+static char *text_of(const struct api_datum *datum) { return strndup(datum->text, datum->size); }
+
+static void learn(struct api_registry *registry, struct api_monitor *monitor,
+                  const struct api_datum *values)
+{
+    struct api_monitor_status *status = &monitor->status;
+    if (status->observations == values[3].integer)
+        return;
+    pthread_rwlock_wrlock(&registry->lock);
+    status->observations = values[3].integer;
+    if (values[4].integer > status->last_observation)
+        status->last_observation = values[4].integer;
+    pthread_rwlock_unlock(&registry->lock);
+    api_snapshot_release(monitor->open);
+    monitor->open = NULL;
+}
+
+static void learn_row(void *context, const struct api_datum *values)
+{
+    struct api_monitors *monitors = context;
+    char *group = text_of(&values[0]), *name = text_of(&values[1]);
+    struct api_monitor *monitor =
+        group && name ? api_registry_find(&monitors->registry, group, name) : NULL;
+    monitors->out_of_memory |= !group || !name;
+    if (monitor && monitor->id == values[2].integer)
+        learn(&monitors->registry, monitor, values);
+    free(group);
+    free(name);
+}
+
+bool api_server_counts_refresh(struct api_monitors *monitors)
+{
+    const struct api_datum server[] = {API_INTEGER(monitors->server)};
+    return api_store_run(monitors->store, API_SQL_OBSERVATIONS_OF_OTHERS, server,
+                         &(struct api_rows){learn_row, monitors}) &&
+           !monitors->out_of_memory;
+}

@@ -1,0 +1,62 @@
+"""Observations a second of one, two and three servers on one PostgreSQL, and what an observation costs it. Usage:
+servers.py KLDIVD"""
+
+import os
+import statistics
+import sys
+
+from cluster import call, cluster, put_monitor, requests_of, start_server, start_wrk
+
+KLDIVD = os.path.abspath(sys.argv[1])
+MONITORS, ROUNDS, SECONDS, CONNECTIONS = 32, 3, 4, 32
+
+
+def cpu_seconds(folder):
+    """Of the cluster: its processes that run, and those that ended."""
+    postmaster = open(os.path.join(folder, "data", "postmaster.pid")).readline().strip()
+    total = 0
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            fields = open(f"/proc/{pid}/stat").read().rpartition(")")[2].split()
+        except OSError:  # it has ended
+            continue
+        if pid == postmaster:
+            total += sum(map(int, fields[11:15]))
+        elif fields[1] == postmaster:
+            total += sum(map(int, fields[11:13]))
+    return total / os.sysconf("SC_CLK_TCK")
+
+
+def measure(folder, ports):
+    """Observations a second, and microseconds of PostgreSQL's processor for each."""
+    before = cpu_seconds(folder)
+    of_each = [requests_of(wrk) for wrk in [
+        start_wrk(port, "tests/bench/observations.lua", CONNECTIONS, SECONDS, str(MONITORS)) for port in ports]]
+    cpu = cpu_seconds(folder) - before
+    return sum(rate for _, rate in of_each), cpu / sum(n for n, _ in of_each) * 1e6
+
+
+def check(port, expected):
+    found = sum(call(port, "GET", f"/monitors/bench/m{i}")["observations"] for i in range(MONITORS))
+    assert found >= expected, f"{found} values are counted of {expected}"
+
+
+def main():
+    with cluster() as (folder, started):
+        ports = [start_server(KLDIVD, folder, started) for _ in range(3)]
+        for i in range(MONITORS):
+            put_monitor(ports[0], f"/monitors/bench/m{i}")
+        found = {n: [] for n in (1, 2, 3)}
+        for _ in range(ROUNDS):
+            for n, results in found.items():
+                results.append(measure(folder, ports[:n]))
+    print(f"\nObservations of 20 counts, {MONITORS} monitors of hours, servers on one PostgreSQL on the same machine "
+          f"({os.cpu_count()} processors), {CONNECTIONS} connections each, medians of {ROUNDS} in turn\n\n"
+          "| servers | a second | beside one | PostgreSQL's processor, µs each |\n|---|---|---|---|")
+    rates = {n: statistics.median(rate for rate, _ in results) for n, results in found.items()}
+    for n, results in found.items():
+        cost = statistics.median(cost for _, cost in results)
+        print(f"| {n} | {rates[n]:.0f} | {rates[n] / rates[1]:.2f} | {cost:.0f} |")
+
+
+main()
