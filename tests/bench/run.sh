@@ -38,6 +38,12 @@ else
     echo; echo "(python3-pandas or wrk is not installed: no rate of observations)"
 fi
 
+if command -v wrk >/dev/null && command -v createdb >/dev/null; then
+    /usr/bin/python3 -B tests/bench/servers.py build/kldivd
+else
+    echo; echo "(wrk or PostgreSQL is not installed: no rate of servers that share a store)"
+fi
+
 build/release/bench/bare > "$work/bare.port" & started="$started $!"
 build/release/bench/bare fields > "$work/fields.port" & started="$started $!"
 build/kldivd --listen 127.0.0.1:0 --listen "unix:$work/socket" --port-file "$work/port" \

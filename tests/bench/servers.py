@@ -1,11 +1,12 @@
 """Observations a second of one, two and three servers on one PostgreSQL, and what an observation costs it. Usage:
 servers.py KLDIVD"""
 
+import json
 import os
 import statistics
 import sys
 
-from cluster import call, cluster, put_monitor, requests_of, start_server, start_wrk
+from cluster import BODY, call, cluster, put_monitor, requests_of, start_server, start_wrk
 
 KLDIVD = os.path.abspath(sys.argv[1])
 MONITORS, ROUNDS, SECONDS, CONNECTIONS = 32, 3, 4, 32
@@ -28,17 +29,21 @@ def cpu_seconds(folder):
 
 
 def measure(folder, ports):
-    """Observations a second, and microseconds of PostgreSQL's processor for each."""
+    """Observations, how many a second, and microseconds of PostgreSQL's processor for each."""
     before = cpu_seconds(folder)
     of_each = [requests_of(wrk) for wrk in [
         start_wrk(port, "tests/bench/observations.lua", CONNECTIONS, SECONDS, str(MONITORS)) for port in ports]]
     cpu = cpu_seconds(folder) - before
-    return sum(rate for _, rate in of_each), cpu / sum(n for n, _ in of_each) * 1e6
+    n = sum(n for n, _ in of_each)
+    return n, sum(rate for _, rate in of_each), cpu / n * 1e6
 
 
-def check(port, expected):
-    found = sum(call(port, "GET", f"/monitors/bench/m{i}")["observations"] for i in range(MONITORS))
-    assert found >= expected, f"{found} values are counted of {expected}"
+def check(port, acknowledged):
+    """All that was acknowledged is counted, and no more than was on its way when a round ended."""
+    values = sum(json.loads(BODY)["counts"])
+    found = sum(call(port, "GET", f"/monitors/bench/m{i}/windows")["windows"][0]["n"] for i in range(MONITORS)) / values
+    in_flight = 3 * 3 * ROUNDS * CONNECTIONS
+    assert acknowledged <= found <= acknowledged + in_flight, f"{found} observations of {acknowledged} are counted"
 
 
 def main():
@@ -50,12 +55,14 @@ def main():
         for _ in range(ROUNDS):
             for n, results in found.items():
                 results.append(measure(folder, ports[:n]))
+        for port in ports:
+            check(port, sum(n for results in found.values() for n, _, _ in results))
     print(f"\nObservations of 20 counts, {MONITORS} monitors of hours, servers on one PostgreSQL on the same machine "
           f"({os.cpu_count()} processors), {CONNECTIONS} connections each, medians of {ROUNDS} in turn\n\n"
           "| servers | a second | beside one | PostgreSQL's processor, µs each |\n|---|---|---|---|")
-    rates = {n: statistics.median(rate for rate, _ in results) for n, results in found.items()}
+    rates = {n: statistics.median(rate for _, rate, _ in results) for n, results in found.items()}
     for n, results in found.items():
-        cost = statistics.median(cost for _, cost in results)
+        cost = statistics.median(cost for _, _, cost in results)
         print(f"| {n} | {rates[n]:.0f} | {rates[n] / rates[1]:.2f} | {cost:.0f} |")
 
 

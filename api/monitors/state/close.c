@@ -201,8 +201,7 @@ static bool write_windows(struct api_monitors *monitors, struct api_pending_moni
                           bool *closed)
 {
     for (struct api_dirty_window *t = pending->windows; t; t = t->next) {
-        if (!(!t->is_read || api_server_counts_take(monitors, pending, t)) ||
-            !write_added(monitors, pending, t))
+        if (!api_server_counts_take(monitors, pending, t) || !write_added(monitors, pending, t))
             return false;
         if (!t->rescored || t->closes || !t->added)
             continue;

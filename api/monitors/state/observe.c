@@ -44,7 +44,7 @@ static bool mark_stored(struct api_monitors *monitors, struct api_pending_monito
     bool is_there = snapshot;
     *dirty = api_mark_dirty(monitors, pending, snapshot);
     if (*dirty)
-        (*dirty)->is_read = !is_open && !snapshot->window.closed;
+        (*dirty)->is_read = !is_open && !(*dirty)->snapshot->window.closed;
     return good && (*dirty || !is_there);
 }
 

@@ -112,6 +112,8 @@ bool api_server_counts_take(struct api_monitors *monitors, struct api_pending_mo
                             struct api_dirty_window *dirty)
 {
     struct sum sum = {.n_bins = dirty->snapshot->config->bins.n_bins};
+    if (!dirty->is_read || !api_store_is_shared(monitors->store))
+        return true;
     if (!dirty->added)
         dirty->added = calloc(sum.n_bins, sizeof *dirty->added);
     if (!dirty->added)
