@@ -35,11 +35,15 @@ def free_port():
         return s.getsockname()[1]
 
 
-def start_server(kldivd, folder, started):
+def store_of(folder):
+    return f"postgresql://kldiv@/bench?host={folder}"
+
+
+def start_server(kldivd, store, started, *flags):
     """Starts a server and returns its port, once it answers."""
     port = free_port()
-    started.append(subprocess.Popen([kldivd, "--listen", f"127.0.0.1:{port}", "--log-level", "warning",
-                                     "--store", f"postgresql://kldiv@/bench?host={folder}"]))
+    started.append(subprocess.Popen([kldivd, "--listen", f"127.0.0.1:{port}", "--log-level", "error",
+                                     "--store", store, *flags]))
     for _ in range(100):
         with contextlib.suppress(OSError):
             urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz").read()

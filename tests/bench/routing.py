@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 
-from cluster import BODY, cluster, free_port, put_monitor, requests_of, start_server, start_wrk
+from cluster import BODY, cluster, free_port, put_monitor, requests_of, start_server, start_wrk, store_of
 
 KLDIVD = os.path.abspath(sys.argv[1])
 GROUPS, ROUNDS, SECONDS, CONNECTIONS = 32, 5, 4, 64
@@ -34,7 +34,7 @@ def start_haproxy(folder, name, change, ports, port):
 
 
 def measure(folder, started):
-    ports = [start_server(KLDIVD, folder, started) for _ in range(2)]
+    ports = [start_server(KLDIVD, store_of(folder), started) for _ in range(2)]
     fronts = {name: free_port() for name in ("groups", "any")}
     for name, port in fronts.items():
         started.append(start_haproxy(folder, name, "    use_backend groups if { path_beg /monitors/ /groups/ }\n",

@@ -6,7 +6,7 @@ import os
 import statistics
 import sys
 
-from cluster import BODY, call, cluster, put_monitor, requests_of, start_server, start_wrk
+from cluster import BODY, call, cluster, put_monitor, requests_of, start_server, start_wrk, store_of
 
 KLDIVD = os.path.abspath(sys.argv[1])
 MONITORS, ROUNDS, SECONDS, CONNECTIONS = 32, 3, 4, 32
@@ -48,7 +48,7 @@ def check(port, acknowledged):
 
 def main():
     with cluster() as (folder, started):
-        ports = [start_server(KLDIVD, folder, started) for _ in range(3)]
+        ports = [start_server(KLDIVD, store_of(folder), started) for _ in range(3)]
         for i in range(MONITORS):
             put_monitor(ports[0], f"/monitors/bench/m{i}")
         found = {n: [] for n in (1, 2, 3)}
