@@ -195,9 +195,18 @@ class Groups(unittest.TestCase):
             self.group.monitors()
         self.assertEqual((raised.exception.status, raised.exception.code), (404, "group_not_found"))
 
-    def test_mute_where_the_service_has_it(self):
-        if "/groups/{group}/mute" not in self.client.request("GET", "/openapi.json")["paths"]:
-            self.skipTest("this service cannot mute")
+    def test_notes(self):
+        self.group.reference(data(2000, 1))
+        of_group = self.group.note("Version 3 is live", start="2026-11-01T00:00:00Z", end="2026-11-02T00:00:00Z")
+        of_age = self.group.note("The form asks for the year of birth now", "age")
+        self.assertEqual(self.group.notes(), [of_age, of_group])
+        self.assertEqual(self.group.notes("country"), [of_group])
+        self.assertEqual(self.group.notes(end="2026-11-01T12:00:00Z"), [of_group])
+        for note in of_group, of_age:
+            self.group.delete_note(note)
+        self.assertEqual(self.group.notes(), [])
+
+    def test_mute(self):
         self.group.reference(data(2000, 1))
         self.group.mute(seconds=60, reason="release")
         self.group.mute("age", until="2100-01-01T00:00:00Z")

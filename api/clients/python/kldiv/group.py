@@ -232,14 +232,31 @@ class Group:
              reason: str = "") -> Any:
         """Sends nothing about the group, or one monitor, for a time. Page, state and events go on."""
         given = {"seconds": seconds, "until": time_text(until), "reason": reason}
-        return self.client.request("POST", self._mute_path(monitor),
+        return self.client.request("POST", self._path_of("mute", monitor),
                                    json_body={name: value for name, value in given.items() if value not in (None, "")})
 
     def unmute(self, monitor: str | None = None) -> None:
-        self.client.request("DELETE", self._mute_path(monitor))
+        self.client.request("DELETE", self._path_of("mute", monitor))
 
-    def _mute_path(self, monitor: str | None) -> str:
-        return f"{self._path}/{segment(monitor)}/mute" if monitor else f"/groups/{segment(self.name)}/mute"
+    def note(self, text: str, monitor: str | None = None, *, start: Any = None, end: Any = None) -> dict[str, Any]:
+        """Writes a note on a period of the group, or of one monitor, which the page shows: by default on now, and
+        without an end on the time `start`."""
+        given = {"text": text, "from": time_text(start), "to": time_text(end)}
+        note: dict[str, Any] = self.client.request(
+            "POST", self._path_of("notes", monitor),
+            json_body={name: value for name, value in given.items() if value is not None})
+        return note
+
+    def notes(self, monitor: str | None = None, start: Any = None, end: Any = None) -> list[dict[str, Any]]:
+        """The notes of the group and its monitors, or of one monitor and the group, of [start, end), newest first."""
+        query = {"from": time_text(start), "to": time_text(end), "limit": 1000}
+        return list(self._pages(self._path_of("notes", monitor), "notes", query))
+
+    def delete_note(self, note: dict[str, Any]) -> None:
+        self.client.request("DELETE", f"{self._path_of('notes', note['name'])}/{note['id']}")
+
+    def _path_of(self, what: str, monitor: str | None) -> str:
+        return f"{self._path}/{segment(monitor)}/{what}" if monitor else f"/groups/{segment(self.name)}/{what}"
 
     def delete(self) -> None:
         """Deletes the group's monitors with their history."""
