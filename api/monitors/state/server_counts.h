@@ -37,3 +37,4 @@ bool api_server_counts_total(struct api_monitors *monitors, struct api_pending_m
 /* Learns what other servers have counted since the last time: numbers of values, which the registry has. An open
  * window is read again before it is added to. */
 bool api_server_counts_refresh(struct api_monitors *monitors);
+bool api_server_counts_are_due(const struct api_monitors *monitors);

@@ -66,9 +66,10 @@ struct api_monitors {
     bool store_is_full; /* it is in memory, of which monitors have no more */
 
     /* Owned by the thread: */
-    int64_t now;        /* of this transaction, in microseconds since 1970 */
-    bool is_concurrent; /* this transaction: it adds to server_counts alone */
-    int64_t server;     /* number of this server by this connection, or 0: see server_counts.h */
+    int64_t now;         /* of this transaction, in microseconds since 1970 */
+    bool is_concurrent;  /* this transaction: it adds to server_counts alone */
+    double next_refresh; /* time, as api_seconds has it, to learn what other servers counted */
+    int64_t server;      /* number of this server by this connection, or 0: see server_counts.h */
     struct api_pending_monitor *staged;
     const struct api_trace *trace; /* of the request whose job runs, or NULL */
     bool out_of_memory;            /* the reason of a failure that is not the store's */
