@@ -14,9 +14,9 @@ static sqlite3 *make_schema(void)
     static const char mark[] = "{clustered}", words[] = " WITHOUT ROWID";
     sqlite3 *sqlite;
     cr_assert_eq(sqlite3_open(":memory:", &sqlite), SQLITE_OK);
-    for (size_t i = 0; api_migrations[i]; i++) {
+    for (size_t i = 0; api_migrations[i].text; i++) {
         struct api_buffer text = {0};
-        const char *rest = api_migrations[i];
+        const char *rest = api_migrations[i].text;
         for (const char *next; (next = strstr(rest, mark)); rest = next + strlen(mark)) {
             api_append(&text, rest, (size_t)(next - rest));
             api_append_text(&text, words);
