@@ -209,7 +209,7 @@ static bool prepare(struct api_store *store)
     if (!store->is_open)
         store->is_open = update_schema(store);
     if (!store->is_open) {
-        database->is_away = database->engine->is_shared && database->is_lost;
+        database->is_away = api_store_is_shared(store) && database->is_lost;
         database->is_lost = true;
         api_store_rollback(store);
     }
