@@ -247,6 +247,9 @@ static void expect_rows(const struct database *database)
 {
     char query[3000];
     char *counts = write_sql(database, "SELECT count(*) AS n FROM @", " UNION ALL ");
+    char *shared = strstr(counts, " UNION ALL SELECT count(*) AS n FROM kldiv_server_counts");
+    if (shared) /* last, and of servers that share a store, which a file does not have */
+        *shared = '\0';
     snprintf(query, sizeof query, "SELECT min(n) FROM (%s)", counts);
     cr_expect_gt(ask_file(database, query), 0, "%s", counts);
     free(counts);
