@@ -1,6 +1,7 @@
 #include "server/log.h"
 
 #include "api/memory/buffer.h"
+#include "api/store/store.h"
 #include "server/clock.h"
 
 #include <errno.h>
@@ -360,5 +361,19 @@ void srv_log_access(const struct srv_access *access)
         add_trace(&line, access->trace);
     if (access->peer)
         add_peer(&line, access->peer);
+    put_line(&line);
+}
+
+void srv_log_migration(const struct api_migrated *migrated)
+{
+    if (!srv_log_enabled(SRV_LOG_INFO))
+        return;
+    struct api_buffer line = {0};
+    begin_line(&line, SRV_LOG_INFO, "store");
+    add_text(&line, FIELD("kind"), "migration");
+    add_number(&line, FIELD("from"), (size_t)migrated->from);
+    add_number(&line, FIELD("to"), (size_t)migrated->to);
+    add_text(&line, FIELD("what"), migrated->what);
+    add_ms(&line, FIELD("ms"), migrated->seconds * 1e3);
     put_line(&line);
 }

@@ -38,3 +38,7 @@ struct srv_access {
 };
 
 void srv_log_access(const struct srv_access *access);
+
+/* Logs a migration of the store, as a line of the kind migration. */
+struct api_migrated;
+void srv_log_migration(const struct api_migrated *migrated);

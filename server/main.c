@@ -204,6 +204,7 @@ static bool start(const struct srv_options *options, const struct api_service *s
     }
     srv_deadlines_set(options->timeout, options->request_timeout);
     srv_proxies_set(options->trusted_proxies);
+    api_monitors_tell_migrations(monitors, srv_log_migration);
     bool good = start_threads(options, service);
     atomic_store(&ready, true); /* for who asks /readyz on the first connection */
     if (!good || !srv_sockets_accept(service->tls)) {
@@ -367,6 +368,8 @@ int main(int argc, char **argv)
         puts("kldivd " KLDIV_VERSION);
         return 0;
     }
+    if (options.migrate)
+        return srv_store_migrate(&options) ? 0 : 1;
     if (options.healthcheck)
         return srv_healthcheck_options(&options, argc, argv) ? srv_healthcheck(&options) : 1;
     if (!kl_simd_select(options.simd, &problem)) {

@@ -140,6 +140,10 @@ static const struct row {
      "on or off: once listening, refuse system calls that serving does not need"},
     {"landlock", "SWITCH", WORD, FIELD(landlock), "on", 0, 0, switches,
      "on or off: once listening, refuse files and connections that serving does not need"},
+    {"migrate", NULL, SWITCH, FIELD(migrate), NULL, 0, 0, NULL,
+     "bring the schema of --store up to date, print what that changed, and exit 0, or 1 if it "
+     "failed "
+     "and changed nothing; serve nothing"},
     {"healthcheck", NULL, SWITCH, FIELD(healthcheck), NULL, 0, 0, NULL,
      "request /readyz at --admin-listen or the first --listen, as given here or to process 1; exit "
      "0 if it is ready, else 1"},

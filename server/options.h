@@ -56,7 +56,7 @@ struct srv_options {
     size_t log_level;            /* enum srv_log_level */
     const char *simd;
     size_t drop_privileges, seccomp, landlock; /* 0: off; 1: on */
-    bool healthcheck, version, help;
+    bool migrate, healthcheck, version, help;
 };
 
 /* Reads defaults, then KLDIV_* of the environment, then flags. False, with one line on `errors`

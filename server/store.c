@@ -11,6 +11,9 @@ enum { NAME = 400 };
 /* why_memory: a sentence on why the fallback is in use, told once the log is there; else empty. */
 static char why_memory[500];
 
+/* Version of the schema that was opened, and the newest that is known. */
+static int64_t schema, known;
+
 struct api_monitors *srv_store_open(const struct srv_options *options, struct api_budget *budget)
 {
     char reason[sizeof why_memory], name[NAME];
@@ -24,6 +27,8 @@ struct api_monitors *srv_store_open(const struct srv_options *options, struct ap
             api_monitors_open(location, options->max_monitors, budget, reason, sizeof reason);
     }
     if (monitors)
+        schema = api_monitors_schema(monitors, &known);
+    if (monitors)
         api_monitors_limit_store(monitors, options->max_store);
     if (monitors && options->monitor_metrics)
         api_monitors_expose_groups_alone(monitors);
@@ -31,6 +36,42 @@ struct api_monitors *srv_store_open(const struct srv_options *options, struct ap
     if (!monitors)
         fprintf(stderr, "kldivd: --store %s: %s\n", name, reason);
     return monitors;
+}
+
+/* name_migrated: the store that print_migrated tells of; its lines. */
+static char name_migrated[NAME];
+static size_t n_migrated;
+
+static void print_migrated(const struct api_migrated *migrated)
+{
+    n_migrated++;
+    printf("%s: schema %lld \u2192 %lld: %s (%.0f ms)\n", name_migrated, (long long)migrated->from,
+           (long long)migrated->to, migrated->what, migrated->seconds * 1e3);
+}
+
+bool srv_store_migrate(const struct srv_options *options)
+{
+    char reason[sizeof why_memory] = "it is lost at the end, and has nothing to migrate";
+    bool is_memory = strcmp(options->store, "memory") == 0;
+    struct api_store *store =
+        is_memory ? NULL : api_store_open(options->store, reason, sizeof reason);
+    bool good = store && api_store_is_open(store);
+    api_store_name(options->store, name_migrated, sizeof name_migrated);
+    if (good) {
+        api_store_tell_migrations(store, print_migrated);
+        schema = api_store_schema(store, &known);
+    } else {
+        fprintf(stderr, "kldivd: --migrate: --store %s: %s\n", name_migrated,
+                store ? api_store_reason(store) : reason);
+    }
+    if (good && schema > known)
+        printf("%s: schema %lld is of a newer version, and may be used by this one, which knows "
+               "%lld: nothing to do\n",
+               name_migrated, (long long)schema, (long long)known);
+    else if (good && n_migrated == 0)
+        printf("%s: schema %lld: nothing to do\n", name_migrated, (long long)schema);
+    api_store_close(store);
+    return good && fflush(stdout) == 0;
 }
 
 void srv_store_log(const struct srv_options *options, struct api_monitors *monitors)
@@ -47,6 +88,11 @@ void srv_store_log(const struct srv_options *options, struct api_monitors *monit
             SRV_LOG_WARNING,
             "--store %s: %s; --store-fallback: monitors are kept in memory, and lost at the end",
             name, why_memory);
+    if (schema > known)
+        srv_log(SRV_LOG_INFO,
+                "--store: schema %lld is of a newer version, and may be used by this one, which "
+                "knows %lld",
+                (long long)schema, (long long)known);
     srv_log(SRV_LOG_INFO, "store %s, %zu monitors", *why_memory ? "memory" : name,
             api_monitors_count(monitors));
 }

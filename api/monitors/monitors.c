@@ -74,6 +74,17 @@ const char *const *api_monitors_files(const struct api_monitors *monitors)
     return api_store_files(monitors->store);
 }
 
+void api_monitors_tell_migrations(struct api_monitors *monitors,
+                                  void (*tell)(const struct api_migrated *migrated))
+{
+    api_store_tell_migrations(monitors->store, tell);
+}
+
+int64_t api_monitors_schema(const struct api_monitors *monitors, int64_t *known)
+{
+    return api_store_schema(monitors->store, known);
+}
+
 const char *api_monitors_reason(const struct api_monitors *monitors)
 {
     return api_store_reason(monitors->store);

@@ -23,6 +23,13 @@ void api_monitors_expose_groups_alone(struct api_monitors *monitors);
 const char *api_monitors_folder(const struct api_monitors *monitors);
 const char *const *api_monitors_files(const struct api_monitors *monitors);
 
+/* Before the thread starts: has migrations of the store told, which are those that were made, and later ones by that
+ * thread. Version of the store's schema, 0 if it is not known, and the newest that this program knows. */
+struct api_migrated;
+void api_monitors_tell_migrations(struct api_monitors *monitors,
+                                  void (*tell)(const struct api_migrated *migrated));
+int64_t api_monitors_schema(const struct api_monitors *monitors, int64_t *known);
+
 /* The reason why the store does not work, if it does not. */
 const char *api_monitors_reason(const struct api_monitors *monitors);
 

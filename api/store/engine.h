@@ -16,6 +16,7 @@ struct api_database {
     bool is_uncertain; /* its commit was asked for, and nobody knows whether it was done */
     bool is_new;       /* it was connected to, or came back, since the last commit */
     bool is_accepted;  /* its schema is known; until then, nothing that was there may change */
+    bool is_migrating; /* a statement may take as long as it needs */
     char *folder;      /* that it is in; NULL: none */
     char **files;      /* that connecting reads, NULL at the end; NULL: it makes no connections */
 };
@@ -32,8 +33,9 @@ struct api_engine {
     const char *clustered;   /* words at the end of a table that is stored by its primary key */
     const char *transaction; /* statements that begin one, of which one at a time goes on */
     const char
-        *concurrent; /* that begin one which goes on beside others of its kind; NULL: other servers
+        *concurrent; /* those of one that goes on beside others of its kind; NULL: other servers
                               * do not use the database */
+    const char *migration; /* those of one beside which no other goes on, however long it takes */
 
     /* Opens what follows the prefix, "" for the alias. NULL with the reason if it cannot be. Those that
      * are reached by `reach` check the form of the path alone. */
@@ -46,6 +48,9 @@ struct api_engine {
     /* Finds out, in a transaction, whether a store was made, and if its tables are to be adopted. */
     bool (*find_schema)(struct api_database *database, enum api_schema *found);
     const char *adopt; /* statements that do so */
+
+    /* Finds out, in a transaction, if this user may change the schema, or make it. NULL: any may. */
+    bool (*may_migrate)(struct api_database *database, bool *may);
 
     /* See api_store_has_place; NULL for true. */
     bool (*has_place)(const char *path);

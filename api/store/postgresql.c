@@ -304,24 +304,45 @@ static bool find_schema(struct api_database *database, enum api_schema *found)
            read_results(c, &(struct api_rows){read_schema, found});
 }
 
+static void read_flag(void *context, const struct api_datum *values)
+{
+    *(bool *)context = values[0].integer != 0;
+}
+
+/* The owner of one table is that of all. A right to make tables in the schema, which PostgreSQL gave to everyone
+ * before version 15, does not count where there are some: new ones would have another owner. */
+static bool may_migrate(struct api_database *database, bool *may)
+{
+    return script(database,
+                  "SELECT coalesce(CASE WHEN to_regclass('kldiv_meta') IS NULL"
+                  " THEN has_schema_privilege(current_schema(), 'CREATE')"
+                  " ELSE (SELECT pg_has_role(relowner, 'USAGE') FROM pg_class"
+                  " WHERE oid = to_regclass('kldiv_meta')) END, false)::integer::bigint") &&
+           read_results(connection_of(database), &(struct api_rows){read_flag, may});
+}
+
 /* Names of indices are shared with tables. */
 #define ADOPT_INDICES                                                                              \
     "ALTER INDEX windows_by_start RENAME TO kldiv_windows_by_start;"                               \
     "ALTER INDEX windows_open RENAME TO kldiv_windows_open;"                                       \
     "ALTER INDEX keys_by_time RENAME TO kldiv_keys_by_time"
 
+#define BEGIN "BEGIN ISOLATION LEVEL READ COMMITTED;"
+#define LOCK_ALONE "SELECT pg_advisory_xact_lock(" KEYS ");"
+#define LOCK_SHARED "SELECT pg_advisory_xact_lock_shared(" KEYS ");"
+
 const struct api_engine api_postgresql = {.prefix = "postgresql://",
                                           .clustered = "",
-                                          .transaction = "BEGIN ISOLATION LEVEL READ COMMITTED;"
-                                                         "SELECT pg_advisory_xact_lock(" KEYS ")",
-                                          .concurrent =
-                                              "BEGIN ISOLATION LEVEL READ COMMITTED;"
-                                              "SELECT pg_advisory_xact_lock_shared(" KEYS ")",
+                                          .transaction = BEGIN LOCK_ALONE,
+                                          .concurrent = BEGIN LOCK_SHARED,
+                                          .migration =
+                                              BEGIN LOCK_ALONE "SET LOCAL statement_timeout = 0",
                                           .open = api_postgresql_open,
                                           .close = api_postgresql_close,
                                           .reach = reach,
                                           .find_schema = find_schema,
                                           .adopt = API_SQL_ADOPT ADOPT_INDICES,
+                                          .may_migrate = may_migrate,
                                           .script = script,
                                           .run = run,
                                           .commit = commit,

@@ -9,8 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* patience_s: how long one response of the database may take. */
-static const double patience_s = 20;
+/* patience_s: how long one response of the database may take; of a migration. */
+static const double patience_s = 20, migration_patience_s = 86400;
 
 /* Bounds of the pause, in seconds, between attempts to connect. */
 static const double shortest_pause = 0.1, longest_pause = 5;
@@ -231,7 +231,7 @@ struct api_database *api_postgresql_open(const char *path, char *reason, size_t 
 
 bool api_postgresql_wait(struct api_postgresql_connection *c)
 {
-    double end = api_seconds() + patience_s;
+    double end = api_seconds() + (c->base.is_migrating ? migration_patience_s : patience_s);
     for (;;) {
         int left = PQflush(c->pg);
         if (left < 0)

@@ -115,7 +115,17 @@ static const char seventh[] =
     " PRIMARY KEY (monitor, window_id, server)){clustered};"
     "INSERT INTO kldiv_meta VALUES ('server', 0);";
 
-const char *const api_migrations[] = {first, second, third, fourth, fifth, sixth, seventh, NULL};
+/* Versions up to the sixth refuse whatever is newer. */
+const struct api_migration api_migrations[] = {
+    {first, "monitors, windows, counts, events", 1},
+    {second, "since when monitors have their state, and the bin that contributes most", 2},
+    {third, "changes that servers tell each other", 3},
+    {fourth, "sums of the windows before", 4},
+    {fifth, "pools of windows, texts that are no labels, events of all monitors", 5},
+    {sixth, "notifications, mutes, notes, and because of what monitors drift", 6},
+    {seventh, "counts that servers keep apart", 7},
+    {NULL, NULL, 0},
+};
 
 #define WINDOW_OF(n, settings, reference)                                                          \
     "id, revision, start_at, end_at, closed, restated, " n ", kl, kl_reverse, js, psi, p_value,"   \
@@ -144,7 +154,8 @@ const char *const api_migrations[] = {first, second, third, fourth, fifth, sixth
     " JOIN kldiv_revisions r ON r.monitor = m.id AND r.revision = m.revision"
 
 #define ADD_COUNTS(rows)                                                                           \
-    "INSERT INTO kldiv_counts VALUES " rows " ON CONFLICT (monitor, window_id, bin)"               \
+    "INSERT INTO kldiv_counts (monitor, window_id, bin, count) VALUES " rows                       \
+    " ON CONFLICT (monitor, window_id, bin)"                                                       \
     " DO UPDATE SET count = kldiv_counts.count + excluded.count"
 
 /* OPEN: of few windows, which an index has. The bound of their end leads SQLite to it. */
@@ -165,9 +176,12 @@ const char *const api_migrations[] = {first, second, third, fourth, fifth, sixth
 /* A row constructor compares pairs in order, which both engines do by the index. So is one start given
  * as bounds, because for equality SQLite goes through all windows of the monitor. */
 const char *const api_sql[API_STATEMENTS] = {
-    [API_SQL_SCHEMA] = "SELECT value FROM kldiv_meta WHERE name = 'schema'",
+    [API_SQL_SCHEMA] = "SELECT s.value, coalesce(o.value, s.value) FROM kldiv_meta s"
+                       " LEFT JOIN kldiv_meta o ON o.name = 'oldest' WHERE s.name = 'schema'",
     [API_SQL_META] = "SELECT name, value FROM kldiv_meta",
-    [API_SQL_SCHEMA_SET] = "UPDATE kldiv_meta SET value = $1 WHERE name = 'schema'",
+    [API_SQL_SCHEMA_SET] =
+        "INSERT INTO kldiv_meta (name, value) VALUES ('schema', $1), ('oldest', $2)"
+        " ON CONFLICT (name) DO UPDATE SET value = excluded.value",
     [API_SQL_NEXT_MONITOR] =
         "UPDATE kldiv_meta SET value = value + 1 WHERE name = 'monitor' RETURNING value",
     [API_SQL_CHANGE_SET] = "UPDATE kldiv_meta SET value = $1 WHERE name = 'change'",
@@ -194,7 +208,8 @@ const char *const api_sql[API_STATEMENTS] = {
     [API_SQL_MONITOR_REMOVE] =
         "DELETE FROM kldiv_monitors WHERE group_name = $1 AND name = $2 RETURNING id",
     [API_SQL_GROUP_REMOVE] = "DELETE FROM kldiv_monitors WHERE group_name = $1 RETURNING id",
-    [API_SQL_REVISION_PUT] = "INSERT INTO kldiv_revisions VALUES ($1, $2, $3)",
+    [API_SQL_REVISION_PUT] =
+        "INSERT INTO kldiv_revisions (monitor, revision, definition) VALUES ($1, $2, $3)",
     [API_SQL_REVISION] =
         "SELECT definition FROM kldiv_revisions WHERE monitor = $1 AND revision = $2",
     [API_SQL_REVISIONS_DELETE] = "DELETE FROM kldiv_revisions WHERE monitor = $1",
@@ -319,7 +334,8 @@ const char *const api_sql[API_STATEMENTS] = {
     [API_SQL_SERVER_NEXT] =
         "UPDATE kldiv_meta SET value = value + 1 WHERE name = 'server' RETURNING value",
     [API_SQL_SERVER_COUNTS_PUT] =
-        "INSERT INTO kldiv_server_counts VALUES ($1, $2, $3, $4, $5, $6)"
+        "INSERT INTO kldiv_server_counts (monitor, window_id, server, n, at, counts) VALUES ($1, "
+        "$2, $3, $4, $5, $6)"
         " ON CONFLICT (monitor, window_id, server)"
         " DO UPDATE SET n = excluded.n, at = excluded.at, counts = excluded.counts",
     [API_SQL_SERVER_COUNTS] = "SELECT server, n, at, counts FROM kldiv_server_counts"
@@ -337,7 +353,8 @@ const char *const api_sql[API_STATEMENTS] = {
         " GROUP BY monitor HAVING max(CASE server WHEN $1 THEN 0 ELSE 1 END) = 1) s"
         " ON s.monitor = m.id",
 
-    [API_SQL_UNSEEN_ADD] = "INSERT INTO kldiv_unseen VALUES ($1, $2, $3, $4) ON CONFLICT (monitor,"
+    [API_SQL_UNSEEN_ADD] = "INSERT INTO kldiv_unseen (monitor, window_id, label, count) VALUES "
+                           "($1, $2, $3, $4) ON CONFLICT (monitor,"
                            " window_id, label) DO UPDATE SET count = kldiv_unseen.count + "
                            "excluded.count",
     [API_SQL_UNSEEN_PRUNE] =
@@ -353,9 +370,9 @@ const char *const api_sql[API_STATEMENTS] = {
         " ORDER BY total DESC, label LIMIT $5",
     [API_SQL_UNSEEN_DELETE] = "DELETE FROM kldiv_unseen WHERE monitor = $1 AND window_id = $2",
 
-    [API_SQL_EVENT_PUT] =
-        "INSERT INTO kldiv_events SELECT $1, coalesce(max(id), 0) + 1, $2, $3, $4, $5,"
-        " $6 FROM kldiv_events WHERE monitor = $1",
+    [API_SQL_EVENT_PUT] = "INSERT INTO kldiv_events (monitor, id, at, from_state, to_state, kl, "
+                          "window_id) SELECT $1, coalesce(max(id), 0) + 1, $2, $3, $4, $5,"
+                          " $6 FROM kldiv_events WHERE monitor = $1",
     [API_SQL_EVENTS] = "SELECT id, at, from_state, to_state, kl, window_id FROM kldiv_events"
                        " WHERE monitor = $1 AND id < $2 ORDER BY id DESC LIMIT $3",
     [API_SQL_EVENTS_OF_ALL] =
@@ -383,7 +400,8 @@ const char *const api_sql[API_STATEMENTS] = {
         "SELECT revision, k, n, oldest_start, oldest_id, newest_start, newest_id, counts"
         " FROM kldiv_sums WHERE monitor = $1",
     [API_SQL_SUM_PUT] =
-        "INSERT INTO kldiv_sums VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)"
+        "INSERT INTO kldiv_sums (monitor, revision, k, n, oldest_start, oldest_id, newest_start, "
+        "newest_id, counts) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)"
         " ON CONFLICT (monitor) DO UPDATE SET revision = excluded.revision, k = excluded.k,"
         " n = excluded.n, oldest_start = excluded.oldest_start, oldest_id = excluded.oldest_id,"
         " newest_start = excluded.newest_start, newest_id = excluded.newest_id,"
@@ -391,9 +409,9 @@ const char *const api_sql[API_STATEMENTS] = {
     [API_SQL_SUM_DELETE] = "DELETE FROM kldiv_sums WHERE monitor = $1",
 
     [API_SQL_MUTES] = "SELECT group_name, name, until_at, reason FROM kldiv_mutes",
-    [API_SQL_MUTE_PUT] =
-        "INSERT INTO kldiv_mutes VALUES ($1, $2, $3, $4) ON CONFLICT (group_name, name)"
-        " DO UPDATE SET until_at = excluded.until_at, reason = excluded.reason",
+    [API_SQL_MUTE_PUT] = "INSERT INTO kldiv_mutes (group_name, name, until_at, reason) VALUES ($1, "
+                         "$2, $3, $4) ON CONFLICT (group_name, name)"
+                         " DO UPDATE SET until_at = excluded.until_at, reason = excluded.reason",
     [API_SQL_MUTE_DELETE] = "DELETE FROM kldiv_mutes WHERE group_name = $1 AND name = $2",
     [API_SQL_MUTES_PRUNE] =
         "DELETE FROM kldiv_mutes WHERE until_at <= $1 OR NOT EXISTS (SELECT 1 FROM kldiv_monitors m"
@@ -402,7 +420,8 @@ const char *const api_sql[API_STATEMENTS] = {
 
     [API_SQL_NOTE_NEXT] =
         "UPDATE kldiv_meta SET value = value + 1 WHERE name = 'note' RETURNING value",
-    [API_SQL_NOTE_PUT] = "INSERT INTO kldiv_notes VALUES ($1, $2, $3, $4, $5, $6, $7)",
+    [API_SQL_NOTE_PUT] = "INSERT INTO kldiv_notes (id, group_name, name, from_at, to_at, "
+                         "created_at, text) VALUES ($1, $2, $3, $4, $5, $6, $7)",
     [API_SQL_NOTES] =
         "SELECT id, name, from_at, to_at, created_at, text FROM kldiv_notes WHERE group_name = $1"
         " AND (name = $2 OR name = '' OR $2 = '') AND from_at < $3 AND to_at >= $4"
@@ -416,7 +435,9 @@ const char *const api_sql[API_STATEMENTS] = {
         " OR kldiv_notes.name = ''))",
 
     [API_SQL_OUTBOX_PUT] =
-        "INSERT INTO kldiv_outbox VALUES ($1, coalesce((SELECT id FROM kldiv_outbox WHERE receiver "
+        "INSERT INTO kldiv_outbox (receiver, id, message, queued, monitor, group_name, name, "
+        "from_state, to_state, at, since, kl, sentence, trace) VALUES ($1, coalesce((SELECT id "
+        "FROM kldiv_outbox WHERE receiver "
         "="
         " $1 ORDER BY id DESC LIMIT 1), 0) + 1, 0, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)",
     [API_SQL_OUTBOX_FIRST] = "SELECT queued, message, group_name FROM kldiv_outbox"
@@ -437,11 +458,12 @@ const char *const api_sql[API_STATEMENTS] = {
         " ELSE CAST($2 AS BIGINT) END WHERE name IN ('notify_owner', 'notify_until')",
 
     [API_SQL_KEY] = "SELECT body, answer FROM kldiv_keys WHERE key = $1",
-    [API_SQL_KEY_PUT] =
-        "INSERT INTO kldiv_keys VALUES ($1, $2, $3, $4) ON CONFLICT (key) DO UPDATE SET"
-        " body = excluded.body, at = excluded.at, answer = excluded.answer",
-    [API_SQL_KEY_CLAIM] = "INSERT INTO kldiv_keys VALUES ($1, $2, $3, $4) ON CONFLICT (key)"
-                          " DO NOTHING RETURNING at",
+    [API_SQL_KEY_PUT] = "INSERT INTO kldiv_keys (key, body, at, answer) VALUES ($1, $2, $3, $4) ON "
+                        "CONFLICT (key) DO UPDATE SET"
+                        " body = excluded.body, at = excluded.at, answer = excluded.answer",
+    [API_SQL_KEY_CLAIM] =
+        "INSERT INTO kldiv_keys (key, body, at, answer) VALUES ($1, $2, $3, $4) ON CONFLICT (key)"
+        " DO NOTHING RETURNING at",
     [API_SQL_KEYS_PRUNE] = "DELETE FROM kldiv_keys WHERE at < $1",
     [API_SQL_KEYS_TRIM] = "DELETE FROM kldiv_keys WHERE key IN (SELECT key FROM kldiv_keys ORDER "
                           "BY at, key LIMIT $1)",

@@ -7,9 +7,9 @@
 #include <stdint.h>
 
 enum api_statement {
-    API_SQL_SCHEMA,       /* → version of the schema */
-    API_SQL_SCHEMA_SET,   /* version */
-    API_SQL_META,         /* → name and value of each number about the whole */
+    API_SQL_SCHEMA,     /* → version of the schema, and the oldest one whose servers may use it */
+    API_SQL_SCHEMA_SET, /* both */
+    API_SQL_META,       /* → name and value of each number about the whole */
     API_SQL_NEXT_MONITOR, /* → a number that no monitor ever had */
     API_SQL_CHANGE_SET,   /* number of the last change of monitors */
     API_SQL_DELETION_SET, /* number of the last change that deleted some */
@@ -135,9 +135,17 @@ enum api_statement {
 
 extern const char *const api_sql[API_STATEMENTS];
 
-/* Migrations, NULL at the end: number n, from 1, leads to version n of the schema. {clustered} is
- * replaced by the engine's words. */
-extern const char *const api_migrations[];
+/* api_migration: number n, from 1, leads to version n of the schema. */
+struct api_migration {
+    const char *text; /* {clustered} is replaced by the engine's words; NULL ends the table */
+    const char *what; /* what it is for, told to people */
+
+    /* The oldest version of the schema whose servers may go on beside: that of the migration before, if this one only
+     * adds tables, indices, numbers, and columns that are NULL or have a default, and what those servers write keeps
+     * its meaning; otherwise n. Such servers list their columns, and see none that they do not name. */
+    int64_t oldest;
+};
+extern const struct api_migration api_migrations[];
 
 /* API_SQL_ADOPT: gives the tables of versions that named them generically, all of the third schema or
  * older, the names that these statements use. The view has an older version that starts see that the store

@@ -1,5 +1,6 @@
 #include "api/store/store.h"
 
+#include "api/clock.h"
 #include "api/memory/buffer.h"
 #include "api/store/engine.h"
 
@@ -14,6 +15,9 @@ struct api_store {
     struct api_database *database;
     bool is_open; /* its schema is up to date */
     bool has_written;
+    int64_t version; /* of the schema that was found last, 0 if none was */
+    void (*tell)(const struct api_migrated *migrated); /* NULL: nobody listens yet */
+    struct api_buffer migrated;                        /* those that were not told */
 };
 
 /* Engine of a location; *path becomes what the engine opens. */
@@ -37,8 +41,16 @@ bool api_store_is_location(const char *location)
 
 /* ---- Schema */
 
+static int64_t newest_version(void)
+{
+    int64_t newest = 0;
+    while (api_migrations[newest].text)
+        newest++;
+    return newest;
+}
+
 /* Runs a migration with the engine's words in it. */
-static bool migrate(struct api_database *database, const char *migration)
+static bool run_migration(struct api_database *database, const char *migration)
 {
     static const char mark[] = "{clustered}";
     struct api_buffer text = {0};
@@ -53,49 +65,141 @@ static bool migrate(struct api_database *database, const char *migration)
     return good;
 }
 
-static int64_t newest_version(void)
+/* schema: what a store says of its own. */
+struct schema {
+    int64_t version, oldest;
+};
+
+static void read_schema(void *context, const struct api_datum *values)
 {
-    int64_t newest = 0;
-    while (api_migrations[newest])
-        newest++;
-    return newest;
+    *(struct schema *)context = (struct schema){values[0].integer, values[1].integer};
 }
 
-bool api_store_knows(struct api_store *store, int64_t version)
-{
-    return version <= newest_version() ||
-           api_database_fail(store->database,
-                             "it was written by a newer version of kldiv (schema %lld, this one "
-                             "knows %lld)",
-                             (long long)version, (long long)newest_version());
-}
-
-/* Brings the schema up to date, in one transaction. A database without one has version 0. */
-static bool update_schema(struct api_store *store)
+/* Begins a transaction and reads the schema, whose version is 0 where there is none. */
+static bool find_schema(struct api_store *store, struct schema *schema)
 {
     struct api_database *database = store->database;
-    int64_t version = 0, newest = newest_version();
     enum api_schema found = API_SCHEMA_NONE;
-    if (!database->engine->script(database, database->engine->transaction) ||
-        !database->engine->find_schema(database, &found) ||
-        (found == API_SCHEMA_FORMER &&
-         !database->engine->script(database, database->engine->adopt)) ||
-        (found != API_SCHEMA_NONE &&
-         !api_store_run(store, API_SQL_SCHEMA, NULL,
-                        &(struct api_rows){api_datum_read_integer, &version})))
-        return false;
-    if (!api_store_knows(store, version))
-        return false;
-    database->is_accepted = true;
-    for (int64_t next = version; next < newest; next++)
-        if (!migrate(database, api_migrations[next]))
-            return false;
-    return (version == newest || api_store_run(store, API_SQL_SCHEMA_SET,
-                                               (struct api_datum[]){API_INTEGER(newest)}, NULL)) &&
-           api_store_commit(store);
+    *schema = (struct schema){0};
+    return database->engine->script(database, database->engine->migration) &&
+           database->engine->find_schema(database, &found) &&
+           (found != API_SCHEMA_FORMER ||
+            database->engine->script(database, database->engine->adopt)) &&
+           (found == API_SCHEMA_NONE ||
+            api_store_run(store, API_SQL_SCHEMA, NULL, &(struct api_rows){read_schema, schema}));
 }
 
-/* Makes sure of a connection and of a schema that is up to date. */
+/* Fails if the schema is newer than those known, and not made for them as well. */
+static bool may_use(struct api_store *store, const struct schema *schema)
+{
+    int64_t newest = newest_version();
+    store->version = schema->version;
+    return schema->version <= newest || (schema->oldest > 0 && schema->oldest <= newest) ||
+           api_database_fail(
+               store->database,
+               "it was written by a newer version of kldiv: its schema %lld takes one "
+               "that knows %lld, and this one knows %lld; start a newer version, or "
+               "restore a backup",
+               (long long)schema->version,
+               (long long)(schema->oldest > 0 ? schema->oldest : schema->version),
+               (long long)newest);
+}
+
+bool api_store_knows(struct api_store *store, int64_t version, int64_t oldest)
+{
+    struct api_database *database = store->database;
+    bool good = may_use(store, &(struct schema){version, oldest}) &&
+                (version >= newest_version() ||
+                 api_database_fail(database, "its schema is %lld again, and will be migrated",
+                                   (long long)version));
+    store->is_open &= good;
+    database->is_lost |= !good;
+    return good;
+}
+
+static bool may_migrate(struct api_database *database, int64_t version)
+{
+    bool may = true;
+    if (database->engine->may_migrate && !database->engine->may_migrate(database, &may))
+        return false;
+    return may ||
+           api_database_fail(
+               database,
+               "%s %lld, this version of kldiv needs %lld, and this user may not change it: the "
+               "owner of the tables has to run kldivd --migrate --store LOCATION",
+               version ? "its schema is" : "it has no tables: its schema is", (long long)version,
+               (long long)newest_version());
+}
+
+/* Makes a version from the one before. Reads it back, so that a failure is that of this step, as is the time. */
+static bool make_version(struct api_store *store, int64_t version)
+{
+    const struct api_migration *migration = &api_migrations[version - 1];
+    const struct api_datum set[] = {API_INTEGER(version), API_INTEGER(migration->oldest)};
+    struct api_migrated migrated = {version - 1, version, migration->what, api_seconds()};
+    struct schema made;
+    if (!run_migration(store->database, migration->text) ||
+        !api_store_run(store, API_SQL_SCHEMA_SET, set, NULL) ||
+        !api_store_run(store, API_SQL_SCHEMA, NULL, &(struct api_rows){read_schema, &made}))
+        return false;
+    migrated.seconds = api_seconds() - migrated.seconds;
+    api_append(&store->migrated, &migrated, sizeof migrated);
+    return true;
+}
+
+/* Tells of what was made, once somebody is there to be told. */
+static void tell_migrations(struct api_store *store)
+{
+    const struct api_migrated *migrated = (const void *)store->migrated.data;
+    if (!store->tell)
+        return;
+    for (size_t i = 0; i < store->migrated.size / sizeof *migrated; i++)
+        store->tell(&migrated[i]);
+    api_buffer_free(&store->migrated);
+}
+
+/* Brings the schema up to date, in one transaction. */
+static bool migrate(struct api_store *store, int64_t version)
+{
+    struct api_database *database = store->database;
+    int64_t newest = newest_version();
+    double start = api_seconds();
+    bool good = may_migrate(database, version);
+    store->migrated.size = 0;
+    database->is_migrating = true;
+    for (int64_t next = version + 1; good && next <= newest; next++)
+        good = make_version(store, next);
+    good = good && api_store_commit(store);
+    database->is_migrating = false;
+    store->migrated.size = good ? store->migrated.size : 0;
+    if (!good || store->migrated.failed)
+        return good;
+    if (version == 0) {
+        struct api_migrated made = {0, newest, "a new store", api_seconds() - start};
+        store->migrated.size = 0;
+        if (!api_store_is_in_memory(store))
+            api_append(&store->migrated, &made, sizeof made);
+    }
+    store->version = newest;
+    tell_migrations(store);
+    return true;
+}
+
+static bool update_schema(struct api_store *store)
+{
+    struct schema schema;
+    bool is_new = store->database->is_new;
+    if (!find_schema(store, &schema) || !may_use(store, &schema))
+        return false;
+    store->database->is_accepted = true;
+    bool good = schema.version < newest_version() ? migrate(store, schema.version)
+                                                  : api_store_commit(store);
+    store->database->is_new = is_new; /* for who reads it, which a commit ends */
+    return good;
+}
+
+/* Makes sure of a connection and of a schema that is up to date. A shared store that is lost by then, or that another
+ * server changes meanwhile, may be found later. */
 static bool prepare(struct api_store *store)
 {
     struct api_database *database = store->database;
@@ -104,8 +208,11 @@ static bool prepare(struct api_store *store)
         return false;
     if (!store->is_open)
         store->is_open = update_schema(store);
-    if (!store->is_open)
+    if (!store->is_open) {
+        database->is_away = api_store_is_shared(store) && database->is_lost;
+        database->is_lost = true;
         api_store_rollback(store);
+    }
     return store->is_open;
 }
 
@@ -145,6 +252,8 @@ void api_store_close(struct api_store *store)
 {
     if (store && store->database)
         store->database->engine->close(store->database);
+    if (store)
+        api_buffer_free(&store->migrated);
     free(store);
 }
 
@@ -218,6 +327,19 @@ bool api_store_is_shared(const struct api_store *store)
 }
 
 bool api_store_is_open(const struct api_store *store) { return store->is_open; }
+
+void api_store_tell_migrations(struct api_store *store,
+                               void (*tell)(const struct api_migrated *migrated))
+{
+    store->tell = tell;
+    tell_migrations(store);
+}
+
+int64_t api_store_schema(const struct api_store *store, int64_t *known)
+{
+    *known = newest_version();
+    return store->version;
+}
 
 bool api_store_is_lost(const struct api_store *store) { return store->database->is_lost; }
 

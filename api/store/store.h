@@ -10,7 +10,8 @@ struct api_store;
 
 /* Opens the store that --store names: memory, sqlite:PATH, or a URI of libpq, postgresql://HOST/DATABASE.
  * NULL with a sentence in `reason` if it cannot be opened, is in use, or holds what is not a store: it is
- * then as it was. Brings the schema of an older version up to date. A PostgreSQL that is away is opened by
+ * then as it was. Brings the schema of an older version up to date, if its user may; one of a newer version is used if
+ * it was made for this one as well. A PostgreSQL that is away is opened by
  * the first transaction that finds it. */
 struct api_store *api_store_open(const char *location, char *reason, size_t size);
 
@@ -34,8 +35,25 @@ bool api_store_is_in_memory(const struct api_store *store);
 /* True once the store was found and its schema is up to date. */
 bool api_store_is_open(const struct api_store *store);
 
-/* Fails, with the reason, if the version of a schema is newer than those known. */
-bool api_store_knows(struct api_store *store, int64_t version);
+/* Fails, with the reason, if a transaction finds a schema that is not one to use: others may have changed it since the
+ * store was opened. `oldest` is the version that servers must know at least, 0 where none is stored. The next
+ * transaction opens the store again. */
+bool api_store_knows(struct api_store *store, int64_t version, int64_t oldest);
+
+/* api_migrated: a migration that was made. `what` lives as long as the process. */
+struct api_migrated {
+    int64_t from, to;
+    const char *what;
+    double seconds;
+};
+
+/* Has migrations told: those made so far at once, later ones by the thread that uses the store. A new store is told as
+ * one; memory is not. */
+void api_store_tell_migrations(struct api_store *store,
+                               void (*tell)(const struct api_migrated *migrated));
+
+/* Version of the schema that was found last, 0 if none was; *known is the newest that this program knows. */
+int64_t api_store_schema(const struct api_store *store, int64_t *known);
 
 /* Files that the store reads whenever it connects to its database, NULL at the end; NULL if it makes no
  * connections. Lives as long as the store. */

@@ -49,8 +49,9 @@ function render([program, options], overlay, components) {
 
 const MONITORING = ["components/monitoring"];
 const TOKENS = ["components/tokens"];
+const MIGRATION = ["components/migration"];
 const VARIANTS = { base: ["base", []], sqlite: ["overlays/sqlite", TOKENS], postgres: ["overlays/postgres", MONITORING],
-    "with tokens": ["overlays/postgres", [...MONITORING, ...TOKENS]] };
+    "with tokens": ["overlays/postgres", [...MONITORING, ...TOKENS]], "with migration": ["overlays/postgres", MIGRATION] };
 
 function renderAll() {
     const renderer = findRenderer();
@@ -143,11 +144,24 @@ function checkEgress(name, { spec: { egress } }) {
     must(isDeepStrictEqual([...open].sort(), wanted.sort()), `${name}: it may connect to ${[...open].sort()}`);
 }
 
+// The Job connects as servers do, has their image and another address of the store, and no service sends it requests.
+function checkMigration(name, resources, of) {
+    const job = of("Job"), own = job.spec.template.metadata.labels;
+    const policy = resources.find((other) => other.kind === "NetworkPolicy" && other.metadata.name === job.metadata.name);
+    const [{ image, args, env }] = job.spec.template.spec.containers, [server] = of("Deployment").spec.template.spec.containers;
+    checkEgress(name, policy);
+    must(isDeepStrictEqual(policy.spec.podSelector.matchLabels, own), `${name}: the policy is not of the Job`);
+    must(Object.entries(of("Service").spec.selector).some(([key, value]) => own[key] !== value), `${name}: the service has the Job`);
+    must(image === server.image && isDeepStrictEqual(args, ["--migrate"]), `${name}: ${image} ${args}`);
+    must(env[0].name === "KLDIV_STORE" && env[0].valueFrom.secretKeyRef.name === "kldiv-owner", `${name}: the owner's address`);
+}
+
 function checkVariant(name, resources) {
     const of = (kind) => resources.find((resource) => resource.kind === kind);
     checkLinks(name, of);
     checkMonitoring(name, of);
     if (VARIANTS[name][0] === "overlays/postgres") checkEgress(name, of("NetworkPolicy"));
+    if (name === "with migration") checkMigration(name, resources, of);
     const deployment = of("Deployment"), one = name === "sqlite";
     checkPod(name, deployment);
     checkVersion(name, deployment.spec.template.spec.containers[0].image);
@@ -165,9 +179,10 @@ function checkVariant(name, resources) {
 
 // ---- Monokle's rules
 
-// Made by whoever installs: postgres/kustomization.yaml and components/tokens/kustomization.yaml tell how.
+// Made by whoever installs: the kustomizations of postgres, tokens and migration tell how.
 const secret = (name, stringData) => ({ apiVersion: "v1", kind: "Secret", metadata: { name }, stringData });
-const SECRETS = [secret("kldiv-store", { url: "" }), secret("kldiv-tokens", { tokens: "", prometheus: "" })];
+const SECRETS = [secret("kldiv-store", { url: "" }), secret("kldiv-tokens", { tokens: "", prometheus: "" }),
+    secret("kldiv-owner", { url: "" })];
 
 // Ids are unlike in all variants: Monokle remembers links by them.
 const resource = (variant) => (content, i) => ({ id: `${variant} ${i}`, fileId: `${variant} ${i}`,

@@ -48,14 +48,19 @@ def sql(text, database="postgres"):
                           check=True, capture_output=True, text=True).stdout.strip()
 
 
+def store_of(database, user="kldiv"):
+    return "postgresql://%s@/%s?host=%s" % (user, database, CLUSTER)
+
+
 class Server:
     """A server on the database `kldiv` of the cluster, on a port that it keeps when it starts again."""
+    started = []
 
-    def __init__(self, folder, name, *flags, database="kldiv"):
+    def __init__(self, folder, name, *flags, database="kldiv", user="kldiv"):
         self.log = os.path.join(folder, name + ".log")
         self.port_file = os.path.join(folder, name + ".port")
         self.flags = flags
-        self.store = "postgresql://kldiv@/%s?host=%s" % (database, CLUSTER)
+        self.store = store_of(database, user)
         self.port = 0
         self.start()
 
@@ -67,6 +72,7 @@ class Server:
              "--log-level", "warning", "--drain-delay", "0",
              "--store", self.store, *self.flags],
             stderr=open(self.log, "a"))
+        self.started.append(self.process)
         wait_until(lambda: os.path.exists(self.port_file) and open(self.port_file).read().strip(),
                    "the server starts")
         self.port = int(open(self.port_file).read())
@@ -438,6 +444,13 @@ def try_start_without(folder):
     print("a server that starts before its database answers 503, then finds it")
 
 
+def migrate(location):
+    """Exit status and output of kldivd --migrate."""
+    process = subprocess.run([BINARY, "--migrate", "--store", location], stdout=subprocess.PIPE,
+                             stderr=subprocess.STDOUT, text=True, timeout=90)
+    return process.returncode, process.stdout
+
+
 def refused(location, *words):
     process = subprocess.run([BINARY, "--listen", "127.0.0.1:0", "--store", location], capture_output=True,
                              text=True, timeout=30)
@@ -494,6 +507,13 @@ def try_names(folder):
         "ALTER TABLE monitors RENAME COLUMN severity_since TO since; "
         "ALTER TABLE windows DROP COLUMN pooled_windows, DROP COLUMN pooled_n, DROP COLUMN pooled_kl, "
         "DROP COLUMN pooled_p_value, DROP COLUMN pooled_noise_floor", "shared")
+    sql("CREATE TABLE kldiv_sums (a INTEGER)", "shared")
+    status, output = migrate(server.store)
+    expect(status == 1 and "already exists" in output, output)
+    expect(sql("SELECT value FROM meta WHERE name = 'schema'; DROP TABLE kldiv_sums", "shared") == "3",
+           "a migration that fails changes nothing")
+    status, output = migrate(server.store)
+    expect(status == 0 and "schema 3 \u2192 4: sums" in output and "schema 4 \u2192 5: " in output, output)
     server.start()
     status, body = server.ask("POST", "/monitors/g/m/observations", {"counts": [1, 2, 3]})
     expect(status == 200 and body["n"] == 12, "the store of a former version: %r %r" % (status, body))
@@ -613,4 +633,5 @@ def free_port():
         return s.getsockname()[1]
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -1,5 +1,6 @@
 /* Files that are no store, or cannot be written: the server says so in a line, ends, and leaves them as
  * they are. Where no file can be made, it serves from memory if told. */
+#include "tests/store/schema.h"
 #include "tests/support/crowd.h"
 #include "tests/support/store.h"
 #include "tests/support/support.h"
@@ -126,11 +127,22 @@ Test(store_files, takes_a_store_that_another_server_has_for_no_store_of_its_own)
 
 Test(store_files, leaves_stores_of_newer_versions_as_they_are)
 {
+    static const char *const changes[] = {
+        "UPDATE kldiv_meta SET value = CASE name WHEN 'schema' THEN 99 ELSE 98 END"
+        " WHERE name IN ('schema', 'oldest')",
+        "UPDATE kldiv_meta SET value = 98 WHERE name = 'schema';"
+        "DELETE FROM kldiv_meta WHERE name = 'oldest'"};
     struct database database = database_new();
+    char line[300];
     make_store(&database);
-    change_file(&database, "UPDATE kldiv_meta SET value = 99 WHERE name = 'schema'");
-    expect_refused(&database, database.location,
-                   "it was written by a newer version of kldiv (schema 99, this one knows 7)");
+    for (size_t i = 0; i < COUNT(changes); i++) {
+        snprintf(line, sizeof line,
+                 "it was written by a newer version of kldiv: its schema %d takes one that knows "
+                 "98, and this one knows %lld; start a newer version, or restore a backup",
+                 i == 0 ? 99 : 98, (long long)schema_newest());
+        change_file(&database, changes[i]);
+        expect_refused(&database, database.location, line);
+    }
     database_free(&database);
 }
 

@@ -1,5 +1,6 @@
 /* Statements of the store find their rows by an index, however many windows a monitor has. */
 #include "api/store/sql.h"
+#include "tests/store/schema.h"
 #include "tests/support/support.h"
 
 #include <criterion/criterion.h>
@@ -8,23 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Runs the migrations, with the words of SQLite. */
 static sqlite3 *make_schema(void)
 {
-    static const char mark[] = "{clustered}", words[] = " WITHOUT ROWID";
     sqlite3 *sqlite;
     cr_assert_eq(sqlite3_open(":memory:", &sqlite), SQLITE_OK);
-    for (size_t i = 0; api_migrations[i]; i++) {
-        struct api_buffer text = {0};
-        const char *rest = api_migrations[i];
-        for (const char *next; (next = strstr(rest, mark)); rest = next + strlen(mark)) {
-            api_append(&text, rest, (size_t)(next - rest));
-            api_append_text(&text, words);
-        }
-        api_append(&text, rest, strlen(rest) + 1);
-        cr_assert_eq(sqlite3_exec(sqlite, text.data, NULL, NULL, NULL), SQLITE_OK);
-        api_buffer_free(&text);
-    }
+    schema_make(sqlite, schema_newest());
     return sqlite;
 }
 

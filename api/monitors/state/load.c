@@ -14,7 +14,7 @@
 struct loading {
     struct api_monitors *monitors;
     struct api_registry read, unread;
-    int64_t schema, change, deletion, mute;
+    int64_t schema, oldest, change, deletion, mute;
     struct api_mutes mutes;     /* all of them, if some were changed */
     struct api_buffer ids;      /* int64_t: of all monitors of the store, if some were deleted */
     struct api_problem problem; /* of the row that is read */
@@ -154,6 +154,7 @@ static void read_number(void *context, const struct api_datum *values)
         const char *name;
         int64_t *number;
     } numbers[] = {{"schema", &loading->schema},
+                   {"oldest", &loading->oldest},
                    {"change", &loading->change},
                    {"deletion", &loading->deletion},
                    {"mute", &loading->mute}};
@@ -327,7 +328,7 @@ bool api_load(struct api_monitors *monitors)
         monitors->server = 0;
     }
     bool good = run(&loading, API_SQL_META, NULL, read_number) &&
-                api_store_knows(monitors->store, loading.schema) &&
+                api_store_knows(monitors->store, loading.schema, loading.oldest) &&
                 ((!loading.all && loading.change <= monitors->change) ||
                  (read_monitors(&loading) &&
                   (!mutes_changed(&loading) || api_mutes_read(monitors, &loading.mutes)) &&
