@@ -7,13 +7,12 @@ import json
 import os
 import sqlite3
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
 import urllib.request
 
-from cluster import cluster, start_server, store_of
+from cluster import cluster, psql, start_server, store_of
 
 KLDIVD = os.path.abspath(sys.argv[1])
 BINS, COLUMNS, WINDOWS, SCRAPED, SCRAPES = (10, 100, 1000), 100, 40, (100, 1000, 10000), 5
@@ -70,10 +69,9 @@ def disk_of_sqlite(folder, bins):
 
 def postgresql_size(folder):
     """Of the tables, packed."""
-    psql = ["psql", "-qtAX", "-h", folder, "-U", "kldiv", "-d", "bench", "-c"]
-    subprocess.run([*psql, "VACUUM FULL"], check=True)
-    return int(subprocess.run([*psql, "SELECT sum(pg_total_relation_size(oid)) FROM pg_class WHERE relkind = 'r'"
-                               " AND relname LIKE 'kldiv%'"], check=True, capture_output=True, text=True).stdout)
+    psql(folder, "VACUUM FULL")
+    return int(psql(folder, "SELECT sum(pg_total_relation_size(oid)) FROM pg_class WHERE relkind = 'r'"
+                            " AND relname LIKE 'kldiv%'"))
 
 
 def disk_of_postgresql(folder, port, bins):

@@ -52,6 +52,11 @@ def start_server(kldivd, store, started, *flags):
     raise SystemExit("the server does not start")
 
 
+def psql(folder, statement):
+    return subprocess.run(["psql", "-qtAX", "-h", folder, "-U", "kldiv", "-d", "bench", "-c", statement], check=True,
+                          capture_output=True, text=True).stdout
+
+
 def call(port, method, target, body=None):
     request = urllib.request.Request(f"http://127.0.0.1:{port}{target}", body and json.dumps(body).encode(),
                                      {"Content-Type": "application/json"}, method=method)

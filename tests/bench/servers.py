@@ -6,36 +6,41 @@ import os
 import statistics
 import sys
 
-from cluster import BODY, call, cluster, put_monitor, requests_of, start_server, start_wrk, store_of
+from cluster import BODY, call, cluster, psql, put_monitor, requests_of, start_server, start_wrk, store_of
 
 KLDIVD = os.path.abspath(sys.argv[1])
 MONITORS, ROUNDS, SECONDS, CONNECTIONS = 32, 3, 4, 32
 
 
-def cpu_seconds(folder):
-    """Of the cluster: its processes that run, and those that ended."""
+def process_seconds(pid, with_ended=False):
+    """User's and system's time of a process, and of its children that ended."""
+    fields = open(f"/proc/{pid}/stat").read().rpartition(")")[2].split()
+    return sum(map(int, fields[11:15 if with_ended else 13])) / os.sysconf("SC_CLK_TCK")
+
+
+def database_seconds(folder):
     postmaster = open(os.path.join(folder, "data", "postmaster.pid")).readline().strip()
-    total = 0
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            fields = open(f"/proc/{pid}/stat").read().rpartition(")")[2].split()
-        except OSError:  # it has ended
-            continue
-        if pid == postmaster:
-            total += sum(map(int, fields[11:15]))
-        elif fields[1] == postmaster:
-            total += sum(map(int, fields[11:13]))
-    return total / os.sysconf("SC_CLK_TCK")
+    children = open(f"/proc/{postmaster}/task/{postmaster}/children").read().split()
+    return process_seconds(postmaster, True) + sum(map(process_seconds, children))
 
 
-def measure(folder, ports):
-    """Observations, how many a second, and microseconds of PostgreSQL's processor for each."""
-    before = cpu_seconds(folder)
+def wal_bytes(folder):
+    return int(psql(folder, "SELECT pg_current_wal_lsn() - '0/0'"))
+
+
+def costs(folder, servers):
+    return (database_seconds(folder) * 1e6, sum(process_seconds(server.pid) for server in servers) * 1e6,
+            wal_bytes(folder))
+
+
+def measure(folder, servers, ports):
+    """Observations, how many a second, and what each takes: microseconds of PostgreSQL's processor and of the servers',
+    bytes of the log that PostgreSQL writes ahead."""
+    before = costs(folder, servers)
     of_each = [requests_of(wrk) for wrk in [
         start_wrk(port, "tests/bench/observations.lua", CONNECTIONS, SECONDS, str(MONITORS)) for port in ports]]
-    cpu = cpu_seconds(folder) - before
     n = sum(n for n, _ in of_each)
-    return n, sum(rate for _, rate in of_each), cpu / n * 1e6
+    return n, sum(rate for _, rate in of_each), *((b - a) / n for a, b in zip(before, costs(folder, servers)))
 
 
 def check(port, acknowledged):
@@ -54,16 +59,16 @@ def main():
         found = {n: [] for n in (1, 2, 3)}
         for _ in range(ROUNDS):
             for n, results in found.items():
-                results.append(measure(folder, ports[:n]))
+                results.append(measure(folder, started, ports[:n]))
         for port in ports:
-            check(port, sum(n for results in found.values() for n, _, _ in results))
-    print(f"\nObservations of 20 counts, {MONITORS} monitors of hours, servers on one PostgreSQL on the same machine "
-          f"({os.cpu_count()} processors), {CONNECTIONS} connections each, medians of {ROUNDS} in turn\n\n"
-          "| servers | a second | beside one | PostgreSQL's processor, µs each |\n|---|---|---|---|")
-    rates = {n: statistics.median(rate for _, rate, _ in results) for n, results in found.items()}
-    for n, results in found.items():
-        cost = statistics.median(cost for _, _, cost in results)
-        print(f"| {n} | {rates[n]:.0f} | {rates[n] / rates[1]:.2f} | {cost:.0f} |")
+            check(port, sum(result[0] for results in found.values() for result in results))
+    print(f"\nObservations of 20 counts, {MONITORS} monitors of hours, servers on one PostgreSQL, clients on the same "
+          f"machine of {os.cpu_count()} processors, {CONNECTIONS} connections each, medians of {ROUNDS} in turn\n\n"
+          "| servers | a second | beside one | PostgreSQL's processor, µs each | servers' | WAL, bytes each |\n"
+          "|---|---|---|---|---|---|")
+    medians = {n: [statistics.median(column) for column in zip(*results)] for n, results in found.items()}
+    for n, (_, rate, *each) in medians.items():
+        print(f"| {n} | {rate:.0f} | {rate / medians[1][1]:.2f} | " + " | ".join(f"{cost:.0f}" for cost in each) + " |")
 
 
 main()
