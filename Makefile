@@ -274,8 +274,11 @@ uninstall:
 	rm -f $(INSTALLED:%=$(DESTDIR)$(PREFIX)/%) $(DESTDIR)$(LIBDIR)/libkldiv.* $(DESTDIR)$(LIBDIR)/pkgconfig/kldiv.pc
 
 # Packages of Debian, of the files that are committed, by docker/debian; needs debhelper. What npm has installed for the
-# pages is taken along. Who gives them away names the MAINTAINER.
+# pages is taken along. Who gives them away names the MAINTAINER. Between two releases the commit's time is a part of the
+# version: dpkg-gensymbols forgives that a symbol is gone which it takes for one of the version that it builds.
 DEB = build/deb/kldiv-$(VERSION)
+UNRELEASED = $(shell sed -n '/^.. .Unreleased/,/^.. .[0-9]/s/^- .*/yes/p' CHANGELOG.md)
+DEB_VERSION = $(VERSION)$(if $(UNRELEASED),+$(shell TZ=UTC git log -1 --format=%cd --date=format-local:%Y%m%d.%H%M%S))
 MAINTAINER = The kldiv authors <kldiv@localhost>
 deb: $(WEB_PACKAGES)
 	rm -rf build/deb
@@ -284,7 +287,7 @@ deb: $(WEB_PACKAGES)
 	cp -r docker/debian $(DEB)/debian
 	sed -i 's/@MAINTAINER@/$(MAINTAINER)/' $(DEB)/debian/control
 	cp -r --preserve=timestamps api/web/node_modules $(DEB)/api/web
-	printf 'kldiv (%s) unstable; urgency=medium\n\n  * See CHANGELOG.md.\n\n -- %s  %s\n' $(VERSION) \
+	printf 'kldiv (%s) unstable; urgency=medium\n\n  * See CHANGELOG.md.\n\n -- %s  %s\n' $(DEB_VERSION) \
 	    '$(MAINTAINER)' "$$(git log -1 --format=%cD)" > $(DEB)/debian/changelog
 	cd $(DEB) && dpkg-buildpackage --build=binary --no-sign --jobs=$(CPUS) > ../log 2>&1 || { tail -30 ../log; exit 1; }
 	@ls build/deb/*.deb
