@@ -14,6 +14,7 @@
 # make dist          build/kldiv-VERSION.tar.gz, the sources that are committed
 # make wheel         the package of Python, with the library, as a wheel and as sources, in build/pypi
 # make npm           the package of TypeScript, build/npm/kldiv-VERSION.tgz
+# make release       all of these and the images for amd64 and arm64, with notes, sums and lists of parts, in one folder
 # make clean         remove build/
 #
 # VARIANT=asan or tsan builds the same with a sanitizer, in its own folder. PAGE=no builds without the pages, which take
@@ -92,7 +93,7 @@ LIB = $(LIB_SOURCES:%.c=$(B)/%.o)
 API = $(API_SOURCES:%.c=$(B)/%.o)
 SERVER = $(call objects,server/*.c)
 
-.PHONY: all help run readme install uninstall deb deb-test dist wheel npm clean
+.PHONY: all help run readme install uninstall deb deb-test release dist wheel npm clean
 all: build/kldivd $(B)/libkldiv.a $(B)/libkldiv.so
 
 $(B)/%.o: %.c
@@ -315,7 +316,8 @@ $(WHEEL): $(B)/libkldiv.so $(wildcard $(addprefix api/clients/python/,*.* kldiv/
 	rm -rf build/pypi
 	mkdir -p build/pypi/source
 	cp -r api/clients/python/. LICENSE lib build/pypi/source
-	cd build/pypi/source && KLDIV_BUILT_LIBRARY=$(abspath $<) KLDIV_PLATFORM=$(PLATFORM) \
+	cd build/pypi/source && SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct 2>/dev/null || date +%s) \
+	    KLDIV_BUILT_LIBRARY=$(abspath $<) KLDIV_PLATFORM=$(PLATFORM) \
 	    $(PYTHON) -W ignore -m build --no-isolation --sdist --wheel --outdir .. . >../log || { cat ../log; exit 1; }
 	@ls build/pypi/kldiv-$(VERSION)*
 
@@ -331,6 +333,14 @@ $(NPM_PACKAGE): api/openapi.json $(NPM_TOOLS)/.package-lock.json LICENSE \
 	    npm pack --silent --pack-destination $(abspath build/npm) >$(abspath build/npm/log) 2>&1 || \
 	    { cat $(abspath build/npm/log); exit 1; }
 	@ls $@
+
+# SOURCE=URL of the repository; as root, a quarter of an hour. Between releases the commit's time is a part of its version.
+RELEASE = build/release-$(DEB_VERSION)
+release: deb wheel npm dist tests/manifests/node_modules/.package-lock.json
+	cp build/$(DIST).tar.gz build/kldiv-$(DEB_VERSION)-source.tar.gz
+	SOURCE='$(SOURCE)' docker/release/make.sh $(RELEASE) $(DEB_VERSION) build/deb/*.deb build/deb/*.buildinfo $(WHEEL) \
+	    $(SDIST) $(NPM_PACKAGE) build/kldiv-$(DEB_VERSION)-source.tar.gz
+	node tests/manifests/release.mjs $(RELEASE)
 
 help:
 	@sed -n '2,/^$$/s/^# \{0,1\}//p' Makefile
