@@ -1,5 +1,6 @@
 #!/bin/sh
-# Runs the tests of monitors on PostgreSQL, then two servers that share a database; in a cluster of its own.
+# Runs the tests of monitors on PostgreSQL, then two servers that share a database, then backups of
+# docker/README.md, also of SQLite; in a cluster of its own.
 #
 # usage: run.sh KLDIVD TESTS
 set -eu
@@ -12,3 +13,4 @@ chmod 755 "$folder"
 createdb -h "$folder" -U kldiv tests
 KLDIV_TEST_STORE="postgresql://kldiv@/tests?host=$folder" "$2" -j2 --filter 'monitors*/*'
 /usr/bin/python3 "$here"/run.py "$1" "$folder"
+/usr/bin/python3 "$here"/backup.py "$1" "$folder"
