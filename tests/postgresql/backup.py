@@ -37,11 +37,11 @@ def run(block, **variables):
 
 
 class Server:
-    def __init__(self, folder, store):
+    def __init__(self, folder, store, **environment):
         port_file = tempfile.mktemp(dir=folder)
         self.log = open(port_file + ".log", "w+")
         self.process = subprocess.Popen([BINARY, "--listen", "127.0.0.1:0", "--port-file", port_file, "--log-level", "warning",
-                                         "--store", store], stderr=self.log)
+                                         "--store", store], stderr=self.log, env={**os.environ, **environment})
         for _ in range(300):
             if os.path.exists(port_file) and os.path.getsize(port_file):
                 break
@@ -142,4 +142,5 @@ def main():
         try_store("PostgreSQL", folder, store, 2, dump, restore_dump, KLDIV_STORE=store, BACKUP=backup)
 
 
-main()
+if __name__ == "__main__":
+    main()
