@@ -3,8 +3,8 @@
 # namespaces of its own, on a read-only root, as its user, without capabilities, in 256 MiB. `make image-test`.
 #
 # Needs root, buildah, debootstrap, the network for Debian's and npm's packages, and some minutes. Says so and
-# succeeds where something is missing. SOURCE and REVISION are for its labels. KLDIV_IMAGE=FOLDER keeps the base, the images and the log between runs;
-# KLDIV_IMAGE_STEPS chooses of: build files run again debug arm64.
+# succeeds where something is missing. SOURCE and REVISION are for its labels. KLDIV_IMAGE=FOLDER keeps the base, the
+# images and the log between runs; KLDIV_IMAGE_STEPS chooses of: build files run again debug arm64.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 source=${here%/docker/image}
