@@ -11,12 +11,12 @@ case $version in *+*) section=Unreleased ;; *) section=$version ;; esac
 notes=$(awk -v section="## [$section]" '/^## / { inside = index($0, section) == 1; next } inside' \
     "${CHANGELOG:-$here/../../CHANGELOG.md}")
 [ -n "$notes" ] || { echo "release: CHANGELOG.md has no section $section" >&2; exit 1; }
-# Links of the changelog are of the tree.
+# Links of the changelog lead into the tree of that commit.
 {
     printf '# kldiv %s\n\nCommit %s. `sha256sum -c SHA256SUMS` checks these files:\n\n' "$version" "$revision"
     (cd "$folder" && du -b --apparent-size -- * | sort -k 2 |
-        awk '$2 != "NOTES.md" && $2 != "SHA256SUMS" && $2 !~ /cdx/ { printf "* `%s`, %.1f MB\n", $2, $1 / 1e6 }')
-    printf '\n%s\n' "$notes"
+        awk '$2 !~ /NOTES.md|SHA256SUMS|cdx/ { printf "* `%s`, %.0f kB\n", $2, $1 / 1e3 }')
+    printf '%s\n' "$notes"
 } > "$folder/NOTES.md"
 "$here/bom.py" "$folder" "$version" "$revision" "$buildinfo" > "$folder/kldiv-$version.cdx.json"
 rm -f "$folder/SHA256SUMS"
