@@ -1,4 +1,5 @@
-# make lint: the format of C, the layers and circles of files, names of suites, the library's binary interface, the types of JavaScript, and two analyzers.
+# make lint: the format of C, the layers and circles of files, names of suites, the library's binary interface, the
+# types of JavaScript, and two analyzers.
 .PHONY: lint
 SOURCES = $(wildcard $(addsuffix /*.[ch],lib lib/* api api/* api/*/* server tests/* tests/cross/criterion))
 TIDIED = $(filter-out lib/simd/%,$(LIB_SOURCES)) $(API_SOURCES) $(wildcard server/*.c) lib/simd/reference.c lib/simd/generic.c

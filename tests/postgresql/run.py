@@ -191,7 +191,8 @@ def check_events(server, writers):
         for before, after in zip(events, events[1:]):
             expect(before["to"] == after["from"], "events of %s: %r then %r" % (name, before, after))
         numbers = [event["window"] for event in events]
-        expect(len(set(numbers)) == len(numbers), "%s: two events of a window" % name)
+        expect(len(set(numbers)) == len(numbers), "%s: two events of a window: %r" % (
+            name, [event for event in events if numbers.count(event["window"]) > 1]))
 
 
 def set_up(port, seconds):
