@@ -40,9 +40,14 @@ ENTRYPOINT ["/usr/bin/kldivd"]
 FROM scratch
 COPY --from=build /image/ /
 COPY --from=build --chown=10001:10001 /state/ /var/lib/
+# Address of the repository, and the commit.
+ARG SOURCE
+ARG REVISION
 LABEL org.opencontainers.image.title="kldiv" \
       org.opencontainers.image.description="The Kullback-Leibler divergence as a service: a loss, and monitors of drift" \
       org.opencontainers.image.version="0.2.0" \
+      org.opencontainers.image.source="$SOURCE" \
+      org.opencontainers.image.revision="$REVISION" \
       org.opencontainers.image.licenses="MIT" \
       org.opencontainers.image.vendor="The kldiv authors"
 ENV KLDIV_LISTEN=[::]:8080 KLDIV_LOG_FORMAT=json KLDIV_DRAIN_DELAY=5 \

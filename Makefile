@@ -14,6 +14,7 @@
 # make dist          build/kldiv-VERSION.tar.gz, the sources that are committed
 # make wheel         the package of Python, with the library, as a wheel and as sources, in build/pypi
 # make npm           the package of TypeScript, build/npm/kldiv-VERSION.tgz
+# make release       all of these and the images for amd64 and arm64, with notes, sums and lists of parts, in one folder
 # make clean         remove build/
 #
 # VARIANT=asan or tsan builds the same with a sanitizer, in its own folder. PAGE=no builds without the pages, which take
@@ -92,7 +93,7 @@ LIB = $(LIB_SOURCES:%.c=$(B)/%.o)
 API = $(API_SOURCES:%.c=$(B)/%.o)
 SERVER = $(call objects,server/*.c)
 
-.PHONY: all help run readme install uninstall deb deb-test dist wheel npm clean
+.PHONY: all help run readme install uninstall deb deb-test release dist wheel npm clean
 all: build/kldivd $(B)/libkldiv.a $(B)/libkldiv.so
 
 $(B)/%.o: %.c
@@ -274,8 +275,11 @@ uninstall:
 	rm -f $(INSTALLED:%=$(DESTDIR)$(PREFIX)/%) $(DESTDIR)$(LIBDIR)/libkldiv.* $(DESTDIR)$(LIBDIR)/pkgconfig/kldiv.pc
 
 # Packages of Debian, of the files that are committed, by docker/debian; needs debhelper. What npm has installed for the
-# pages is taken along. Who gives them away names the MAINTAINER.
+# pages is taken along. Who gives them away names the MAINTAINER. Between two releases the commit's time is a part of the
+# version: dpkg-gensymbols forgives that a symbol is gone which it takes for one of the version that it builds.
 DEB = build/deb/kldiv-$(VERSION)
+UNRELEASED = $(shell sed -n '/^.. .Unreleased/,/^.. .[0-9]/s/^- .*/yes/p' CHANGELOG.md)
+DEB_VERSION = $(VERSION)$(if $(UNRELEASED),+$(shell TZ=UTC git log -1 --format=%cd --date=format-local:%Y%m%d.%H%M%S))
 MAINTAINER = The kldiv authors <kldiv@localhost>
 deb: $(WEB_PACKAGES)
 	rm -rf build/deb
@@ -284,7 +288,7 @@ deb: $(WEB_PACKAGES)
 	cp -r docker/debian $(DEB)/debian
 	sed -i 's/@MAINTAINER@/$(MAINTAINER)/' $(DEB)/debian/control
 	cp -r --preserve=timestamps api/web/node_modules $(DEB)/api/web
-	printf 'kldiv (%s) unstable; urgency=medium\n\n  * See CHANGELOG.md.\n\n -- %s  %s\n' $(VERSION) \
+	printf 'kldiv (%s) unstable; urgency=medium\n\n  * See CHANGELOG.md.\n\n -- %s  %s\n' $(DEB_VERSION) \
 	    '$(MAINTAINER)' "$$(git log -1 --format=%cD)" > $(DEB)/debian/changelog
 	cd $(DEB) && dpkg-buildpackage --build=binary --no-sign --jobs=$(CPUS) > ../log 2>&1 || { tail -30 ../log; exit 1; }
 	@ls build/deb/*.deb
@@ -307,13 +311,17 @@ GLIBC := $(subst .,_,$(lastword $(shell getconf GNU_LIBC_VERSION)))
 PLATFORM = manylinux_$(GLIBC)_$(MACHINE)
 WHEEL = build/pypi/kldiv-$(VERSION)-py3-none-$(PLATFORM).whl
 SDIST = build/pypi/kldiv-$(VERSION).tar.gz
+# setuptools leaves the times of its copies in the archive of sources: it is packed again.
+EPOCH = $(shell git log -1 --format=%ct 2>/dev/null || date +%s)
 wheel: $(WHEEL)
 $(WHEEL): $(B)/libkldiv.so $(wildcard $(addprefix api/clients/python/,*.* kldiv/*))
 	rm -rf build/pypi
 	mkdir -p build/pypi/source
 	cp -r api/clients/python/. LICENSE lib build/pypi/source
-	cd build/pypi/source && KLDIV_BUILT_LIBRARY=$(abspath $<) KLDIV_PLATFORM=$(PLATFORM) \
+	cd build/pypi/source && SOURCE_DATE_EPOCH=$(EPOCH) KLDIV_BUILT_LIBRARY=$(abspath $<) KLDIV_PLATFORM=$(PLATFORM) \
 	    $(PYTHON) -W ignore -m build --no-isolation --sdist --wheel --outdir .. . >../log || { cat ../log; exit 1; }
+	cd build/pypi && mkdir sdist && tar -xzf $(notdir $(SDIST)) -C sdist && tar --sort=name --mtime=@$(EPOCH) --owner=0 \
+	    --group=0 --numeric-owner --mode=go=rX,u+rw -C sdist -cf - kldiv-$(VERSION) | gzip -9n > $(notdir $(SDIST))
 	@ls build/pypi/kldiv-$(VERSION)*
 
 # The package of TypeScript, whose types are made of api/openapi.json, by the tools that the tests have.
@@ -328,6 +336,14 @@ $(NPM_PACKAGE): api/openapi.json $(NPM_TOOLS)/.package-lock.json LICENSE \
 	    npm pack --silent --pack-destination $(abspath build/npm) >$(abspath build/npm/log) 2>&1 || \
 	    { cat $(abspath build/npm/log); exit 1; }
 	@ls $@
+
+# SOURCE=URL of the repository; as root, a quarter of an hour. Between releases the commit's time is a part of its version.
+RELEASE = build/release-$(DEB_VERSION)
+release: deb wheel npm dist tests/manifests/node_modules/.package-lock.json
+	cp build/$(DIST).tar.gz build/kldiv-$(DEB_VERSION)-source.tar.gz
+	SOURCE='$(SOURCE)' docker/release/make.sh $(RELEASE) $(DEB_VERSION) build/deb/*.deb build/deb/*.buildinfo $(WHEEL) \
+	    $(SDIST) $(NPM_PACKAGE) build/kldiv-$(DEB_VERSION)-source.tar.gz
+	node tests/manifests/release.mjs $(RELEASE)
 
 help:
 	@sed -n '2,/^$$/s/^# \{0,1\}//p' Makefile

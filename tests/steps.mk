@@ -6,7 +6,7 @@
 PACKAGES_DISTRIBUTED = python3-distributed python3-mpi4py openmpi-bin
 PACKAGES_CLIENTS = r-base-core r-cran-httr r-cran-httr2 r-cran-jsonlite golang-go openjdk-17-jdk-headless rustc
 PACKAGES_PYTHON = python3-build python3-venv python3-wheel python3-setuptools mypy python3-numpy python3-pandas python3-torch python3-fastapi
-PACKAGES_TEST = $(PACKAGES_BUILD) $(PACKAGES_DISTRIBUTED) $(PACKAGES_PYTHON) libcriterion-dev postgresql postgresql-client python3-numpy clang clang-format clang-tidy cppcheck \
+PACKAGES_TEST = $(PACKAGES_BUILD) $(PACKAGES_DISTRIBUTED) $(PACKAGES_PYTHON) libcriterion-dev postgresql postgresql-client sqlite3 python3-numpy clang clang-format clang-tidy cppcheck abigail-tools \
                 libclang-rt-14-dev valgrind gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user \
                 nginx-light haproxy systemd curl jq chromium-headless-shell openssl $(PACKAGES_CLIENTS) python3-requests python3-sklearn $(PACKAGES_NODE) \
                 $(PACKAGES_MANIFESTS)

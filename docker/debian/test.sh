@@ -13,7 +13,8 @@ cp "$1"/*.deb "$root/debs"
 inside() { chroot "$root" sh -euc "$1"; }
 inside 'find / -xdev -type f -not -path "/proc/*" -not -path "/var/*" | sort' > "$folder/before"
 inside 'apt-get -qq update
-        apt-get -qq install -y --no-install-recommends /debs/kldivd_*.deb /debs/libkldiv*.deb > /dev/null
+        apt-get -qq install -y --no-install-recommends /debs/kldivd_*.deb \
+            /debs/libkldiv0_*.deb /debs/libkldiv-dev_*.deb > /dev/null
         systemd-analyze verify --man=no kldivd.service kldivd.socket
         systemctl is-enabled kldivd.socket
         kldivd --version
@@ -24,7 +25,7 @@ inside 'apt-get -qq update
         curl -sf http://127.0.0.1:18099/kl_div -d "{\"input\":[-1,-2],\"target\":[0.5,0.5],\"reduction\":\"sum\"}" \
             || { cat /tmp/log; exit 1; }
         kill $pid; wait $pid
-        apt-get -qq purge -y kldivd libkldiv0 libkldiv-dev kldivd-dbgsym libkldiv0-dbgsym > /dev/null
+        apt-get -qq purge -y kldivd libkldiv0 libkldiv-dev > /dev/null
         apt-get -qq autoremove -y > /dev/null; rm -rf /tmp/*'
 inside 'find / -xdev -type f -not -path "/proc/*" -not -path "/var/*" | sort' > "$folder/after"
 left=$(comm -13 "$folder/before" "$folder/after" | grep -i kldiv) && { echo "left behind: $left"; exit 1; }

@@ -10,7 +10,7 @@ files=$work/files.arm64
 fail() { echo "image-test: arm64: $*" >&2; exit 1; }
 
 began=$(date +%s)
-$BUILDAH bud --pull-never --format docker --platform linux/arm64 --timestamp "$SOURCE_DATE_EPOCH" \
+$BUILDAH bud --pull-never --format docker --platform linux/arm64 --timestamp "$SOURCE_DATE_EPOCH" $LABELS \
     --build-arg BUILDPLATFORM="linux/$(dpkg --print-architecture)" --build-arg SOURCE_DATE_EPOCH="$SOURCE_DATE_EPOCH" \
     --tag kldiv-arm64 "$source" \
     > "$work/kldiv-arm64.log" 2>&1 || { tail -40 "$work/kldiv-arm64.log" >&2; fail "no build"; }

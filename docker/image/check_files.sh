@@ -1,6 +1,7 @@
 #!/bin/sh
 # Checks what an image is made of: its settings, its files, the list of them. Usage:
-# docker/image/check_files.sh FOLDER CONFIG, with the image's files, and what `buildah inspect` says of it.
+# docker/image/check_files.sh FOLDER CONFIG, with the image's files, and what `buildah inspect` says of it; SOURCE and
+# REVISION are what it was built with.
 set -eu
 files=$1 config=$2
 fail() { echo "image-test: $*" >&2; exit 1; }
@@ -14,7 +15,11 @@ expect .StopSignal SIGTERM
 expect '.Volumes | keys | join(" ")' /var/lib/kldiv
 expect '.ExposedPorts | keys | join(" ")' 8080/tcp
 expect '.Healthcheck.Test | join(" ")' 'CMD /usr/bin/kldivd --healthcheck'
-expect '.Labels["org.opencontainers.image.version"]' "$(sed -n 's/^#define KLDIV_VERSION "\(.*\)"/\1/p' "${0%/*}/../../lib/kldiv.h")"
+version=$(sed -n 's/^#define KLDIV_VERSION "\(.*\)"/\1/p' "${0%/*}/../../lib/kldiv.h")
+for label in title=kldiv "version=$version" "source=$SOURCE" "revision=$REVISION" licenses=MIT 'vendor=The kldiv authors'; do
+    expect ".Labels[\"org.opencontainers.image.${label%%=*}\"]" "${label#*=}"
+done
+[ "$(setting '.Labels["org.opencontainers.image.description"] // "" | length > 20')" = true ] || fail "no description"
 for variable in 'KLDIV_LISTEN=[::]:8080' KLDIV_LOG_FORMAT=json KLDIV_DRAIN_DELAY=5 \
     KLDIV_STORE=sqlite:/var/lib/kldiv/kldiv.db KLDIV_STORE_FALLBACK=memory; do
     setting '.Env[]' | grep -qxF "$variable" || fail "the image does not set $variable"

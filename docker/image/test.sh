@@ -3,14 +3,18 @@
 # namespaces of its own, on a read-only root, as its user, without capabilities, in 256 MiB. `make image-test`.
 #
 # Needs root, buildah, debootstrap, the network for Debian's and npm's packages, and some minutes. Says so and
-# succeeds where something is missing. KLDIV_IMAGE=FOLDER keeps the base, the images and the log between runs;
-# KLDIV_IMAGE_STEPS chooses of: build files run again debug arm64.
+# succeeds where something is missing. SOURCE and REVISION are for its labels. KLDIV_IMAGE=FOLDER keeps the base, the
+# images and the log between runs; KLDIV_IMAGE_STEPS chooses of: build files run again debug arm64.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 source=${here%/docker/image}
 work=${KLDIV_IMAGE:-/var/tmp/kldiv-image}
 steps=${KLDIV_IMAGE_STEPS:-build files run again debug arm64}
 export SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-1700000000}
+export SOURCE=${SOURCE:-https://kldiv.example/kldiv.git}
+REVISION=${REVISION:-$(git -C "$source" rev-parse HEAD 2>/dev/null || echo unknown)}
+export REVISION
+export LABELS="--build-arg SOURCE=$SOURCE --build-arg REVISION=$REVISION"
 export BUILDAH_ISOLATION=chroot
 export BUILDAH="buildah --root $work/storage --runroot $work/run --storage-driver vfs"
 
@@ -30,7 +34,7 @@ build() {
     name=$1
     shift
     began=$(date +%s)
-    $BUILDAH bud --pull-never --format docker --timestamp "$SOURCE_DATE_EPOCH" \
+    $BUILDAH bud --pull-never --format docker --timestamp "$SOURCE_DATE_EPOCH" $LABELS \
         --build-arg SOURCE_DATE_EPOCH="$SOURCE_DATE_EPOCH" --tag "$name" "$@" "$source" > "$work/$name.log" 2>&1 ||
         { tail -40 "$work/$name.log" >&2; fail "$name: no build"; }
     $BUILDAH inspect --type image "$name" > "$work/$name.json"

@@ -35,6 +35,7 @@ step SCHEMA "types of Grafana" ts-json-schema-generator --path dashboard.ts --ty
     --functions hide --no-type-check --expose none --no-top-ref --out "$folder/dashboard.json"
 echo "  SCHEMA    compose.yaml, grafana/dashboard.json; alerts and their sections"
 node schemas.mjs $docker "$folder/dashboard.json"
+step RELEASE "release/: notes, lists, sums" ./release.sh
 echo "  KUBECTL   kubernetes/"
 node kubernetes.mjs $docker/kubernetes
 step TYPES "kubernetes/, dashboard.ts" tsc -p .

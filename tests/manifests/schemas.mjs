@@ -33,6 +33,7 @@ function validate(name, schema, document) {
 const HARDENED = {
     read_only: (value) => value === true, cap_drop: (value) => value?.includes("ALL"),
     security_opt: (value) => value?.includes("no-new-privileges:true"), mem_limit: Boolean, healthcheck: Boolean,
+    logging: (value) => Boolean(value?.options?.["max-size"] && value.options["max-file"]),
 };
 
 // Ports of the host are those of its loopback: nobody else shall reach them before somebody decides so.

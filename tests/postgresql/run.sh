@@ -1,6 +1,6 @@
 #!/bin/sh
-# Runs the tests of monitors on PostgreSQL, then two servers that share a database, then roles and migrations; in a
-# cluster of its own.
+# Runs the tests of monitors on PostgreSQL, then two servers that share a database, also with clocks that
+# differ, then roles and migrations, and the backups of docker/README.md, of SQLite too; in a cluster of its own.
 #
 # usage: run.sh KLDIVD TESTS
 set -eu
@@ -14,3 +14,5 @@ createdb -h "$folder" -U kldiv tests
 KLDIV_TEST_STORE="postgresql://kldiv@/tests?host=$folder" "$2" -j2 --filter 'monitors*/*'
 /usr/bin/python3 "$here"/run.py "$1" "$folder"
 /usr/bin/python3 "$here"/upgrades.py "$1" "$folder"
+/usr/bin/python3 -B "$here"/clocks.py "$1" "$folder" "${2%/*}"/faults.so
+/usr/bin/python3 -B "$here"/backup.py "$1" "$folder"

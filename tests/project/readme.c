@@ -126,6 +126,41 @@ Test(readme, maps_name_every_folder)
     on_maps(linked, COUNT(linked), check_link);
 }
 
+/* Expects an option's default in the help, [1000], to begin the last column of the operators' row of it. */
+static void check_limit(const char *row, const char *help)
+{
+    char name[40], flag[48], value[20];
+    cr_assert_eq(sscanf(row, "| `%39[^`]`", name), 1);
+    snprintf(flag, sizeof flag, "\n    %s ", name);
+    const char *line = strstr(help, flag);
+    cr_assert(line, "%s is no option", name);
+    const char *open = memrchr(line + 1, '[', strcspn(line + 1, "\n"));
+    cr_assert(open && sscanf(open, "[%19[^]]]", value) == 1, "%s has no default", name);
+    const char *end = row + strcspn(row, "\n"), *cell = end - 2;
+    while (*cell != '|')
+        cell--;
+    size_t n = strlen(value);
+    cr_expect(strncmp(cell + 2, value, n) == 0 && !isalnum((unsigned char)cell[2 + n]),
+              "%s: the page says %.*s, the help %s", name, (int)(end - cell), cell, value);
+}
+
+Test(readme, limits_of_operators_are_those_of_the_server)
+{
+    size_t size, n = 0;
+    char *page = read_file("docker/README.md", &size), *help = read_file("server/README.md", &size);
+    for (const char *row = strstr(page, "\n| `--max-body`"); row && row[1] == '|';
+         row = strchr(row + 1, '\n'), n++)
+        check_limit(row + 1, help);
+    cr_expect_geq(n, 10);
+    for (const char *option = help; (option = strstr(option, "\n    --max-")); option++) {
+        char row[40];
+        snprintf(row, sizeof row, "\n| `%.*s`", (int)strcspn(option + 5, " "), option + 5);
+        cr_expect(strstr(page, row), "docker/README.md has no%s", row);
+    }
+    free(page);
+    free(help);
+}
+
 /* pages: every page of the project. */
 static const char *const pages[] = {"*.md", "*/README.md", "*/*/README.md",
                                     "api/clients/*/README.md"};
