@@ -6,7 +6,7 @@
 
 /* MAX_KEYS: idempotency keys that are kept for a day. MAX_DUE: monitors whose windows one
  * transaction closes. */
-enum { MAX_KEYS = 1000000, MAX_DUE = 500 };
+enum { MAX_KEYS = 1000000, MAX_DUE = 100 };
 
 /* True once a minute, and after the clock has gone back. */
 static bool keys_are_due(const struct api_monitors *monitors, int64_t now)
