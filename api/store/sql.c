@@ -108,12 +108,19 @@ static const char sixth[] =
     "NULL);"
     "CREATE INDEX kldiv_notes_by_start ON kldiv_notes (group_name, from_at, id);";
 
-/* Adds what each server has counted of open windows: see api/monitors/state/server_counts.h. */
+/* Adds what each server has counted of open windows: see api/monitors/state/server_counts.h. Texts that are no labels
+ * are kept by the server that counted them, or 0. */
 static const char seventh[] =
     "CREATE TABLE kldiv_server_counts (monitor BIGINT NOT NULL, window_id BIGINT NOT NULL,"
     " server BIGINT NOT NULL, n BIGINT NOT NULL, at BIGINT NOT NULL, counts BYTEA NOT NULL,"
     " PRIMARY KEY (monitor, window_id, server)){clustered};"
-    "INSERT INTO kldiv_meta VALUES ('server', 0);";
+    "INSERT INTO kldiv_meta VALUES ('server', 0);"
+    "ALTER TABLE kldiv_unseen RENAME TO kldiv_unseen_former;"
+    "CREATE TABLE kldiv_unseen (monitor BIGINT NOT NULL, window_id BIGINT NOT NULL, server BIGINT "
+    "NOT NULL, label BYTEA NOT NULL, count BIGINT NOT NULL,"
+    " PRIMARY KEY (monitor, window_id, server, label)){clustered};"
+    "INSERT INTO kldiv_unseen SELECT monitor, window_id, 0, label, count FROM kldiv_unseen_former;"
+    "DROP TABLE kldiv_unseen_former;";
 
 /* Versions up to the sixth refuse whatever is newer. */
 const struct api_migration api_migrations[] = {
@@ -353,16 +360,17 @@ const char *const api_sql[API_STATEMENTS] = {
         " GROUP BY monitor HAVING max(CASE server WHEN $1 THEN 0 ELSE 1 END) = 1) s"
         " ON s.monitor = m.id",
 
-    [API_SQL_UNSEEN_ADD] = "INSERT INTO kldiv_unseen (monitor, window_id, label, count) VALUES "
-                           "($1, $2, $3, $4) ON CONFLICT (monitor,"
-                           " window_id, label) DO UPDATE SET count = kldiv_unseen.count + "
-                           "excluded.count",
+    [API_SQL_UNSEEN_ADD] =
+        "INSERT INTO kldiv_unseen (monitor, window_id, server, label, count)"
+        " VALUES ($1, $2, $3, $4, $5) ON CONFLICT (monitor, window_id, server, label)"
+        " DO UPDATE SET count = kldiv_unseen.count + excluded.count",
     [API_SQL_UNSEEN_PRUNE] =
-        "DELETE FROM kldiv_unseen WHERE monitor = $1 AND window_id = $2 AND label NOT IN (SELECT"
-        " label FROM kldiv_unseen WHERE monitor = $1 AND window_id = $2 ORDER BY count DESC, label"
-        " LIMIT $3)",
-    [API_SQL_UNSEEN] = "SELECT label, count FROM kldiv_unseen WHERE monitor = $1 AND window_id = $2"
-                       " ORDER BY count DESC, label LIMIT $3",
+        "DELETE FROM kldiv_unseen WHERE monitor = $1 AND window_id = $2 AND server = $3 AND label"
+        " NOT IN (SELECT label FROM kldiv_unseen WHERE monitor = $1 AND window_id = $2 AND server ="
+        " $3 ORDER BY count DESC, label LIMIT $4)",
+    [API_SQL_UNSEEN] =
+        "SELECT label, CAST(sum(count) AS BIGINT) AS total FROM kldiv_unseen WHERE monitor = $1"
+        " AND window_id = $2 GROUP BY label ORDER BY total DESC, label LIMIT $3",
     [API_SQL_UNSEEN_BETWEEN] =
         "SELECT label, CAST(sum(count) AS BIGINT) AS total FROM kldiv_unseen WHERE monitor = $1 AND"
         " window_id IN (SELECT id FROM kldiv_windows w WHERE w.monitor = $1 AND revision = $2 AND"

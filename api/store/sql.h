@@ -80,8 +80,8 @@ enum api_statement {
     API_SQL_OBSERVATIONS_OF_OTHERS, /* server → group, name, id, number of values, time of the last, of
                                        monitors for which another server has counts */
 
-    API_SQL_UNSEEN_ADD,   /* monitor, window, label, count */
-    API_SQL_UNSEEN_PRUNE, /* monitor, window, number: keeps as many, the most frequent */
+    API_SQL_UNSEEN_ADD,   /* monitor, window, server, label, count */
+    API_SQL_UNSEEN_PRUNE, /* monitor, window, server, number: keeps as many, the most frequent */
     API_SQL_UNSEEN,       /* monitor, window, limit → label, count, most frequent first */
     API_SQL_UNSEEN_BETWEEN, /* monitor, revision, from, to, limit → label, sum over closed windows */
     API_SQL_UNSEEN_DELETE, /* monitor, window */

@@ -274,6 +274,35 @@ def try_sharing(a, b):
     print("50 monitors: what one server stores, the other knows")
 
 
+def try_open_window(a, b):
+    """What two servers add to an open window is one window: its counts, scores and texts that are no labels."""
+    config = {"bins": {"labels": ["x", "y"]}, "reference": {"counts": [100, 100]}, "window": {"seconds": 3600}}
+    path = "/monitors/shared/open"
+    expect(a.ask("PUT", path, config)[0] == 201, "PUT")
+    for i in range(60):
+        one, other = (a, b) if i % 2 else (b, a)
+        status, body = one.ask("POST", path + "/observations", {"values": ["x", "x", "y", "new", "z%d" % (i % 3)]})
+        expect(status == 200 and body["window"]["id"] == 1, "POST: %d %r" % (status, body))
+        status, body = other.ask("GET", path + "/windows/1")
+        expect(body["n"] == 5 * (i + 1), "n by the other, at once: %r" % body)
+        unseen = {item["label"]: item["count"] for item in body["unseen"]}
+        expect(unseen == {"new": i + 1, **{"z%d" % k: (i + 3 - k) // 3 for k in range(min(3, i + 1))}},
+               "texts by the other: %r" % unseen)
+    rows = sql("SELECT count(*), sum(n) FROM kldiv_server_counts c JOIN kldiv_monitors m ON m.id = c.monitor"
+               " WHERE m.name = 'open'", "kldiv")
+    expect(rows == "2|295", "each server has a row, beside what opened the window: " + rows)
+    wait_until(lambda: all(b'kldiv_monitor_observations_total{group="shared",monitor="open"} 300'
+                           in server.ask("GET", "/metrics")[1] for server in (a, b)), "both know of all", 1)
+    expect(a.ask("PUT", path, dict(config, reference={"counts": [1, 2]}))[0] == 200, "PUT of another reference")
+    status, window = b.ask("GET", path + "/windows/1")
+    expect(window["window"]["closed"] and window["n"] == 300
+           and abs(window["bins"][0]["current"] - 0.4) < 0.01, "the closed window: %r" % window)
+    rows = sql("SELECT count(*) FROM kldiv_server_counts c JOIN kldiv_monitors m ON m.id = c.monitor"
+               " WHERE m.name = 'open'", "kldiv")
+    expect(rows == "0", "no row is left: " + rows)
+    print("two servers add to one open window")
+
+
 def try_load(a, b, port, seconds, what, trouble=None, also=()):
     sql("DROP DATABASE IF EXISTS scratch")
     for server in (a, b):
@@ -603,6 +632,7 @@ def main():
         try:
             wait_until(lambda: ask(port, "GET", "/livez")[0] == 200, "HAProxy answers")
             try_sharing(a, b)
+            try_open_window(a, b)
             try_unreadable(a, b)
             try_load(a, b, port, 5, "two servers")
             try_load(a, b, port, 5, "a session that hangs", lambda: hold_lock(a, b))

@@ -1,6 +1,7 @@
 #include "api/monitors/http/parse.h"
 
 #include "api/monitors/state/observe.h"
+#include "api/monitors/state/server_counts.h"
 #include "api/monitors/state/status.h"
 #include "api/monitors/state/window_load.h"
 
@@ -217,22 +218,23 @@ static bool observe(const struct api_observations *o, struct api_monitors *monit
         return false;
     observed->window = observed->dirty->snapshot->window.id;
     return api_unseen_store(monitors->store, observed->held.id, observed->window,
-                            &counting->unseen);
+                            monitors->is_concurrent ? monitors->server : 0, &counting->unseen);
 }
 
 /* True in *adds if all of it only adds to open windows, whose numbers are known then. A sum of windows before is not
- * stored beside other servers, nor are texts that are no labels. */
+ * stored beside other servers. */
 static bool only_adds(struct api_observations *o, struct api_monitors *monitors, bool *adds)
 {
     *adds = true;
+    if (!api_server_number(monitors))
+        return false;
     for (size_t i = 0; i < o->n && *adds; i++) {
         struct api_observed *observed = &o->observed[i];
         struct api_monitor *monitor = observed->monitor;
         if (!api_observe_only_adds(monitors, monitor, o->time, &observed->window))
             return false;
-        *adds = observed->window != 0 && observed->counting.unseen.n == 0 &&
-                (api_settings_running(&monitor->config->settings) == 0 ||
-                 monitor->pending->previous.holds);
+        *adds = observed->window != 0 && (api_settings_running(&monitor->config->settings) == 0 ||
+                                          monitor->pending->previous.holds);
     }
     return true;
 }

@@ -39,8 +39,7 @@ static bool add_rows(struct api_monitors *monitors, enum api_statement statement
 
 /* ---- The row of this server */
 
-/* Takes a number for this server, unless it has one by this connection. */
-static bool take_number(struct api_monitors *monitors)
+bool api_server_number(struct api_monitors *monitors)
 {
     return monitors->server != 0 ||
            api_store_run(monitors->store, API_SQL_SERVER_NEXT, NULL,
@@ -86,7 +85,7 @@ bool api_server_counts_add(struct api_monitors *monitors, struct api_pending_mon
     free(pending->own);
     pending->own = counts;
     counts->window = dirty->snapshot->window.id;
-    if (!take_number(monitors) || !read_own(monitors, pending->monitor, counts, n_bins))
+    if (!read_own(monitors, pending->monitor, counts, n_bins))
         return false;
     for (size_t i = 0; i < n_bins; i++) {
         counts->counts[i] += dirty->added[i];

@@ -17,6 +17,9 @@ struct api_server_counts {
     double counts[]; /* one for each bin */
 };
 
+/* Takes a number for this server, unless it has one by this connection. */
+bool api_server_number(struct api_monitors *monitors);
+
 /* Adds to this server's row what the transaction has counted of a window. */
 bool api_server_counts_add(struct api_monitors *monitors, struct api_pending_monitor *pending,
                            const struct api_dirty_window *dirty);

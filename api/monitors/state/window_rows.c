@@ -157,7 +157,7 @@ bool api_counts_run(double *counts, size_t n_bins, struct api_store *store,
 
 /* ---- Texts that are no labels */
 
-bool api_unseen_store(struct api_store *store, int64_t monitor, int64_t window,
+bool api_unseen_store(struct api_store *store, int64_t monitor, int64_t window, int64_t server,
                       struct api_label_table *unseen)
 {
     size_t n = 0;
@@ -167,10 +167,11 @@ bool api_unseen_store(struct api_store *store, int64_t monitor, int64_t window,
     for (size_t i = 0; good && i < n; i++)
         good = api_store_run(store, API_SQL_UNSEEN_ADD,
                              (struct api_datum[]){API_INTEGER(monitor), API_INTEGER(window),
+                                                  API_INTEGER(server),
                                                   API_BYTES(top[i].text, strlen(top[i].text)),
                                                   API_INTEGER(top[i].count)},
                              NULL);
-    const struct api_datum kept[] = {API_INTEGER(monitor), API_INTEGER(window),
+    const struct api_datum kept[] = {API_INTEGER(monitor), API_INTEGER(window), API_INTEGER(server),
                                      API_INTEGER(API_UNSEEN_KEPT)};
     return good && (n == 0 || api_store_run(store, API_SQL_UNSEEN_PRUNE, kept, NULL));
 }

@@ -8,8 +8,9 @@
 /* Writes the row of a window. */
 bool api_window_store(struct api_store *store, int64_t monitor, const struct api_window *window);
 
-/* Adds the most frequent texts of a request that are no labels to those of its window. */
-bool api_unseen_store(struct api_store *store, int64_t monitor, int64_t window,
+/* Adds the most frequent texts of a request that are no labels to those of its window; in a concurrent transaction to
+ * those of this server, else to those of server 0. */
+bool api_unseen_store(struct api_store *store, int64_t monitor, int64_t window, int64_t server,
                       struct api_label_table *unseen);
 
 /* Append them as objects: those that a statement gives, and those of a window. */
