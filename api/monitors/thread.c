@@ -6,6 +6,7 @@
 #include "api/api.h"
 #include "api/clock.h"
 #include "api/monitors/maintenance.h"
+#include "api/monitors/model/hash.h"
 #include "api/monitors/state/close.h"
 #include "api/monitors/state/load.h"
 #include "api/monitors/state/server_counts.h"
@@ -295,11 +296,34 @@ static struct api_store_job *run_together(struct api_monitors *monitors, struct 
     return deferred;
 }
 
+static int compare_keys(const void *a, const void *b)
+{
+    const struct api_store_job *first = *(struct api_store_job *const *)a,
+                               *second = *(struct api_store_job *const *)b;
+    if (!first->key || !second->key)
+        return (first->key != NULL) - (second->key != NULL);
+    return memcmp(first->key, second->key, API_HASH);
+}
+
+/* Sorts at most MAX_BATCH jobs by their keys: servers that claimed some of the same keys in different orders would wait
+ * for one another. */
+static struct api_store_job *sort_by_key(struct api_store_job *jobs)
+{
+    struct api_store_job *sorted[MAX_BATCH];
+    size_t n = 0;
+    for (struct api_store_job *job = jobs; job; job = job->next)
+        sorted[n++] = job;
+    qsort(sorted, n, sizeof *sorted, compare_keys);
+    for (size_t i = 0; i < n; i++)
+        sorted[i]->next = i + 1 < n ? sorted[i + 1] : NULL;
+    return sorted[0];
+}
+
 /* Runs jobs, beside those of other servers if they can. */
 static void process(struct api_monitors *monitors, struct api_store_job *jobs)
 {
     if (jobs->is_concurrent && api_store_is_shared(monitors->store))
-        jobs = run_together(monitors, jobs, true);
+        jobs = run_together(monitors, sort_by_key(jobs), true);
     if (jobs)
         run_together(monitors, jobs, false);
 }
