@@ -37,8 +37,10 @@ static bool prune_keys(struct api_monitors *monitors)
 /* Learns what other servers have observed before a monitor is told to be stale, which it may not be. */
 static bool look_before_telling(struct api_monitors *monitors)
 {
-    return !api_store_is_shared(monitors->store) || !api_outbox_is_due(monitors) ||
-           api_server_counts_refresh(monitors);
+    if (!api_store_is_shared(monitors->store) || !api_outbox_is_due(monitors))
+        return true;
+    monitors->next_refresh = 0;
+    return api_server_counts_refresh(monitors);
 }
 
 /* Writes a page of the store, and leaves it as it was: SQLite writes none for a row that is set to what it has. */

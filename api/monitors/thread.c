@@ -356,7 +356,7 @@ static void run_maintenance(struct api_monitors *monitors, double *last, bool is
         return;
     *last = now;
     bool down = !atomic_load(&monitors->stored) || !api_store_is_in_place(monitors->store);
-    monitors->backoff = !down && api_server_counts_are_due(monitors) &&
+    monitors->backoff = !down && api_store_is_shared(monitors->store) &&
                         !transact(monitors, NULL, api_server_counts_refresh, true);
     if (monitors->backoff)
         return;
