@@ -309,7 +309,7 @@ static int compare_keys(const void *a, const void *b)
  * for one another. */
 static struct api_store_job *sort_by_key(struct api_store_job *jobs)
 {
-    struct api_store_job *sorted[MAX_BATCH];
+    struct api_store_job *sorted[MAX_BATCH] = {jobs};
     size_t n = 0;
     for (struct api_store_job *job = jobs; job; job = job->next)
         sorted[n++] = job;
