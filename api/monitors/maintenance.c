@@ -3,6 +3,7 @@
 #include "api/monitors/state/close.h"
 #include "api/monitors/state/gc.h"
 #include "api/monitors/state/outbox.h"
+#include "api/monitors/state/server_counts.h"
 
 /* MAX_KEYS: idempotency keys that are kept for a day. MAX_DUE: monitors whose windows one
  * transaction closes. */
@@ -33,6 +34,15 @@ static bool prune_keys(struct api_monitors *monitors)
     return true;
 }
 
+/* Learns what other servers have observed before a monitor is told to be stale, which it may not be. */
+static bool look_before_telling(struct api_monitors *monitors)
+{
+    if (!api_store_is_shared(monitors->store) || !api_outbox_is_due(monitors))
+        return true;
+    monitors->next_refresh = 0;
+    return api_server_counts_refresh(monitors);
+}
+
 /* Writes a page of the store, and leaves it as it was: SQLite writes none for a row that is set to what it has. */
 static bool probe(struct api_monitors *monitors)
 {
@@ -45,7 +55,7 @@ bool api_maintain(struct api_monitors *monitors)
 {
     const struct api_registry *registry = &monitors->registry;
     size_t due = 0;
-    if (!atomic_load(&monitors->stored) && !probe(monitors))
+    if ((!atomic_load(&monitors->stored) && !probe(monitors)) || !look_before_telling(monitors))
         return false;
     for (size_t i = 0; i < registry->n && due < MAX_DUE; i++)
         if (registry->monitors[i]->status.next_close <= monitors->now) {

@@ -6,13 +6,11 @@
 #include "api/api.h"
 #include "api/clock.h"
 #include "api/monitors/maintenance.h"
-#include "api/monitors/state/close.h"
+#include "api/monitors/model/hash.h"
 #include "api/monitors/state/load.h"
 #include "api/monitors/state/server_counts.h"
-#include "api/monitors/state/transaction.h"
-#include "api/notify/notifier.h"
+#include "api/monitors/transact.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -20,171 +18,6 @@
 /* MAX_WAITING: jobs that wait at most. MAX_BATCH: those of one transaction. MAX_COUNTS: counts that
  * one transaction writes, unless a single job has more: some 20 ms. LARGE: those of a large job. */
 enum { MAX_WAITING = 4000, MAX_BATCH = 256, MAX_COUNTS = 16000, LARGE = 4000 };
-
-/* Keeps the open window that was added to last, which the next observations will be for. If another server
- * adds to it, api_load lets it go. */
-static void cache_open(struct api_pending_monitor *pending)
-{
-    struct api_monitor *monitor = pending->monitor;
-    api_snapshot_release(monitor->open);
-    monitor->open = NULL;
-    for (const struct api_dirty_window *t = pending->windows; t; t = t->next) {
-        if (t->snapshot->window.closed)
-            continue;
-        api_snapshot_release(monitor->open);
-        monitor->open = t->snapshot;
-        atomic_fetch_add(&monitor->open->references, 1);
-    }
-}
-
-/* Keeps this server's row of the window that was last added to; nothing is known of it where rows may have been
- * taken. */
-static void cache_own(struct api_pending_monitor *pending)
-{
-    free(pending->monitor->own);
-    pending->monitor->own = pending->own;
-    pending->own = NULL;
-}
-
-/* Lets others see what was committed. */
-static void publish(struct api_monitors *monitors, struct api_store_job *jobs)
-{
-    bool is_concurrent = monitors->is_concurrent;
-    pthread_rwlock_wrlock(&monitors->registry.lock);
-    for (struct api_pending_monitor *pending = monitors->staged; pending; pending = pending->next) {
-        struct api_pool *pool = pending->monitor->pool;
-        pending->monitor->status = pending->status;
-        pending->monitor->pool = pending->pool;
-        pending->pool = pool;
-        cache_open(pending);
-        if (pending->own || !is_concurrent)
-            cache_own(pending);
-        if (pending->status.next_close < monitors->next_close)
-            monitors->next_close = pending->status.next_close;
-    }
-    for (struct api_store_job *job = jobs; job; job = job->next)
-        if (job->publish && !job->problem.code && !job->is_deferred)
-            job->publish(job, monitors);
-    pthread_rwlock_unlock(&monitors->registry.lock);
-}
-
-/* ---- Transactions */
-
-static bool run_jobs(struct api_monitors *monitors, struct api_store_job *jobs)
-{
-    for (struct api_store_job *job = jobs; job; job = job->next) {
-        job->problem.code = NULL;
-        job->is_deferred = false;
-        monitors->trace = job->x ? &job->x->trace : NULL;
-        bool good = !job->run || job->run(job, monitors) || job->problem.code;
-        monitors->trace = NULL;
-        if (!good)
-            return false;
-    }
-    if (!api_flush(monitors))
-        return false;
-    for (struct api_store_job *job = jobs; job; job = job->next)
-        if (job->read_back && !job->problem.code && !job->is_deferred &&
-            !job->read_back(job, monitors) && !job->problem.code)
-            return false;
-    return true;
-}
-
-/* True if what failed was memory, which says nothing of the store. */
-static bool is_oom(const struct api_monitors *monitors)
-{
-    return monitors->out_of_memory || api_store_is_out_of_memory(monitors->store);
-}
-
-/* Tells once that the store fails, and once that it works again. A transaction that only read does not
- * show that the store can be written. */
-static void note(struct api_monitors *monitors, bool good)
-{
-    char sentence[400];
-    pthread_mutex_lock(&monitors->lock);
-    if (good)
-        api_outage_end(&monitors->outage);
-    else
-        api_outage_note(&monitors->outage, monitors->now, api_store_reason(monitors->store));
-    pthread_mutex_unlock(&monitors->lock);
-    if (atomic_exchange(&monitors->stored, good) == good || !monitors->log)
-        return;
-    if (good)
-        snprintf(sentence, sizeof sentence, "the store works again");
-    else
-        snprintf(sentence, sizeof sentence, "--store: the store cannot be written: %s",
-                 api_store_reason(monitors->store));
-    monitors->log(!good, sentence);
-}
-
-/* kept: what the thread's steps change beside staged monitors, as it was before a transaction. */
-struct kept {
-    size_t n_tombstones;
-    int64_t keys, keys_pruned;
-};
-
-/* Restores it after a failure. Monitors may have been marked as collected that are not. */
-static void restore(struct api_monitors *monitors, const struct kept *kept)
-{
-    monitors->n_tombstones = kept->n_tombstones;
-    monitors->keys = kept->keys;
-    monitors->keys_pruned = kept->keys_pruned;
-    for (size_t i = 0; i < monitors->registry.n; i++)
-        monitors->registry.monitors[i]->may_have_expired = true;
-}
-
-/* Runs jobs, or maintenance, in a transaction. False if it failed: then nothing has changed. */
-static bool transact(struct api_monitors *monitors, struct api_store_job *jobs,
-                     bool (*upkeep)(struct api_monitors *monitors), bool is_concurrent)
-{
-    const struct kept kept = {monitors->n_tombstones, monitors->keys, monitors->keys_pruned};
-    double start = api_seconds();
-    monitors->out_of_memory = monitors->has_news = false;
-    monitors->now = api_now();
-    monitors->is_concurrent = is_concurrent;
-    bool began = api_store_begin(monitors->store, is_concurrent) && api_load(monitors) &&
-                 api_note_size(monitors);
-    bool ran = began &&
-               (upkeep ? upkeep(monitors) && api_flush(monitors) : run_jobs(monitors, jobs)) &&
-               api_change_store(monitors);
-    api_store_metrics_add(&monitors->store_metrics, API_OPERATION_WRITE, start, ran);
-    start = api_seconds();
-    bool good = ran && api_store_commit(monitors->store);
-    if (ran)
-        api_store_metrics_add(&monitors->store_metrics, API_OPERATION_COMMIT, start, good);
-    api_change_end(monitors, good);
-    if (good ? api_store_has_written(monitors->store) : !is_oom(monitors))
-        note(monitors, good);
-    if (good) {
-        publish(monitors, jobs);
-        if (monitors->has_news)
-            monitors->notifier->wake();
-    } else {
-        api_store_rollback(monitors->store);
-        restore(monitors, &kept);
-    }
-    while (monitors->staged)
-        api_pending_drop(monitors);
-    return good;
-}
-
-static void fail_jobs(const struct api_monitors *monitors, struct api_store_job *jobs,
-                      bool is_uncertain)
-{
-    for (struct api_store_job *job = jobs; job; job = job->next) {
-        job->problem.code = NULL;
-        job->is_deferred = false;
-        if (is_oom(monitors))
-            api_fail_oom(&job->problem);
-        else if (is_uncertain)
-            api_fail(&job->problem, "store_unavailable",
-                     "the connection to the store was lost during the commit, so the request may "
-                     "or may not be stored; with an Idempotency-Key it can be repeated");
-        else
-            api_fail(&job->problem, "store_unavailable",
-                     "the store cannot be written now, and nothing was stored; try again");
-    }
-}
 
 /* ---- The queue */
 
@@ -253,10 +86,10 @@ static void run_singly(struct api_monitors *monitors, struct api_store_job *jobs
         next = job->next;
         job->next = NULL;
         if (is_lost) {
-            fail_jobs(monitors, job, false);
-        } else if (!transact(monitors, job, NULL, is_concurrent)) {
+            api_fail_jobs(monitors, job, false);
+        } else if (!api_transact(monitors, job, NULL, is_concurrent)) {
             is_lost = api_store_is_lost(monitors->store);
-            fail_jobs(monitors, job, api_store_is_uncertain(monitors->store));
+            api_fail_jobs(monitors, job, api_store_is_uncertain(monitors->store));
         }
         job->next = next;
     }
@@ -284,22 +117,45 @@ static struct api_store_job *take_deferred(struct api_store_job **jobs)
 static struct api_store_job *run_together(struct api_monitors *monitors, struct api_store_job *jobs,
                                           bool is_concurrent)
 {
-    bool good = transact(monitors, jobs, NULL, is_concurrent);
+    bool good = api_transact(monitors, jobs, NULL, is_concurrent);
     bool is_uncertain = !good && api_store_is_uncertain(monitors->store);
     if (!good && jobs->next && !is_uncertain)
         run_singly(monitors, jobs, is_concurrent);
     else if (!good)
-        fail_jobs(monitors, jobs, is_uncertain);
+        api_fail_jobs(monitors, jobs, is_uncertain);
     struct api_store_job *deferred = take_deferred(&jobs);
     finish(jobs);
     return deferred;
+}
+
+static int compare_keys(const void *a, const void *b)
+{
+    const struct api_store_job *first = *(struct api_store_job *const *)a,
+                               *second = *(struct api_store_job *const *)b;
+    if (!first->key || !second->key)
+        return (first->key != NULL) - (second->key != NULL);
+    return memcmp(first->key, second->key, API_HASH);
+}
+
+/* Sorts at most MAX_BATCH jobs by their keys: servers that claimed some of the same keys in different orders would wait
+ * for one another. */
+static struct api_store_job *sort_by_key(struct api_store_job *jobs)
+{
+    struct api_store_job *sorted[MAX_BATCH] = {jobs};
+    size_t n = 0;
+    for (struct api_store_job *job = jobs; job; job = job->next)
+        sorted[n++] = job;
+    qsort(sorted, n, sizeof *sorted, compare_keys);
+    for (size_t i = 0; i < n; i++)
+        sorted[i]->next = i + 1 < n ? sorted[i + 1] : NULL;
+    return sorted[0];
 }
 
 /* Runs jobs, beside those of other servers if they can. */
 static void process(struct api_monitors *monitors, struct api_store_job *jobs)
 {
     if (jobs->is_concurrent && api_store_is_shared(monitors->store))
-        jobs = run_together(monitors, jobs, true);
+        jobs = run_together(monitors, sort_by_key(jobs), true);
     if (jobs)
         run_together(monitors, jobs, false);
 }
@@ -332,12 +188,12 @@ static void run_maintenance(struct api_monitors *monitors, double *last, bool is
         return;
     *last = now;
     bool down = !atomic_load(&monitors->stored) || !api_store_is_in_place(monitors->store);
-    monitors->backoff = !down && api_server_counts_are_due(monitors) &&
-                        !transact(monitors, NULL, api_server_counts_refresh, true);
+    monitors->backoff = !down && api_store_is_shared(monitors->store) &&
+                        !api_transact(monitors, NULL, api_server_counts_refresh, true);
     if (monitors->backoff)
         return;
     monitors->backoff = (api_maintenance_is_due(monitors) || down) &&
-                        !transact(monitors, NULL, api_maintain, false);
+                        !api_transact(monitors, NULL, api_maintain, false);
     monitors->shrink_unfinished =
         atomic_load(&monitors->stored) && api_store_shrink(monitors->store);
 }

@@ -180,9 +180,9 @@ def all_pages(server, path, member):
     return rows
 
 
-def stored_counts(name):
+def stored_counts(name, group="load"):
     """Counts of all windows of a monitor: kldiv_counts, and what servers keep apart."""
-    of = "JOIN kldiv_monitors m ON m.id = c.monitor WHERE m.group_name = 'load' AND m.name = '%s'" % name
+    of = "JOIN kldiv_monitors m ON m.id = c.monitor WHERE m.group_name = '%s' AND m.name = '%s'" % (group, name)
     totals = [0] * BINS
     for line in sql("SELECT bin, sum(count) FROM kldiv_counts c %s GROUP BY bin" % of, "kldiv").splitlines():
         index, count = map(int, line.split("|"))
@@ -324,6 +324,34 @@ def try_load(a, b, port, seconds, what, trouble=None, also=()):
     expect(still_open == "0", "%s windows of a second are open" % still_open)
     print("%s: %d posts of %d writers, %.0f a second, %d not answered at first; %d values, all there once"
           % (what, writers.posts, WRITERS, writers.posts / took, writers.refused, n))
+
+
+def try_keys(a, b):
+    """Requests that come to both servers at once count once, and neither server waits for one that waits for it."""
+    expect(a.ask("PUT", "/monitors/twice/hour", dict(BASKET, window={"seconds": 3600}))[0] == 201, "PUT")
+    expect(a.ask("POST", "/monitors/twice/hour/observations", {"counts": [1, 1, 1]})[0] == 200, "POST")
+    before = [len(open(server.log).read()) for server in (a, b)]
+    keys, rounds, answers = 48, 3, []
+
+    def post(server, key):
+        answers.append(server.ask("POST", "/monitors/twice/hour/observations", {"counts": [1, 1, 1]},
+                                  {"Idempotency-Key": "twice-%d" % key})[0])
+
+    for i in range(rounds):
+        threads = [threading.Thread(target=post, args=(server, i * keys + (key if server is a else keys - 1 - key)))
+                   for key in range(keys) for server in (a, b)]
+        holding = threading.Thread(target=hold_lock, args=(a, b))
+        holding.start()
+        time.sleep(1.5)  # it has the lock, and the requests queue
+        for thread in threads:
+            thread.start()
+        for thread in (holding, *threads):
+            thread.join()
+    expect(answers == [200] * 2 * keys * rounds, "answers: %r" % sorted(set(answers)))
+    expect(stored_counts("hour", "twice") == [1 + keys * rounds] * 3, "%r" % stored_counts("hour", "twice"))
+    for server, size in zip((a, b), before):
+        expect("deadlock" not in open(server.log).read()[size:], open(server.log).read()[size:])
+    print("%d requests that came to both servers at once: each counts once" % (keys * rounds))
 
 
 def stop_database(a, b):
@@ -634,6 +662,7 @@ def main():
             try_sharing(a, b)
             try_open_window(a, b)
             try_unreadable(a, b)
+            try_keys(a, b)
             try_load(a, b, port, 5, "two servers")
             try_load(a, b, port, 5, "a session that hangs", lambda: hold_lock(a, b))
             try_load(a, b, port, 6, "database stopped and started", lambda: stop_database(a, b))

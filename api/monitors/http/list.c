@@ -25,8 +25,12 @@ bool api_list_begin(struct api_exchange *x)
 bool api_list_prepare(struct api_exchange *x, double max_ns)
 {
     (void)max_ns;
-    if (!x->state && api_cache_may_be_stale(x))
-        return (x->work = api_request_state(x, sizeof *x->work)) != NULL;
+    if (!x->state && api_cache_may_be_stale(x)) {
+        x->work = api_request_state(x, sizeof *x->work);
+        if (x->work)
+            x->work->is_concurrent = true;
+        return x->work != NULL;
+    }
     api_job_finished(x, x->state);
     return !x->problem.code && (x->work || x->captures.n == 0 || api_find_monitor(x, &x->problem));
 }

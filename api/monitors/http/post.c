@@ -125,6 +125,7 @@ static bool read_body(struct api_observations *o, double max_ns)
     if (o->evaluates && !snapshot_counts(o, o->observed))
         return false;
     o->job = (struct api_store_job){.is_concurrent = true,
+                                    .key = o->has_key ? o->key : NULL,
                                     .run = o->evaluates ? run_evaluation : api_apply_run,
                                     .read_back = o->evaluates ? NULL : api_apply_read_back};
     for (size_t i = 0; i < o->n; i++)

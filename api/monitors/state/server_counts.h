@@ -37,7 +37,6 @@ bool api_server_counts_take(struct api_monitors *monitors, struct api_pending_mo
  * known here yet. */
 bool api_server_counts_total(struct api_monitors *monitors, struct api_pending_monitor *pending);
 
-/* Learns what other servers have counted since the last time: numbers of values, which the registry has. An open
- * window is read again before it is added to. */
+/* Learns what other servers have counted since the last time, unless that was too short a while ago: numbers of values,
+ * which the registry has. An open window is read again before it is added to. */
 bool api_server_counts_refresh(struct api_monitors *monitors);
-bool api_server_counts_are_due(const struct api_monitors *monitors);
