@@ -73,7 +73,7 @@ static void *run(void *unused)
     return NULL;
 }
 
-/* Asks for health and for losses while the crowd is there; `serves` if losses are computed at the first
+/* Asks for health and for losses while the crowd is there; `serves` if most losses are computed at the first
  * try. */
 static void ask_among(const char *head, bool serves)
 {
@@ -104,7 +104,7 @@ static void ask_among(const char *head, bool serves)
     printf("(%zu connections, %.1f s; of %d: %d healthy, the slowest %.0f ms; %d served)\n",
            crowd.connections, seconds, ROUNDS, healthy, longest * 1e3, served);
     cr_expect_eq(healthy, ROUNDS, "%d of %d", healthy, ROUNDS);
-    cr_expect(!serves || served >= ROUNDS * 9 / 10, "%d of %d", served, ROUNDS);
+    cr_expect(!serves || served >= ROUNDS * 3 / 4, "%d of %d", served, ROUNDS);
     for (size_t i = 0; i < TRICKLERS; i++)
         if (crowd.sockets[i] >= 0)
             close(crowd.sockets[i]);
