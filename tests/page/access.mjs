@@ -115,6 +115,7 @@ async function checkUnusual({browser, report}, url) {
         visiting(browser, url, REFUSED, async visit => {
             const {page} = visit;
             await find(page, "dialog");
+            await page.waitForNetworkIdle({idleTime: 200}); // of the calls that have the dialog open
             const n = visit.calls().length;
             for (const wrong of ["tökén-😀", "two words", "a\u0007b", "=="]) {
                 await giveToken(page, wrong);

@@ -180,6 +180,7 @@ async function checkReplacing({binary, browser, report}) {
     await report.check("columns that a batch lacks are named", () =>
         visiting(browser, `${server.url}/dashboard/?add`, {}, async ({page}) => {
             await choose(page, /reference/i, reference);
+            await find(page, "heading", /with these bins/i);
             await click(page, "button", /create|replace/i);
             await find(page, "heading", /batch/i);
             await choose(page, /^batch/i, batch);
