@@ -18,14 +18,17 @@ import kldiv
 warnings.simplefilter("ignore")
 
 
-def turns(functions, rounds=60):
-    """Seconds of each function, by turns: the minimum, and the median."""
+def turns(functions, rounds=10, calls=20):
+    """Seconds of each function, by turns of some calls: the minimum, and the median. Between turns is a pause: PyTorch's
+    threads of OpenMP go on for some milliseconds after a call, which would slow the other function."""
     seconds = [[] for _ in functions]
     for _ in range(rounds):
         for function, taken in zip(functions, seconds):
-            began = time.perf_counter()
-            function()
-            taken.append(time.perf_counter() - began)
+            time.sleep(0.05)
+            for _ in range(calls):
+                began = time.perf_counter()
+                function()
+                taken.append(time.perf_counter() - began)
     return [(min(taken), statistics.median(taken)) for taken in seconds]
 
 
@@ -39,7 +42,7 @@ def measure_loss():
         x.grad = t.grad = None
         function(x, t, reduction="batchmean").backward()
 
-    print(f"kl_div forward and backward of 2^20 float32 by {kldiv.simd()}, ns an element, minimum and median of 60 turns; "
+    print(f"kl_div forward and backward of 2^20 float32 by {kldiv.simd()}, ns an element, minimum and median of 200 calls; "
           f"PyTorch {torch.__version__}")
     for both in False, True:
         x.requires_grad_(), t.requires_grad_(both)
