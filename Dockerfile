@@ -10,6 +10,8 @@ WORKDIR /src
 ARG TARGETARCH
 COPY Makefile .
 COPY lib/kldiv.h lib/
+COPY docker/package.mk docker/install-packages.sh docker/
+COPY docker/image/cross.mk docker/image/
 RUN make deps-image ARCH=$TARGETARCH
 COPY . .
 RUN make install ARCH=$TARGETARCH DESTDIR=/out PREFIX=/usr

@@ -3,16 +3,16 @@
 # need python3-torch, python3-numpy, python3-scipy, python3-mpmath; bench takes what it finds of them, python3-scipy, libsleef-dev,
 # wrk, python3-fastapi and python3-uvicorn: the peers that our numbers are compared with.
 golden:
-	$(PYTHON) tests/golden/make.py > tests/golden/vectors.jsonl
-	$(PYTHON) tests/golden/bodies.py > tests/golden/bodies.jsonl
-	$(PYTHON) tests/golden/tables.py > tests/golden/tables.jsonl
-	$(PYTHON) tests/golden/gradients.py > tests/golden/gradients.jsonl
-	$(PYTHON) tests/golden/compositions.py > tests/golden/compositions.jsonl
-	$(PYTHON) tests/golden/drift.py > tests/golden/drift.jsonl
+	$(PYTHON) tests/tools/golden/make.py > tests/tools/golden/vectors.jsonl
+	$(PYTHON) tests/tools/golden/bodies.py > tests/tools/golden/bodies.jsonl
+	$(PYTHON) tests/tools/golden/tables.py > tests/tools/golden/tables.jsonl
+	$(PYTHON) tests/tools/golden/gradients.py > tests/tools/golden/gradients.jsonl
+	$(PYTHON) tests/tools/golden/compositions.py > tests/tools/golden/compositions.jsonl
+	$(PYTHON) tests/tools/golden/drift.py > tests/tools/golden/drift.jsonl
 numbers: $(B)/tests/all
 	KLDIV_NUMBERS=100000000 $(B)/tests/all --filter 'numbers/random*'
 peer: all
-	$(PYTHON) tests/peer/random_requests.py build/kldivd
-	$(PYTHON) -B tests/peer/random_monitors.py build/kldivd
+	$(PYTHON) tests/tools/peer/random_requests.py build/kldivd
+	$(PYTHON) -B tests/tools/peer/random_monitors.py build/kldivd
 bench: all $(BENCHES)
-	sh tests/bench/run.sh
+	sh tests/tools/bench/run.sh

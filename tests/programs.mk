@@ -10,15 +10,14 @@ $(B)/tests/%.o: CFLAGS += -idirafter $(B)/include
 $(B)/include/quadmath.h:
 	@mkdir -p $(@D)
 	@ln -sf $$(gcc -print-file-name=include)/quadmath.h $@
-$(patsubst %.c,$(B)/%.o,$(wildcard tests/lib/*.c)): $(B)/include/quadmath.h
+$(patsubst %.c,$(B)/%.o,$(wildcard tests/suites/lib/*.c)): $(B)/include/quadmath.h
 endif
 
-# Folders of suites. The others under tests/ are programs of their own.
-SUITES = $(wildcard $(addprefix tests/,$(addsuffix /*.c,lib formats tables service shared_memory monitors notify store server faults project)))
-TESTS = $(call objects,$(SUITES) tests/support/*.c)
+SUITES = $(filter-out tests/suites/support/%,$(wildcard tests/suites/*/*.c))
+TESTS = $(call objects,tests/suites/*/*.c)
 
 # Preloaded into a server by tests. Not instrumented: it is called before a sanitizer is ready.
-$(B)/tests/faults.so: tests/preload/faults.c tests/preload/faults.h
+$(B)/tests/faults.so: tests/tools/preload/faults.c tests/tools/preload/faults.h
 	@mkdir -p $(@D)
 	@echo "  LINK $@"
 	@$(CC) -O2 $(filter-out -MMD -MP $(OPTIMIZE_$(VARIANT)),$(CFLAGS)) -shared $< -o $@
@@ -30,32 +29,33 @@ $(B)/tests/unadapted: $(SERVER) $(MHD_ARCHIVE) $(B)/libapi.a $(B)/libkldiv.a
 $(B)/tests/all: $(B)/kldivd $(B)/tests/faults.so $(B)/tests/unadapted $(TESTS) $(filter-out %/main.o,$(SERVER)) \
                 $(B)/libmicrohttpd.a $(B)/libapi.a $(B)/libkldiv.a
 	@echo "  LINK $@"
-	@$(CC) $(LDFLAGS) -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc $(filter %.o %.a,$^) $(TEST_LIBS) \
+	@$(CC) $(LDFLAGS) -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc \
+	    -Wl,--export-dynamic-symbol=fdatasync,--export-dynamic-symbol=fsync $(filter %.o %.a,$^) $(TEST_LIBS) \
 	    $(SERVER_LIBS) $(API_LIBS) -lm -o $@
 
-$(B)/stress/%: tests/stress/%.c $(B)/libkldiv.a
+$(B)/stress/%: tests/tools/stress/%.c $(B)/libkldiv.a
 	@mkdir -p $(@D)
 	@echo "  LINK $@"
 	@$(CC) $(CFLAGS) -Wno-conversion $(LDFLAGS) $^ -lm -o $@
 
-$(B)/load: $(call objects,tests/load/*.c)
+$(B)/load: $(call objects,tests/system/load/*.c)
 	@echo "  LINK $@"
 	@$(CC) $(LDFLAGS) $^ -o $@
 
-PROXIES = $(call objects,tests/proxies/*.c tests/support/process.c tests/load/wire.c tests/load/calls.c)
+PROXIES = $(call objects,tests/system/proxies/*.c tests/suites/support/process.c tests/system/load/wire.c tests/system/load/calls.c)
 $(B)/proxies: $(PROXIES) $(B)/libapi.a $(B)/libkldiv.a
 	@echo "  LINK $@"
 	@$(CC) $(LDFLAGS) $^ -lcriterion -lcurl $(API_LIBS) -lm -o $@
 
 SLEEF = $(shell pkg-config --libs sleef 2>/dev/null)
 $(B)/bench/sleef: CFLAGS += $(if $(filter x86_64,$(MACHINE)),-mavx512f) # its header asks for it
-BENCHES = $(patsubst tests/bench/%.c,$(B)/bench/%,$(wildcard tests/bench/*.c))
-$(B)/bench/%: tests/bench/%.c tests/bench/measure.h $(B)/libkldiv.a
+BENCHES = $(patsubst tests/tools/bench/%.c,$(B)/bench/%,$(wildcard tests/tools/bench/*.c))
+$(B)/bench/%: tests/tools/bench/%.c tests/tools/bench/measure.h $(B)/libkldiv.a
 	@mkdir -p $(@D)
 	@echo "  LINK $@"
 	@$(CC) $(CFLAGS) -Wno-conversion $(LDFLAGS) $(filter %.c %.a,$^) -lmicrohttpd $(SLEEF) -lm -o $@
 
-$(B)/bench/tables $(B)/bench/false_alarms: $(B)/bench/%: tests/bench/%.c tests/bench/measure.h $(B)/libapi.a $(B)/libkldiv.a
+$(B)/bench/tables $(B)/bench/false_alarms: $(B)/bench/%: tests/tools/bench/%.c tests/tools/bench/measure.h $(B)/libapi.a $(B)/libkldiv.a
 	@mkdir -p $(@D)
 	@echo "  LINK $@"
 	@$(CC) $(CFLAGS) -Wno-conversion $(LDFLAGS) $(filter %.c %.a,$^) $(API_LIBS) -lm -o $@

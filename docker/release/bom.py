@@ -17,7 +17,7 @@ from urllib.parse import quote
 FOLDER, VERSION, REVISION, BUILDINFO = sys.argv[1:]
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 # Lockfiles, and whether files of their packages are in the release.
-LOCKFILES = {"api/web/package-lock.json": ("uplot", "swagger-ui-dist"), "tests/contract/package-lock.json": ()}
+LOCKFILES = {"api/web/package-lock.json": ("uplot", "swagger-ui-dist"), "tests/system/contract/package-lock.json": ()}
 MADE_HERE = ("SHA256SUMS", "NOTES.md", f"kldiv-{VERSION}.cdx.json")
 
 

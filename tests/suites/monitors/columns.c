@@ -1,0 +1,425 @@
+/* Columns as people have them: decimal commas, booleans. What a table means by its form alone is in tests/tables. */
+#include "tests/suites/support/monitors.h"
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Asks with a body in which each blank of `fields` is a line end, below a header. */
+static json_t *ask_lines(const struct api_service *service, const char *line, const char *fields,
+                         int status)
+{
+    char body[400];
+    snprintf(body, sizeof body, "%s\n", fields);
+    for (char *p = body; *p; p++)
+        *p = *p == ' ' ? '\n' : *p;
+    return monitors_get(service, line, body, status);
+}
+
+/* ---- Decimal commas */
+
+Test(monitors_columns, decimal_commas_are_decided_by_column)
+{
+    static const struct {
+        const char *table, *bins, *reference;
+    } cases[] = {
+        /* one dot elsewhere says nothing of this column */
+        {"a;b 1,5;x.y 2,5;z 4;z", "{\"edges\":[1.5,2.5,4]}",
+         "{\"counts\":[1,2],\"missing\":0,\"overflow\":0,\"underflow\":0}"},
+        {"a;b 1,5;20.11.2026 2,5;21.11.2026 -0,5;NA ;", "{\"edges\":[-0.5,1.5,2.5]}",
+         "{\"counts\":[1,2],\"missing\":1,\"overflow\":0,\"underflow\":0}"},
+        {"a;b 1,5;2.5 2,5;3.5", "{\"edges\":[1.5,2,2.5]}",
+         "{\"counts\":[1,1],\"missing\":0,\"overflow\":0,\"underflow\":0}"},
+        {"a;b 1;2.5 2;3.5", "{\"labels\":[\"1\",\"2\"]}",
+         "{\"counts\":[1,1],\"missing\":0,\"other\":0}"},
+        {"a,b \"1,5\",2.5 2,3.5", "{\"edges\":[1.5,1.75,2]}",
+         "{\"counts\":[1,1],\"missing\":0,\"overflow\":0,\"underflow\":0}"},
+        {"a\tb 1,5\t2.5 2,5\t3.5", "{\"edges\":[1.5,2,2.5]}",
+         "{\"counts\":[1,1],\"missing\":0,\"overflow\":0,\"underflow\":0}"},
+        /* a dot in the column, or a text, decides against commas */
+        {"a;b 1,5;x 2,5;x 3.5;x", "{\"labels\":[\"1,5\",\"2,5\",\"3.5\"]}",
+         "{\"counts\":[1,1,1],\"missing\":0,\"other\":0}"},
+        {"a;b 1,5;x 2.5;x 3.5;x", "{\"edges\":[2.5,3,3.5]}",
+         "{\"counts\":[1,1],\"missing\":1,\"overflow\":0,\"underflow\":0}"},
+        {"a;b 1,5;x 2,5;x ?;x", "{\"labels\":[\"1,5\",\"2,5\",\"?\"]}",
+         "{\"counts\":[1,1,1],\"missing\":0,\"other\":0}"},
+        {"a;b 1.234,5;x 1.234,5;x", "{\"labels\":[\"1.234,5\"]}",
+         "{\"counts\":[2],\"missing\":0,\"other\":0}"},
+    };
+    struct api_service service = monitors_new(10);
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        json_t *json = ask_lines(&service, "PUT /monitors/g", cases[i].table, i ? 200 : 201);
+        expect_at(json, "monitors.0.bins", cases[i].bins);
+        expect_at(json, "monitors.0.reference", cases[i].reference);
+        cr_expect_eq(json_array_size(at(json, "warnings")), i >= 6, "%s", cases[i].table);
+        json_decref(json);
+    }
+    monitors_end(&service);
+}
+
+/* A monitor of numbers takes both forms, whatever else the table has. */
+Test(monitors_columns, observations_have_the_comma_that_their_monitor_expects)
+{
+    static const char *const bodies[] = {"a;d 1,5;20.11.2026 2;x", "a,d 1.5,x 2,y",
+                                         "a;d 1.5;x 2,0;y", "a,d \"1,5\",x \"2.0\",y",
+                                         "a\td 1,5\t1.1 2\tx"};
+    struct api_service service = monitors_new(10);
+    monitors_expect(&service, "PUT /monitors/g/a",
+                    "{\"bins\":{\"edges\":[1,2,3]},\"reference\":{\"counts\":[1,1]}}", 201);
+    monitors_expect(&service, "PUT /monitors/g/d",
+                    "{\"bins\":{\"labels\":[\"1.5\",\"1,5\"]},\"reference\":{\"counts\":[1,1]}}",
+                    201);
+    for (size_t i = 0; i < COUNT(bodies); i++) {
+        json_t *json = ask_lines(&service, "POST /monitors/g/observations", bodies[i], 200);
+        expect_at(json, "monitors.0.bins.1.current", "0.5");
+        expect_at(json, "monitors.0.bins.2.current", "0.5");
+        expect_at(json, "monitors.0.missing_ratio", "0");
+        expect_at(json, "warnings", "[]");
+        json_decref(json);
+    }
+    json_t *json = ask_lines(&service, "POST /monitors/g/d/evaluate", "d;x 1,5;x 1.50;x", 200);
+    expect_at(json, "bins.0.current", "0.5");
+    expect_at(json, "bins.1.current", "0.5");
+    json_decref(json);
+    monitors_end(&service);
+}
+
+/* ---- Booleans */
+
+/* Values counted by labels that are given. */
+Test(monitors_columns, booleans_are_the_same_in_any_case)
+{
+    static const struct {
+        const char *labels, *values, *reference;
+    } cases[] = {
+        {"[true,false]", "[true,\"True\",\"TRUE\",false,\"fALSE\"]",
+         "{\"counts\":[3,2],\"missing\":0,\"other\":0}"},
+        {"[\"False\",\"True\"]", "[true,\"True\",\"TRUE\",false,\"yes\"]",
+         "{\"counts\":[1,3],\"missing\":0,\"other\":1}"},
+        {"[\"TRUE\",\"FALSE\"]", "[true,\"True\",false]",
+         "{\"counts\":[2,1],\"missing\":0,\"other\":0}"},
+        {"[true]", "[true,\"True\",false,\"False\"]", "{\"counts\":[2],\"missing\":0,\"other\":2}"},
+        {"[true,\"x\"]", "[true,\"True\",\"x\"]", "{\"counts\":[1,1],\"missing\":0,\"other\":1}"},
+        {"[true,false,\"True\"]", "[\"True\",\"TRUE\",false,null]",
+         "{\"counts\":[1,1,1],\"missing\":1,\"other\":0}"},
+        {"[\"x\"]", "[true,\"True\",\"x\"]", "{\"counts\":[1],\"missing\":0,\"other\":2}"},
+    };
+    struct api_service service = monitors_new(10);
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        char body[300];
+        snprintf(body, sizeof body, "{\"bins\":{\"labels\":%s},\"reference\":{\"values\":%s}}",
+                 cases[i].labels, cases[i].values);
+        json_t *json = monitors_get(&service, "PUT /monitors/g/m", body, i ? 200 : 201);
+        expect_at(json, "reference", cases[i].reference);
+        json_decref(json);
+    }
+    monitors_end(&service);
+}
+
+/* Booleans as pandas writes them to CSV, and as its JSON has them, are one column without drift. */
+Test(monitors_columns, a_csv_of_true_and_a_json_of_true_agree)
+{
+    struct api_service service = monitors_new(10);
+    json_t *json = ask_lines(&service, "PUT /monitors/g", "b True False True", 201);
+    expect_at(json, "monitors.0.bins", "{\"labels\":[\"true\",\"false\"]}");
+    json_decref(json);
+    json = monitors_get(&service, "POST /monitors/g/observations",
+                        "{\"columns\":{\"b\":[true,false,\"TRUE\"]}}", 200);
+    expect_at(json, "monitors.0.kl", "0");
+    json_decref(json);
+    monitors_end(&service);
+}
+
+/* ---- Warnings */
+
+/* Appends a table of `n` rows: an id that rises, a number, a text that is distinct in the first rows, a label. */
+static void append_ids(struct api_buffer *to, size_t n, size_t distinct)
+{
+    api_append_text(to, "id,x,text,label\n");
+    for (size_t i = 0; i < n; i++)
+        api_append_format(to, "%zu,%zu,t%zu,%c\n", i < n - distinct ? 0 : i, i * 7 % 31,
+                          i < distinct ? i : 0, 'a' + (int)(i % 3));
+    api_append(to, "", 1);
+}
+
+static const char *const all[] = {"id", "x", "text", "label", NULL};
+
+/* Expects the names of the monitors of an answer. */
+static void expect_names(const json_t *json, const char *const *names)
+{
+    size_t n = 0;
+    for (; names[n]; n++)
+        cr_expect_str_eq(text_at(json_array_get(at(json, "monitors"), n), "name"), names[n]);
+    cr_expect_eq(json_array_size(at(json, "monitors")), n);
+}
+
+Test(monitors_columns, of_distinct_values_get_no_monitor_unless_they_are_named)
+{
+    static const struct {
+        size_t n, distinct;
+        bool are_unique;
+    } cases[] = {{100, 100, true}, {99, 99, false}, {100, 49, false}, {300, 299, true}};
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct api_service service = monitors_new(10);
+        struct api_buffer body = {0};
+        append_ids(&body, cases[i].n, cases[i].distinct);
+        json_t *json = monitors_get(&service, "PUT /monitors/g", body.data, 201);
+        if (cases[i].are_unique) {
+            expect_names(json, (const char *const[]){"x", "label", NULL});
+            expect_at(json, "warnings.0.code", "\"nearly_unique\"");
+            expect_at(json, "warnings.0.column", "\"id\"");
+            expect_at(json, "warnings.1.column", "\"text\"");
+            cr_expect_eq(number_at(json, "warnings.1.count"), (double)cases[i].n);
+            cr_expect_eq(json_array_size(at(json, "warnings")), 2);
+        } else {
+            expect_names(json, all);
+        }
+        json_decref(json);
+        json = monitors_get(&service, "PUT /monitors/g?include=id,text", body.data,
+                            cases[i].are_unique ? 201 : 200);
+        expect_names(json, (const char *const[]){"id", "text", NULL});
+        json_decref(json);
+        api_buffer_free(&body);
+        monitors_end(&service);
+    }
+}
+
+Test(monitors_columns, that_are_the_only_one_get_a_monitor)
+{
+    struct api_service service = monitors_new(10);
+    struct api_buffer body = {0};
+    api_append_text(&body, "x\n");
+    for (size_t i = 0; i < 1000; i++)
+        api_append_format(&body, "%zu\n", i + 1);
+    api_append(&body, "", 1);
+    json_t *json = monitors_get(&service, "PUT /monitors/g", body.data, 201);
+    expect_names(json, (const char *const[]){"x", NULL});
+    expect_at(json, "warnings.0.code", "\"nearly_unique\"");
+    json_decref(json);
+    api_buffer_free(&body);
+    monitors_end(&service);
+}
+
+/* Free text may be longer than labels. */
+Test(monitors_columns, of_long_free_text_do_not_refuse_the_table)
+{
+    struct api_service service = monitors_new(10);
+    struct api_buffer body = {0};
+    api_append_text(&body, "note,x\n");
+    for (size_t i = 0; i < 120; i++) {
+        for (size_t j = 0; j < (i % 2 ? 300 : 1); j++)
+            api_append_format(&body, "n%09zu", i);
+        api_append_format(&body, ",%zu\n", i % 5);
+    }
+    api_append(&body, "", 1);
+    json_t *json = monitors_get(&service, "PUT /monitors/g", body.data, 201);
+    expect_names(json, (const char *const[]){"x", NULL});
+    expect_at(json, "warnings.0.code", "\"nearly_unique\"");
+    json_decref(json);
+    monitors_refused(&service, "PUT /monitors/g?include=note", body.data,
+                     "labels_too_large ~line 3, column 'note'");
+    api_buffer_free(&body);
+    monitors_end(&service);
+}
+
+Test(monitors_columns, are_chosen_by_their_names)
+{
+    static const char body[] = "a,\"b,c\",c,\n1,2,3,0\n";
+    static const struct {
+        const char *query, *names[4];
+    } cases[] = {
+        {"", {"a", "b,c", "c"}},
+        {"?include=a", {"a"}},
+        {"?include=a,c", {"a", "c"}},
+        {"?include=b,c", {"b,c"}},
+        {"?include=a,b,c,c", {"a", "b,c", "c"}},
+        {"?exclude=b%2Cc", {"a", "c"}},
+        {"?exclude=a,b,c", {"c"}},
+        {"?include=a,c&exclude=a", {"c"}},
+        {"?exclude=", {"a", "b,c", "c"}},
+    };
+    struct api_service service = monitors_new(10);
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        char line[100];
+        snprintf(line, sizeof line, "PUT /monitors/g%s", cases[i].query);
+        json_t *json = monitors_get(&service, line, body, i ? 200 : 201);
+        expect_names(json, cases[i].names);
+        json_decref(json);
+    }
+    monitors_refused(&service, "PUT /monitors/g?include=a,d", body, "column_missing ?include ~'d'");
+    monitors_refused(&service, "PUT /monitors/g?exclude=b", body, "column_missing ?exclude ~'b'");
+    monitors_refused(&service, "PUT /monitors/g?include=", body, "reference_empty");
+    monitors_refused(&service, "PUT /monitors/g/a?include=a", body, "option_unknown ?include");
+    monitors_end(&service);
+}
+
+Test(monitors_columns, that_are_not_what_they_seem_are_told)
+{
+    static const struct {
+        const char *table, *code, *column;
+        size_t count;
+    } cases[] = {
+        {"1,2,x\n3,4,5\n", "header_looks_like_data", "", 2},
+        {"1;1,5\n3;4\n", "header_looks_like_data", "", 2},
+        {"a|b|c\n1|2|3\n", "one_column", "a|b|c", 0},
+        {"\"a,b\"\n\"1,2\"\n", "one_column", "a,b", 0},
+        {"p,q\n\"1,234.50\",1\n$12,2\nx,3\n", "numbers_as_text", "p", 2},
+        {"p,q\n12.5 %,1\n,2\nfree,3\n", "numbers_as_text", "p", 1},
+        {"{\"columns\":{\"p\":[\"1\",\"2\",\"x\"]}}", "numbers_as_text", "p", 2},
+    };
+    static const char *const silent[] = {"a,b,c\n1,2,3\n",
+                                         "1,b,c\n1,2,3\n",
+                                         "p,q\n$12,1\nx,2\ny,3\n",
+                                         "{\"columns\":{\"0\":[1,2],\"1\":[1,2],\"a|b\":[1,2]}}",
+                                         "a b\n1\n",
+                                         "p,q\n2026-11-20,1\n2026-11-21,1\n"};
+    struct api_service service = monitors_new(100);
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        json_t *json = monitors_get(&service, "PUT /monitors/g?dry_run=true", cases[i].table, 200);
+        cr_expect_str_eq(text_at(json, "warnings.0.code"), cases[i].code, "%s", cases[i].table);
+        cr_expect_str_eq(text_at(json, "warnings.0.column"), cases[i].column);
+        double count = number_at(json, "warnings.0.count");
+        cr_expect_eq(cases[i].count ? count : 0, (double)cases[i].count, "%s", cases[i].table);
+        json_decref(json);
+    }
+    for (size_t i = 0; i < COUNT(silent); i++) {
+        json_t *json = monitors_get(&service, "PUT /monitors/g?dry_run=true", silent[i], 200);
+        expect_at(json, "warnings", "[]");
+        json_decref(json);
+    }
+    monitors_refused(&service, "PUT /monitors/g", "1.5,2,1.5\n1,2,3\n",
+                     "column_repeated ~the first line must be a header");
+    monitors_end(&service);
+}
+
+/* Text columns have at least ten labels, and a tenth as many as values; by the method labels a thousand. */
+Test(monitors_columns, labels_that_are_cut_are_told)
+{
+    static const struct {
+        const char *query;
+        size_t n, distinct, labels;
+    } cases[] = {{"", 60, 12, 10},
+                 {"", 60, 10, 10},
+                 {"", 240, 30, 24},
+                 {"?method=labels", 240, 30, 30},
+                 {"?method=labels", 3000, 1200, 1000}};
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct api_service service = monitors_new(10);
+        struct api_buffer body = {0};
+        char line[60];
+        api_append_text(&body, "a\n");
+        for (size_t j = 0; j < cases[i].n; j++)
+            api_append_format(&body, "v%zu\n", j % cases[i].distinct);
+        api_append(&body, "", 1);
+        snprintf(line, sizeof line, "PUT /monitors/g%s", cases[i].query);
+        json_t *json = monitors_get(&service, line, body.data, 201);
+        cr_expect_eq(json_array_size(at(json, "monitors.0.bins.labels")), cases[i].labels);
+        size_t cut = cases[i].distinct - cases[i].labels;
+        cr_expect_eq(json_array_size(at(json, "warnings")), cut > 0);
+        cr_expect_str_eq(text_at(json, "warnings.0.code"), cut ? "labels_cut" : "");
+        if (cut)
+            cr_expect_eq(number_at(json, "warnings.0.count"), (double)cut);
+        json_decref(json);
+        api_buffer_free(&body);
+        monitors_end(&service);
+    }
+}
+
+Test(monitors_columns, counts_that_look_cumulative_are_told)
+{
+    static const struct {
+        const char *counts;
+        bool told;
+    } cases[] = {{"[100, 250, 260, 270, 270]", true},
+                 {"[100, 250, 260, 270, 270], \"overflow\": 280", true},
+                 {"[100, 250, 260, 270, 270], \"overflow\": 10", false},
+                 {"[100, 250, 240, 270, 280]", false},
+                 {"[11, 11, 11, 11, 12]", false},
+                 {"[0, 0, 0, 0, 0], \"overflow\": 7", false}};
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct api_service service = monitors_new(10);
+        char body[200];
+        snprintf(body, sizeof body,
+                 "{\"bins\": {\"edges\": [1, 2, 3, 4, 5, 6]}, \"reference\": {\"counts\": %s}}",
+                 cases[i].counts);
+        json_t *json = monitors_get(&service, "PUT /monitors/g/a", body, 201);
+        cr_expect_str_eq(text_at(json, "warnings.0.code"), cases[i].told ? "looks_cumulative" : "",
+                         "%s", cases[i].counts);
+        json_decref(json);
+        monitors_end(&service);
+    }
+}
+
+/* ---- Observations */
+
+Test(monitors_columns, that_are_absent_are_told)
+{
+    static const struct {
+        const char *body, *absent;
+    } cases[] = {
+        {"a,b,c\n1,2,3\n", ""},
+        {"c,a\n1,2\n", "b"},
+        {"c,x\n1,2\n", "a b"},
+        {"c\n", "a b"},
+        {"{\"rows\":[{\"a\":1},{\"b\":2}]}", "c"},
+        {"{\"rows\":[]}", "a b c"},
+    };
+    struct api_service service = monitors_new(10);
+    monitors_expect(&service, "PUT /monitors/g", "a,b,c\n1,2,3\n", 201);
+    monitors_expect(&service, "PUT /monitors/f", "d\n1\n", 201);
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct api_buffer absent = {0};
+        size_t j;
+        json_t *warning,
+            *json = monitors_get(&service, "POST /monitors/g/observations", cases[i].body, 200);
+        json_array_foreach(at(json, "warnings"), j, warning)
+        {
+            if (strcmp(text_at(warning, "code"), "column_absent") == 0)
+                api_append_format(&absent, "%s%s", absent.size ? " " : "",
+                                  text_at(warning, "column"));
+        }
+        api_append(&absent, "", 1);
+        cr_expect_str_eq(absent.data, cases[i].absent, "%s", cases[i].body);
+        api_buffer_free(&absent);
+        json_decref(json);
+    }
+    monitors_end(&service);
+}
+
+Test(monitors_columns, that_are_all_unknown_are_refused)
+{
+    static const char *const bodies[] = {
+        "x,y\n1,2\n", ",x\n1,2\n", "x\n", "A\n1\n", "{\"columns\":{\"x\":[1]}}", "[{\"x\":1}]"};
+    struct api_service service = monitors_new(10);
+    monitors_expect(&service, "PUT /monitors/g", "a,b\n1,2\n", 201);
+    for (size_t i = 0; i < COUNT(bodies); i++)
+        monitors_refused(&service, "POST /monitors/g/observations", bodies[i],
+                         "columns_unknown ~such as 'a'");
+    monitors_refused(&service, "POST /monitors/h/observations", bodies[0], "group_not_found");
+    monitors_expect(&service, "GET /monitors/g/a/windows/latest", NULL, 404);
+    monitors_refused(&service, "POST /monitors/g/observations", "{\"a\":[1]}",
+                     "option_unknown #/a ~\"columns\"");
+    monitors_refused(&service, "PUT /monitors/g", "{}", "reference_empty ~\"columns\"");
+    monitors_end(&service);
+}
+
+/* More than a thousand are counted. */
+Test(monitors_columns, that_are_absent_are_named_up_to_a_thousand)
+{
+    struct api_service service = monitors_new(2000);
+    struct api_buffer header = {0};
+    for (size_t i = 0; i < 1011; i++)
+        api_append_format(&header, "%sc%04zu", i ? "," : "", i);
+    for (size_t i = 0; i < 1011; i++)
+        api_append_text(&header, i ? ",1" : "\n1");
+    api_append(&header, "\n", 2);
+    monitors_expect(&service, "PUT /monitors/g", header.data, 201);
+    json_t *json = monitors_get(&service, "POST /monitors/g/observations", "c0003\n1\n", 200);
+    cr_expect_eq(json_array_size(at(json, "warnings")), 1001);
+    expect_at(json, "warnings.999.column", "\"c1000\"");
+    expect_at(json, "warnings.1000.column", "\"\"");
+    expect_at(json, "warnings.1000.count", "10");
+    json_decref(json);
+    api_buffer_free(&header);
+    monitors_end(&service);
+}

@@ -1,0 +1,396 @@
+/* The sandbox, by trying what it forbids, with each part alone and without it. */
+#include "server/sandbox.h"
+#include "tests/suites/support/support.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* Results of an attempt beside 0 and errno values. MISSING: the part is not in force on this machine.
+ * BROKEN: it should be. SIGNALLED: plus the number of the signal that ended the process. */
+enum { MISSING = 200, BROKEN = 201, SIGNALLED = 300 };
+
+/* A folder of each test; it holds the file "there". */
+static char folder[] = "/tmp/kldiv-sandbox-XXXXXX";
+
+static const char *in_folder(const char *name)
+{
+    static char path[64];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    return path;
+}
+
+static void make_folder(void)
+{
+    cr_assert(mkdtemp(folder));
+    int fd = open(in_folder("there"), O_WRONLY | O_CREAT, 0644);
+    cr_assert(fd >= 0);
+    close(fd);
+}
+
+static void remove_folder(void)
+{
+    unlink(in_folder("there"));
+    rmdir(folder);
+}
+
+static int errno_of(long result) { return result < 0 ? errno : 0; }
+
+/* ---- What is tried. Each gives 0 or an errno. */
+
+static int run_a_program(void)
+{
+    execl("/bin/true", "true", NULL);
+    return errno;
+}
+
+static int make_a_process(void)
+{
+    pid_t pid = fork();
+    if (pid == 0)
+        _exit(0);
+    return pid > 0 ? errno_of(waitpid(pid, NULL, 0)) : errno;
+}
+
+static void *run_nothing(void *unused) { return unused; }
+
+static int start_a_thread(void)
+{
+    pthread_t thread;
+    int problem = pthread_create(&thread, NULL, run_nothing, NULL);
+    return problem ? problem : pthread_join(thread, NULL);
+}
+
+static int be_traced(void) { return errno_of(ptrace(PTRACE_TRACEME, 0, NULL, NULL)); }
+static int make_a_socket(void) { return errno_of(socket(AF_INET, SOCK_STREAM, 0)); }
+static int connect_nothing(void) { return errno_of(connect(-1, NULL, 0)); }
+static int bind_nothing(void) { return errno_of(bind(-1, NULL, 0)); }
+static int write_a_file(void) { return errno_of(open(in_folder("there"), O_WRONLY)); }
+static int empty_a_file(void) { return errno_of(open(in_folder("there"), O_RDONLY | O_TRUNC)); }
+static int make_a_file(void)
+{
+    int problem = errno_of(open(in_folder("new"), O_RDONLY | O_CREAT, 0600));
+    return problem ? problem : errno_of(unlink(in_folder("new")));
+}
+static int read_a_file(void) { return errno_of(open(in_folder("there"), O_RDONLY)); }
+static int remove_a_file(void)
+{
+    int problem = errno_of(unlink(in_folder("gone")));
+    return problem == ENOENT ? 0 : problem;
+}
+static int read_passwords(void) { return errno_of(open("/etc/passwd", O_RDONLY)); }
+static int read_own_numbers(void) { return errno_of(open("/proc/self/stat", O_RDONLY)); }
+static int read_numbers_of_another(void)
+{
+    char path[40];
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)getppid());
+    return errno_of(open(path, O_RDONLY));
+}
+
+static int map_code(void)
+{
+    return mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED
+               ? errno
+               : 0;
+}
+
+static int make_data_code(void)
+{
+    void *data = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return data == MAP_FAILED ? errno : errno_of(mprotect(data, 4096, PROT_READ | PROT_EXEC));
+}
+
+static int type_into_a_terminal(void) { return errno_of(ioctl(-1, TIOCSTI, "x")); }
+static int hide_from_debuggers(void) { return errno_of(prctl(PR_SET_DUMPABLE, 0L)); }
+static int signal_another(void) { return errno_of(kill(getppid(), 0)); }
+static int call_clone3(void) { return errno_of(syscall(SYS_clone3, NULL, 0)); }
+static int call_the_future(void) { return errno_of(syscall(599)); }
+static int change_root(void) { return errno_of(chroot("/")); }
+
+static int over_tcp(int (*reach)(int, const struct sockaddr *, socklen_t))
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    return fd < 0 ? errno : errno_of(reach(fd, (struct sockaddr *)&address, sizeof address));
+}
+static int connect_over_tcp(void) { return over_tcp(connect); } /* to port 0: nobody listens */
+static int bind_a_port(void) { return over_tcp(bind); }
+
+/* An object that is there while the test runs. */
+static char object[60];
+static int write_an_object(void) { return errno_of(shm_open(object, O_RDWR, 0)); }
+static int remove_an_object(void) { return errno_of(shm_unlink(object)); }
+static int make_an_object(void)
+{
+    int problem = errno_of(shm_open(object, O_RDWR | O_CREAT | O_EXCL, 0600));
+    return problem == EEXIST ? 0 : problem;
+}
+
+/* A program that root runs has all capabilities again, unless the bounding set lacks them. */
+static int regain_capabilities(void)
+{
+    execl("/bin/sh", "sh", "-c", "! grep -q 'CapEff:.*[1-9a-f]' /proc/self/status", NULL);
+    return errno;
+}
+
+/* ---- How it is tried */
+
+/* Exits with MISSING or BROKEN unless what the options ask for is in force. */
+static void demand(int result)
+{
+    if (result < 0 && result != -ECANCELED)
+        _exit(result == -ENOSYS || result == -ENOTSUP ? MISSING : BROKEN);
+}
+
+/* Result of an attempt in a process of its own with these parts on. */
+static int attempt(struct srv_options options, struct srv_sandbox_policy rights, int (*try)(void))
+{
+    int status;
+    pid_t pid = fork();
+    cr_assert(pid >= 0);
+    if (pid == 0) {
+        struct srv_sandbox sandbox = srv_sandbox_enter(&options, &rights);
+        demand(sandbox.no_new_privs);
+        demand(sandbox.capabilities);
+        demand(sandbox.seccomp);
+        demand(sandbox.landlock);
+        _exit(try());
+    }
+    cr_assert_eq(waitpid(pid, &status, 0), pid);
+    return WIFSIGNALED(status) ? SIGNALLED + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+static const struct srv_options none, privileges = {.drop_privileges = 1}, seccomp = {.seccomp = 1},
+                                      landlock = {.landlock = 1};
+
+/* trial: `on` is the result with the part on, and `off` with it off; ANY depends on the machine. */
+struct trial {
+    const char *name;
+    int (*try)(void);
+    int on, off;
+};
+enum { ANY = -1 };
+
+static void check(const struct trial *trials, size_t n, struct srv_options options,
+                  struct srv_sandbox_policy rights)
+{
+    for (const struct trial *t = trials; t < trials + n; t++) {
+        int on = attempt(options, rights, t->try), off = attempt(none, rights, t->try);
+        if (on == MISSING)
+            cr_skip("this kernel or this build lacks it");
+        cr_expect_eq(on, t->on, "%s: %d", t->name, on);
+        cr_expect(t->off == ANY || off == t->off, "%s, switched off: %d", t->name, off);
+    }
+}
+
+#define TRIAL(function) #function, function
+
+Test(sandbox, seccomp_refuses_what_serving_does_not_need)
+{
+    static const struct trial trials[] = {{TRIAL(run_a_program), SIGNALLED + SIGSYS, 0},
+                                          {TRIAL(make_a_process), SIGNALLED + SIGSYS, 0},
+                                          {TRIAL(be_traced), SIGNALLED + SIGSYS, ANY},
+                                          {TRIAL(make_a_socket), EPERM, 0},
+                                          {TRIAL(connect_nothing), EPERM, EBADF},
+                                          {TRIAL(bind_nothing), EPERM, EBADF},
+                                          {TRIAL(write_a_file), EPERM, 0},
+                                          {TRIAL(empty_a_file), EPERM, 0},
+                                          {TRIAL(make_a_file), EPERM, 0},
+                                          {TRIAL(map_code), EPERM, 0},
+                                          {TRIAL(make_data_code), EPERM, 0},
+                                          {TRIAL(type_into_a_terminal), EPERM, EBADF},
+                                          {TRIAL(hide_from_debuggers), EPERM, 0},
+                                          {TRIAL(signal_another), EPERM, 0},
+                                          {TRIAL(call_clone3), ENOSYS, ANY},
+                                          {TRIAL(call_the_future), ENOSYS, ANY},
+                                          {TRIAL(read_a_file), 0, 0},
+                                          {TRIAL(start_a_thread), 0, 0}};
+    make_folder();
+    check(trials, COUNT(trials), seccomp, (struct srv_sandbox_policy){0});
+    remove_folder();
+}
+
+Test(sandbox, seccomp_lets_files_be_written_for_a_store)
+{
+    static const struct trial trials[] = {{TRIAL(write_a_file), 0, 0},
+                                          {TRIAL(make_a_file), 0, 0},
+                                          {TRIAL(make_a_socket), EPERM, 0},
+                                          {TRIAL(run_a_program), SIGNALLED + SIGSYS, 0}};
+    const char *const writable[] = {folder, NULL};
+    make_folder();
+    check(trials, COUNT(trials), seccomp, (struct srv_sandbox_policy){.writable = writable});
+    remove_folder();
+}
+
+Test(sandbox, landlock_refuses_files)
+{
+    static const struct trial trials[] = {
+        {TRIAL(run_a_program), EACCES, 0}, {TRIAL(read_passwords), EACCES, 0},
+        {TRIAL(read_a_file), EACCES, 0},   {TRIAL(write_a_file), EACCES, 0},
+        {TRIAL(make_a_file), EACCES, 0},   {TRIAL(read_numbers_of_another), EACCES, 0},
+        {TRIAL(read_own_numbers), 0, 0},
+    };
+    make_folder();
+    check(trials, COUNT(trials), landlock, (struct srv_sandbox_policy){0});
+    remove_folder();
+}
+
+Test(sandbox, landlock_leaves_folders_that_it_is_told)
+{
+    static const struct trial reading[] = {{TRIAL(read_a_file), 0, 0},
+                                           {TRIAL(write_a_file), EACCES, 0},
+                                           {TRIAL(read_passwords), EACCES, 0}},
+                              writing[] = {{TRIAL(read_a_file), 0, 0},
+                                           {TRIAL(write_a_file), 0, 0},
+                                           {TRIAL(make_a_file), 0, 0},
+                                           {TRIAL(read_passwords), EACCES, 0}};
+    make_folder();
+    const char *const readable[] = {in_folder("there"), NULL}, *const writable[] = {folder, NULL};
+    check(reading, COUNT(reading), landlock, (struct srv_sandbox_policy){.readable = readable});
+    check(writing, COUNT(writing), landlock, (struct srv_sandbox_policy){.writable = writable});
+    remove_folder();
+}
+
+/* The rights of a server that removes its unix socket at the end. */
+Test(sandbox, leaves_removal_alone)
+{
+    static const struct trial with[] = {{TRIAL(remove_a_file), 0, 0},
+                                        {TRIAL(make_a_file), EPERM, 0},
+                                        {TRIAL(write_a_file), EPERM, 0}},
+                              by_landlock[] = {{TRIAL(remove_a_file), 0, 0},
+                                               {TRIAL(make_a_file), EACCES, 0},
+                                               {TRIAL(read_a_file), EACCES, 0}},
+                              without[] = {{TRIAL(remove_a_file), EPERM, 0}};
+    make_folder();
+    const char *const removable[] = {in_folder("gone"), NULL};
+    check(with, COUNT(with), seccomp, (struct srv_sandbox_policy){.removable = removable});
+    check(by_landlock, COUNT(by_landlock), landlock,
+          (struct srv_sandbox_policy){.removable = removable});
+    check(without, COUNT(without), seccomp, (struct srv_sandbox_policy){0});
+    remove_folder();
+}
+
+/* The rights of a server whose clients register shared memory. */
+Test(sandbox, leaves_shared_memory_that_exists)
+{
+    static const struct trial with[] = {{TRIAL(write_an_object), 0, 0},
+                                        {TRIAL(make_an_object), EPERM, 0},
+                                        {TRIAL(remove_an_object), EACCES, ANY}},
+                              by_landlock[] = {{TRIAL(write_an_object), 0, 0},
+                                               {TRIAL(read_passwords), EACCES, 0},
+                                               {TRIAL(remove_an_object), EACCES, ANY}},
+                              without[] = {{TRIAL(write_an_object), EPERM, 0}};
+    const struct srv_sandbox_policy rights = {.shared_memory = true};
+    snprintf(object, sizeof object, "/kldiv_sandbox_%d", (int)getpid());
+    const struct {
+        const struct trial *trials;
+        size_t n;
+        struct srv_options options;
+        struct srv_sandbox_policy rights;
+    } cases[] = {{with, COUNT(with), seccomp, rights},
+                 {by_landlock, COUNT(by_landlock), landlock, rights},
+                 {without, COUNT(without), seccomp, {0}}};
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        close(shm_open(object, O_RDWR | O_CREAT, 0600));
+        check(cases[i].trials, cases[i].n, cases[i].options, cases[i].rights);
+        shm_unlink(object);
+    }
+}
+
+/* A file that will be put in the place of the named one. */
+Test(sandbox, landlock_leaves_files_that_come_later)
+{
+    static const struct trial trials[] = {{TRIAL(read_a_file), 0, 0}};
+    make_folder();
+    const char *const readable[] = {in_folder("replaced"), NULL};
+    check(trials, COUNT(trials), landlock, (struct srv_sandbox_policy){.readable = readable});
+    remove_folder();
+}
+
+/* The named folder holds a link, as Kubernetes and Let's Encrypt make them. */
+Test(sandbox, landlock_leaves_the_folder_that_a_link_leads_to)
+{
+    static const struct trial trials[] = {{TRIAL(read_a_file), 0, 0}};
+    char link_folder[] = "/tmp/kldiv-sandbox-link-XXXXXX", path[80];
+    make_folder();
+    cr_assert(mkdtemp(link_folder));
+    snprintf(path, sizeof path, "%s/link", link_folder);
+    cr_assert_eq(symlink(in_folder("there"), path), 0);
+    const char *const readable[] = {path, NULL};
+    check(trials, COUNT(trials), landlock, (struct srv_sandbox_policy){.readable = readable});
+    unlink(path);
+    rmdir(link_folder);
+    remove_folder();
+}
+
+static long landlock_abi(void) { return syscall(SYS_landlock_create_ruleset, NULL, (size_t)0, 1); }
+
+Test(sandbox, landlock_refuses_connections)
+{
+    static const struct trial trials[] = {{TRIAL(connect_over_tcp), EACCES, ECONNREFUSED},
+                                          {TRIAL(bind_a_port), EACCES, 0}};
+    if (landlock_abi() < 4)
+        cr_skip("Landlock of this kernel has no network");
+    check(trials, COUNT(trials), landlock, (struct srv_sandbox_policy){0});
+}
+
+/* Address of an abstract socket of the tests; its name begins with NUL. */
+static struct sockaddr_un abstract = {.sun_family = AF_UNIX};
+
+static int connect_to_the_abstract_socket(void)
+{
+    int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+    return errno_of(connect(fd, (struct sockaddr *)&abstract, sizeof abstract));
+}
+
+Test(sandbox, landlock_refuses_other_processes)
+{
+    static const struct trial trials[] = {{TRIAL(signal_another), EPERM, 0},
+                                          {TRIAL(connect_to_the_abstract_socket), EPERM, 0}};
+    if (landlock_abi() < 6)
+        cr_skip("Landlock of this kernel has no scopes");
+    int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+    snprintf(abstract.sun_path + 1, sizeof abstract.sun_path - 1, "kldiv-%d", (int)getpid());
+    cr_assert_eq(bind(fd, (struct sockaddr *)&abstract, sizeof abstract), 0);
+    cr_assert_eq(listen(fd, 10), 0);
+    check(trials, COUNT(trials), landlock, (struct srv_sandbox_policy){0});
+    close(fd);
+}
+
+/* Effective capabilities of the tests. */
+static unsigned long long capabilities(void)
+{
+    size_t size;
+    char *text = read_file("/proc/self/status", &size), *line = strstr(text, "CapEff:");
+    unsigned long long set = line ? strtoull(line + strlen("CapEff:"), NULL, 16) : 0;
+    free(text);
+    return set;
+}
+
+static int new_privileges_are_refused(void) { return !prctl(PR_GET_NO_NEW_PRIVS, 0L, 0L, 0L, 0L); }
+
+Test(sandbox, privileges_do_not_come_back)
+{
+    bool any = capabilities() != 0, chroots = capabilities() >> CAP_SYS_CHROOT & 1;
+    const struct trial trials[] = {{TRIAL(change_root), EPERM, chroots ? 0 : EPERM},
+                                   {TRIAL(regain_capabilities), 0, any ? 1 : 0},
+                                   {TRIAL(new_privileges_are_refused), 0, ANY}};
+    if (!any)
+        puts("(little to see: these tests run without capabilities)");
+    check(trials, COUNT(trials), privileges, (struct srv_sandbox_policy){0});
+}

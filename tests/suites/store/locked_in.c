@@ -1,0 +1,128 @@
+/* A store in a server that is locked in: it reaches its files by whatever name, and its log is moved
+ * into the file again and again. */
+#include "tests/suites/support/store.h"
+#include "tests/suites/support/support.h"
+
+#include <criterion/criterion.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* The server's line about the sandbox; the caller frees it. */
+static char *line_of_log(const struct server *server)
+{
+    cr_assert(server_logs(server, "locked in: ", 1));
+    char *log = server_log_text(server), *line = strstr(log, "locked in: ");
+    line = strndup(line, strcspn(line, "\n"));
+    free(log);
+    return line;
+}
+
+/* Expects that as much is in force as without files, and that the store can be written. */
+static void expect_work(const char *location, const struct database *database, const char *line)
+{
+    const char *const flags[] = {"--store", location, NULL};
+    struct server server = server_start(flags);
+    char *own = line_of_log(&server);
+    cr_expect_str_eq(own, line);
+    free(own);
+    free(expect_status(&server, "PUT", "/monitors/g", "a,b\n1,2\n2,3\n3,1\n", 201));
+    free(expect_status(&server, "POST", "/monitors/g/observations", "a,b\n1,2\n", 200));
+    server_kill(&server, false);
+    server = server_start(flags);
+    free(expect_status(&server, "POST", "/monitors/g/observations", "a,b\n1,2\n", 200));
+    cr_expect_eq(server_stop(&server, false), 0);
+    cr_expect_eq(ask_file(database, "SELECT sum(count) FROM kldiv_counts"), 4, "%s", location);
+    unlink(database->path);
+}
+
+/* Writes the path of a file as seen from the working directory. */
+static void make_relative(char *to, size_t size, const char *path)
+{
+    char folder[PATH_MAX];
+    cr_assert(getcwd(folder, sizeof folder));
+    int used = snprintf(to, size, "sqlite:");
+    for (const char *p = folder; p[0] && p[1]; p++)
+        if (*p == '/')
+            used += snprintf(to + used, size - (size_t)used, "../");
+    snprintf(to + used, size - (size_t)used, "%s", path + 1);
+}
+
+Test(store_locked_in, reaches_its_store_by_any_path_while_it_is_locked_in)
+{
+    struct database database = database_new(), other = database_new();
+    char location[2 * PATH_MAX];
+    struct server server = server_start(NULL);
+    char *line = line_of_log(&server);
+    printf("(%s)\n", line);
+    cr_expect_eq(server_stop(&server, false), 0);
+    expect_work(database.location, &database, line);
+
+    make_relative(location, sizeof location, database.path);
+    expect_work(location, &database, line);
+
+    cr_assert_eq(symlink(database.path, other.path), 0); /* to a file that is not there yet */
+    expect_work(other.location, &database, line);
+    unlink(other.path);
+
+    cr_assert_eq(rmdir(other.folder), 0);
+    cr_assert_eq(symlink(database.folder, other.folder), 0);
+    expect_work(other.location, &database, line);
+    unlink(other.folder);
+    free(line);
+    database_free(&database);
+}
+
+/* ---- The log */
+
+/* COLUMNS, LABELS, LABEL: bytes of a label. A table of them is 12 MB, and half as much in the log. */
+enum { COLUMNS = 100, LABELS = 1000, LABEL = 60, TABLES = 13, MIB = 1 << 20 };
+
+/* Writes a reference table that differs from those of other versions. */
+static void write_table(struct api_buffer *to, int version)
+{
+    to->size = 0;
+    for (int i = 0; i < COLUMNS; i++)
+        api_append_format(to, "%sc%d", i ? "," : "", i);
+    for (int row = 0; row < 2 * LABELS;
+         row++) /* twice each, for columns of distinct texts get no monitor */
+        for (int i = 0; i < COLUMNS; i++)
+            api_append_format(to, "%s%0*d-%d", i ? "," : "\n", LABEL - 3, row / 2, version);
+    api_append(to, "\n", 2);
+}
+
+static off_t size_of(const char *path, const char *suffix)
+{
+    char name[100];
+    struct stat status;
+    snprintf(name, sizeof name, "%s%s", path, suffix);
+    return stat(name, &status) == 0 ? status.st_size : 0;
+}
+
+Test(store_locked_in, moves_its_log_into_the_file_while_it_is_locked_in)
+{
+    struct database database = database_new();
+    struct api_buffer table = {0};
+    struct server server = store_start(&database, NULL);
+    for (int i = 0; i < TABLES; i++) {
+        write_table(&table, i);
+        free(expect_status(&server, "PUT", "/monitors/wide?method=labels", table.data,
+                           i ? 200 : 201));
+        free(expect_status(&server, "POST", "/monitors/wide/observations", "c1,c2\nx,y\n", 200));
+    }
+    cr_expect_gt(size_of(database.path, ""), 64 * MIB);
+    cr_expect_leq(size_of(database.path, "-wal"), 64 * MIB);
+    server_kill(&server, false);
+    server = store_start(&database, NULL);
+    free(expect_status(&server, "POST", "/monitors/wide/observations", "c1,c2\nx,y\n", 200));
+    cr_expect_eq(server_stop(&server, false), 0);
+    cr_expect_eq(size_of(database.path, "-wal"), 0);
+    cr_expect_eq(ask_file(&database, "SELECT max(observations) FROM kldiv_monitors"), TABLES + 1);
+    cr_expect_eq(ask_file(&database, "SELECT count(*) FROM pragma_integrity_check WHERE"
+                                     " integrity_check <> 'ok'"),
+                 0);
+    api_buffer_free(&table);
+    database_free(&database);
+}

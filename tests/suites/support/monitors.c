@@ -1,0 +1,208 @@
+#include "tests/suites/support/monitors.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <postgresql/libpq-fe.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- The store: in memory, or in a schema of its own of the PostgreSQL that KLDIV_TEST_STORE names */
+
+static char schema[40];
+
+static void run_sql(const char *format)
+{
+    char text[200];
+    PGconn *connection = PQconnectdb(getenv("KLDIV_TEST_STORE"));
+    PQclear(PQexec(connection, "SET client_min_messages = error"));
+    snprintf(text, sizeof text, format, schema);
+    PGresult *result = PQexec(connection, text);
+    cr_assert_eq(PQresultStatus(result), PGRES_COMMAND_OK, "%s: %s", text,
+                 PQerrorMessage(connection));
+    PQclear(result);
+    PQfinish(connection);
+}
+
+static void make_location(char *to, size_t size, const char *fallback)
+{
+    static int n;
+    const char *cluster = getenv("KLDIV_TEST_STORE");
+    snprintf(to, size, "%s", fallback);
+    if (!cluster)
+        return;
+    snprintf(schema, sizeof schema, "test_%d_%d", (int)getpid(), n++);
+    run_sql("CREATE SCHEMA %s");
+    snprintf(to, size, "%s&options=-csearch_path%%3D%s", cluster, schema);
+}
+
+static char location[300];
+
+static void open_monitors(struct api_service *service, size_t max)
+{
+    char reason[200] = "";
+    service->monitors = api_monitors_open(location, max, service->budget, reason, sizeof reason);
+    cr_assert(service->monitors, "%s", reason);
+    cr_assert(api_monitors_start(service->monitors, NULL));
+}
+
+struct api_service monitors_new(size_t max) { return monitors_new_at(max, "memory"); }
+
+struct api_service monitors_new_at(size_t max, const char *fallback)
+{
+    struct api_service service = service_of(1 << 26);
+    make_location(location, sizeof location, fallback);
+    open_monitors(&service, max);
+    return service;
+}
+
+void monitors_restart(struct api_service *service, size_t max)
+{
+    api_monitors_stop(service->monitors);
+    api_monitors_free(service->monitors);
+    open_monitors(service, max);
+}
+
+void monitors_end(struct api_service *service)
+{
+    api_monitors_stop(service->monitors);
+    api_monitors_free(service->monitors);
+    service->monitors = NULL;
+    if (*schema)
+        run_sql("DROP SCHEMA %s CASCADE");
+    api_budget_trim(service->budget, 0);
+    cr_expect_eq(bytes_held(), 0, "%zu bytes are kept", bytes_held());
+}
+
+struct answer monitors_send(const struct api_service *service,
+                            const struct monitors_request *request)
+{
+    char method[10] = "", line[2000];
+    int n = 0;
+    const char *body = request->body ? request->body : "";
+    cr_assert_eq(sscanf(request->line, "%9s %n", method, &n), 1);
+    cr_assert_lt(strlen(request->line), sizeof line);
+    strcpy(line, request->line + n);
+    char *query = strchr(line, '?');
+    if (query)
+        *query++ = '\0';
+    struct question question = {.method = method,
+                                .path = line,
+                                .query = query,
+                                .content_type = request->type,
+                                .unread = request->unread};
+    memcpy(question.others, request->headers, sizeof question.others);
+    return ask_question(&question, service, body, request->size ? request->size : strlen(body));
+}
+
+static const char *type_of(const char *body)
+{
+    return body && *body == '{' ? "application/json" : NULL;
+}
+
+struct answer monitors_ask(const struct api_service *service, const char *request, const char *body)
+{
+    return monitors_send(service,
+                         &(struct monitors_request){request, type_of(body), body, .size = 0});
+}
+
+static void expect_status_of(const struct answer *answer, const char *request, const char *body,
+                             int status)
+{
+    cr_assert_eq(answer->status, status, "%s %.300s: %d %.*s", request, body ? body : "",
+                 answer->status, (int)answer->response.body.size, answer->response.body.data);
+}
+
+json_t *monitors_get(const struct api_service *service, const char *request, const char *body,
+                     int status)
+{
+    struct answer answer = monitors_ask(service, request, body);
+    expect_status_of(&answer, request, body, status);
+    json_t *json = json_incref(answer.json);
+    answer_free(&answer);
+    return json;
+}
+
+void monitors_expect(const struct api_service *service, const char *request, const char *body,
+                     int status)
+{
+    const struct monitors_request unread = {request, type_of(body), body, .unread = true};
+    struct answer answer = monitors_send(service, &unread);
+    expect_status_of(&answer, request, body, status);
+    answer_free(&answer);
+}
+
+void monitors_refused(const struct api_service *service, const char *request, const char *body,
+                      const char *problem)
+{
+    char got[300];
+    const char *words = strstr(problem, " ~");
+    size_t size = words ? (size_t)(words - problem) : strlen(problem);
+    struct answer answer = monitors_ask(service, request, body);
+    const json_t *error = at(answer.json, "errors.0");
+    const char *pointer = text_of(error, "pointer"), *parameter = text_of(error, "parameter");
+    const char *mark = *pointer ? " " : *parameter ? " ?" : "";
+    snprintf(got, sizeof got, "%s%s%s", text_of(answer.json, "code"), mark,
+             *pointer ? pointer : parameter);
+    cr_expect(strlen(got) == size && strncmp(got, problem, size) == 0,
+              "%s %.300s:\n%s (%s)\nand not %s", request, body ? body : "", got,
+              text_of(answer.json, "detail"), problem);
+    cr_expect(!words || strstr(text_of(answer.json, "detail"), words + 2), "%s: '%s' is not in: %s",
+              request, words ? words + 2 : "", text_of(answer.json, "detail"));
+    answer_free(&answer);
+}
+
+json_t *at(const json_t *json, const char *path)
+{
+    for (size_t size; json && *path; path += size + (path[size] == '.')) {
+        char name[100];
+        size = strcspn(path, ".");
+        snprintf(name, sizeof name, "%.*s", (int)size, path);
+        json = json_is_array(json) ? json_array_get(json, strtoul(name, NULL, 10))
+                                   : json_object_get(json, name);
+    }
+    return (json_t *)json;
+}
+
+double number_at(const json_t *json, const char *path)
+{
+    const json_t *value = at(json, path);
+    return json_is_number(value) ? json_number_value(value) : (double)NAN;
+}
+
+const char *text_at(const json_t *json, const char *path)
+{
+    const char *text = json_string_value(at(json, path));
+    return text ? text : "";
+}
+
+void expect_at(const json_t *json, const char *path, const char *expected)
+{
+    const json_t *value = at(json, path);
+    size_t flags = JSON_ENCODE_ANY | JSON_COMPACT | JSON_SORT_KEYS | JSON_REAL_PRECISION(15);
+    char *got = value ? json_dumps(value, flags) : NULL;
+    cr_expect_str_eq(got ? got : "nothing", expected, "%s: %s and not %s", path,
+                     got ? got : "nothing", expected);
+    free(got);
+}
+
+const char *header_of_answer(const struct answer *answer, const char *name)
+{
+    for (size_t i = 0; i < answer->response.n_headers; i++)
+        if (strcmp(answer->response.headers[i].name, name) == 0)
+            return answer->response.headers[i].value;
+    return "";
+}
+
+char *body_of(const struct answer *answer)
+{
+    const struct api_response *response = &answer->response;
+    size_t shared = response->shared ? response->shared->bytes.size : 0, size = response->body.size;
+    char *text = calloc(1, shared + size + 1);
+    cr_assert(text);
+    if (shared > 0)
+        memcpy(text, response->shared->bytes.data, shared);
+    if (size > 0)
+        memcpy(text + shared, response->body.data, size);
+    return text;
+}

@@ -1,0 +1,56 @@
+/* Monitors in this process, on a store in memory, and questions to them. */
+#pragma once
+
+#include "api/monitors/monitors.h"
+#include "tests/suites/support/support.h"
+
+/* Makes a service with monitors, at most `most`, and ends it, when all memory must be back. */
+struct api_service monitors_new(size_t max);
+struct api_service monitors_new_at(size_t max, const char *location);
+void monitors_end(struct api_service *service);
+
+/* Closes the store of monitors that were made last, and opens it again. */
+void monitors_restart(struct api_service *service, size_t max);
+
+/* Asks "METHOD /path?query" with a body, which is JSON if it begins with {; NULL is none. */
+struct answer monitors_ask(const struct api_service *service, const char *request,
+                           const char *body);
+
+/* monitors_request: a question with more to it. Members are as of struct question; `size` 0 is a text
+ * that ends with a NUL. */
+struct monitors_request {
+    const char *line, *type, *body;
+    size_t size;
+    struct api_header headers[4];
+    bool unread;
+};
+struct answer monitors_send(const struct api_service *service,
+                            const struct monitors_request *request);
+
+/* Expects a status, and gives the body, which the caller lets go; NULL if it is no JSON. */
+json_t *monitors_get(const struct api_service *service, const char *request, const char *body,
+                     int status);
+
+/* Expects a status alone. */
+void monitors_expect(const struct api_service *service, const char *request, const char *body,
+                     int status);
+
+/* Expects a problem: "CODE POINTER", or "CODE ?PARAMETER", or "CODE"; what follows a " ~" must be in the
+ * detail. */
+void monitors_refused(const struct api_service *service, const char *request, const char *body,
+                      const char *problem);
+
+/* Value at a path such as "monitors.0.kl"; NULL if there is none. Its number, NaN for null; its text,
+ * "" for what is none. */
+json_t *at(const json_t *json, const char *path);
+double number_at(const json_t *json, const char *path);
+const char *text_at(const json_t *json, const char *path);
+
+/* Expects that the member at a path, dumped with sorted keys and without blanks, is this text. */
+void expect_at(const json_t *json, const char *path, const char *expected);
+
+/* Header field of an answer, "" if it is absent. */
+const char *header_of_answer(const struct answer *answer, const char *name);
+
+/* Body of an answer as a text, which the caller frees. */
+char *body_of(const struct answer *answer);

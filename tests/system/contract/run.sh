@@ -1,0 +1,58 @@
+#!/bin/sh
+# Lints api/openapi.json, generates TypeScript clients, compiles them with all checks, and calls the server with them; then
+# with the package of TypeScript as it is installed from its tarball, and with the lines of pages about it.
+# usage: tests/system/contract/run.sh build/kldivd build/npm/kldiv-VERSION.tgz. Needs node_modules (npm ci).
+set -eu
+server=$(realpath "$1") package=$(realpath "$2")
+cd "$(dirname "$0")"
+export PATH="$PWD/node_modules/.bin:$PATH"
+export REDOCLY_TELEMETRY=off REDOCLY_SUPPRESS_UPDATE_NOTICE=true
+document=../../../api/openapi.json
+
+echo "  LINT  api/openapi.json"
+spectral lint --quiet --fail-severity=hint $document &
+linting=$!
+redocly lint --format=json $document 2>/dev/null | tr -d ' \n' |
+    grep -q '"totals":{"errors":0,"warnings":0,"ignored":0}' ||
+    { redocly lint --format=stylish $document; exit 1; }
+wait $linting
+
+folder=$(mktemp -d)
+"$server" --listen 127.0.0.1:0 --port-file "$folder/port" --cors-origin '*' --log-level warning &
+pid=$!
+trap 'kill $pid; wait $pid || true; rm -r "$folder"' EXIT
+for _ in $(seq 100); do [ -s "$folder/port" ] && break; sleep 0.1; done
+KLDIV_URL=http://127.0.0.1:$(cat "$folder/port")
+export KLDIV_URL
+
+echo "  MAKE  clients by openapi-typescript, orval, @hey-api/openapi-ts, openapi-typescript-codegen"
+rm -rf generated
+mkdir generated
+orval --config orval.config.cjs >/dev/null &
+making=$!
+(cd "$folder" && npm install --silent --offline --no-audit --no-fund "$package")
+cp "$folder/node_modules/kldiv/dist/schema.d.ts" generated
+node node_modules/openapi-typescript-codegen/bin/index.js --input $document --output generated/codegen --useOptions
+openapi-ts --input $document --output generated/hey_api --client @hey-api/client-fetch --silent --no-log-file
+# Node wants whole names of files in imports.
+find generated/codegen generated/hey_api -name '*.ts' -exec sed -i -E \
+    -e "s#from '\./client'#from './client/index.js'#" -e "/\.js'/! s#from '(\.[^']*)'#from '\1.js'#" {} +
+wait $making
+tsc
+for client in with_*.ts; do
+    echo "  RUN   $client"
+    node "generated/js/${client%.ts}.js" "$KLDIV_URL"
+done
+
+echo "  RUN   kldiv, the package of TypeScript"
+cp package.mts "$folder"
+python3 ../../tools/documents.py api/clients/typescript/README.md ts "$folder/package-%d.mts"
+python3 ../../tools/documents.py api/clients/README.md ts "$folder/page-%d.mts"
+sed -i "s#http://127.0.0.1:8080#$KLDIV_URL#" "$folder"/*-?.mts
+tsc --strict --skipLibCheck --target es2022 --module nodenext --lib es2022,dom,dom.iterable --types node \
+    --typeRoots "$PWD/node_modules/@types" "$folder"/*.mts
+node "$folder/package.mjs" "$KLDIV_URL"
+node browser.mjs "$folder" "$KLDIV_URL"
+node "$folder/package-1.mjs" | grep -q '^age: critical, KL .* nats. values above 49: 0 % → 40 %'
+node "$folder/package-2.mjs" | grep -q '^422 .*shape'
+node "$folder/page-1.mjs" | grep -q '^0.247258'

@@ -1,0 +1,159 @@
+"""The examples, run."""
+import asyncio
+import contextlib
+import io
+import json
+import os
+import sys
+import tempfile
+import time
+import unittest
+import warnings
+
+import numpy as np
+from service import Server
+
+import kldiv
+
+EXAMPLES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..", "api", "clients", "python", "examples")
+sys.path.insert(0, EXAMPLES)
+
+
+class Examples(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        warnings.simplefilter("ignore")
+        cls.server = Server()
+        cls.addClassCleanup(cls.server.stop)
+        cls.client = kldiv.Client(cls.server.url)
+        cls.directory = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(cls.directory.cleanup)
+
+    def file(self, name, text):
+        path = os.path.join(self.directory.name, name)
+        with open(path, "w", encoding="ascii") as file:
+            file.write(text)
+        return path
+
+    def printed(self, function, *arguments):
+        with contextlib.redirect_stdout(io.StringIO()) as output:
+            value = function(*arguments)
+        return value, output.getvalue()
+
+    def test_nightly(self):
+        import nightly
+        rng = np.random.default_rng(1)
+        self.client.group("sales").reference({"price": rng.normal(10, 2, 2000)})
+        for day, mean in ("2026-01-01", 10), ("2026-01-02", 13):
+            self.file(f"sales-{day}.csv", "price\n" + "".join(f"{v:.2f}\n" for v in rng.normal(mean, 2, 500)))
+        pattern = os.path.join(self.directory.name, "sales-%s.csv")
+        self.assertEqual(self.printed(nightly.main, self.server.url, "sales", pattern, "2026-01-01"), (0, ""))
+        for _ in range(2):
+            status, said = self.printed(nightly.main, self.server.url, "sales", pattern, "2026-01-02")
+            self.assertEqual(status, 2)
+            self.assertRegex(said, "^price: critical, 500 values; ")
+        self.assertEqual(len(self.client.group("sales").windows("price")), 2)
+
+    def test_middleware(self):
+        import middleware
+        rng = np.random.default_rng(2)
+        group = self.client.group("model")
+        group.reference({"age": rng.normal(40, 10, 1000), "plan": rng.choice(["a", "b"], 1000)})
+
+        def application(environ, start_response):
+            return [environ["wsgi.input"].read()]
+
+        inputs = middleware.Inputs(group, seconds=3600, rows=300)
+        observed = middleware.ObservedWSGI(application, inputs)
+        for age in rng.normal(60, 10, 299):
+            body = json.dumps({"age": age, "plan": "a", "nested": {}}).encode()
+            self.assertEqual(observed({"wsgi.input": io.BytesIO(body), "CONTENT_LENGTH": len(body)}, None), [body])
+        self.assertEqual(observed({"wsgi.input": io.BytesIO(b"no JSON"), "CONTENT_LENGTH": 7}, None), [b"no JSON"])
+        large = io.BytesIO(b'{"age": 60}' + b" " * middleware.LARGEST)
+        size = len(large.getvalue())
+        self.assertEqual(len(observed({"wsgi.input": large, "CONTENT_LENGTH": size}, lambda *_: None)[0]), size)
+        self.assertEqual(len(group.windows("age")), 0)
+        inputs.keep(b'{"age": 60.0}')  # the thread sends 300
+        deadline = time.monotonic() + 20
+        while not len(group.windows("age")) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        result = group.latest("age")
+        self.assertEqual((result["n"], result.verdict), (300, "critical"))
+        away = middleware.Inputs(kldiv.Client("http://127.0.0.1:9", retries=0).group("x"), 3600)
+        away.keep(b'{"age": 1}')
+        self.assertIn("not observed: unreachable", self.printed(away.send)[1])
+
+    def test_middleware_of_fastapi(self):
+        import middleware
+        try:
+            from fastapi import Body, FastAPI
+        except ImportError:
+            self.skipTest("python3-fastapi is not installed")
+        group = self.client.group("served")
+        group.reference({"age": np.random.default_rng(2).normal(40, 10, 1000)})
+        inputs, app, sent = middleware.Inputs(group, seconds=3600), FastAPI(), []
+        app.add_middleware(middleware.ObservedASGI, inputs=inputs)
+
+        @app.post("/predict")
+        def predict(age: float = Body(embed=True)):
+            return age + 1
+
+        async def request(body):
+            parts = [{"type": "http.request", "body": part, "more_body": more} for part, more in ((body[:5], True), (body[5:], False))]
+            headers = [(b"content-type", b"application/json")]
+            scope = {"type": "http", "method": "POST", "path": "/predict", "raw_path": b"/predict", "query_string": b"",
+                     "root_path": "", "headers": headers, "asgi": {"version": "3.0"}, "http_version": "1.1", "scheme": "http"}
+
+            async def receive():
+                return parts.pop(0) if parts else await asyncio.Event().wait()
+
+            async def send(message):
+                sent.append(message)
+
+            await app(scope, receive, send)
+
+        async def requests():
+            for _ in range(60):
+                await request(b'{"age": 75}')
+            await request(b'{"age": ')
+            await request(b'{"age": 75}' + b" " * middleware.LARGEST)
+
+        asyncio.run(requests())
+        self.assertEqual([message["status"] for message in sent if "status" in message], 60 * [200] + [422, 200])
+        self.assertEqual([message["body"] for message in sent if "body" in message][0], b"76.0")
+        inputs.send()
+        self.assertEqual((group.latest("age")["n"], group.latest("age").verdict), (60, "critical"))
+
+    def test_distillation(self):
+        try:
+            import distillation
+        except ImportError:
+            self.skipTest("python3-torch is not installed")
+        here, there = distillation.train(), distillation.train(self.client)
+        self.assertLess(here[-1], here[0] / 100)
+        np.testing.assert_allclose(there[:20], here[:20], 1e-4)
+
+    def test_prometheus_histogram(self):
+        import prometheus_histogram as example
+        bounds = ["0.1", "0.2", "0.5", "1", "+Inf"]
+
+        def lines(values):
+            return "# TYPE latency histogram\n" + "".join(
+                f'latency_bucket{{path="/",le="{b}"}} {sum(v <= float(b) for v in values)}\n' for b in bounds)
+
+        rng = np.random.default_rng(3)
+        old = rng.exponential(0.3, 2000).tolist() + [0.1, 0.2, 0.5, 1.0]
+        new = old + rng.exponential(0.6, 500).tolist() + [0.1, 0.2, 0.5, 1.0]
+        before, after = self.file("before.txt", lines(old)), self.file("after.txt", lines(new))
+        _, said = self.printed(example.main, self.server.url, "web", "latency", before, after)
+        self.assertRegex(said, "^critical 0")
+        # The same as from the values themselves, edges included.
+        alone = self.client.request("POST", "/monitors/web/latency/evaluate", json_body={"values": new[len(old):]})
+        self.assertEqual(float(said.split()[1]), alone["kl"])
+        reference = self.client.request("GET", "/monitors/web/latency")["reference"]
+        self.assertEqual(reference["underflow"], sum(v <= 0.1 for v in old))
+        self.assertRaises(ValueError, example.counts, {1.0: 3, 2.0: 2, float("inf"): 4})
+
+
+if __name__ == "__main__":
+    unittest.main()

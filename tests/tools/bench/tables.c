@@ -1,0 +1,98 @@
+/* Reading of tables: prints the seconds that one reading of FILE took, all of its numbers summed up, and
+ * the sum. With libcsv as type, the time of libcsv alone, which counts fields.
+ * Usage: tables FILE TYPE */
+#include "api/formats/field.h"
+#include "api/formats/table.h"
+
+#include "tests/tools/bench/measure.h"
+
+#include <csv.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct sum {
+    const struct api_table *table;
+    double numbers;
+    size_t texts;
+};
+
+static bool add_cell(void *context, size_t column, const struct api_cell *cell,
+                     struct api_problem *problem)
+{
+    struct sum *sum = context;
+    double number = cell->number;
+    (void)column, (void)problem;
+    if (cell->kind == API_CELL_FIELD && !api_field_number(cell, true, &number))
+        sum->texts++;
+    sum->numbers += number;
+    return true;
+}
+
+static bool add_numbers(void *context, size_t column, enum kl_dtype dtype, const void *values,
+                        size_t n, struct api_problem *problem)
+{
+    struct sum *sum = context;
+    (void)column, (void)problem;
+    for (size_t i = 0; i < n; i++)
+        sum->numbers += kl_load(dtype, values, i);
+    return true;
+}
+
+static double read_table(const char *type, const char *body, size_t size)
+{
+    struct api_problem problem = {0};
+    struct api_table table = {.format = api_table_format(type, &problem),
+                              .body = body,
+                              .size = size,
+                              .max_inflated = SIZE_MAX};
+    struct sum sum = {.table = &table};
+    const struct api_sink sink = {&sum, add_cell, add_numbers};
+    bool good = table.format && api_table_open(&table, &problem);
+    for (size_t i = 0; good && i < table.n_columns; i++)
+        table.columns[i].wanted = true;
+    if (!good || !api_table_read(&table, &sink, &problem)) {
+        fprintf(stderr, "%s: %s\n", type, problem.detail);
+        exit(1);
+    }
+    api_table_free(&table);
+    return sum.numbers;
+}
+
+static void count_field(void *text, size_t size, void *n)
+{
+    (void)text, (void)size;
+    ++*(size_t *)n;
+}
+
+static void end_row(int c, void *n) { (void)c, (void)n; }
+
+static double read_by_libcsv(const char *body, size_t size)
+{
+    struct csv_parser parser;
+    size_t n = 0;
+    csv_init(&parser, CSV_STRICT);
+    csv_parse(&parser, body, size, count_field, end_row, &n);
+    csv_fini(&parser, count_field, end_row, &n);
+    csv_free(&parser);
+    return (double)n;
+}
+
+int main(int argc, char **argv)
+{
+    FILE *file = argc == 3 ? fopen(argv[1], "rb") : NULL;
+    if (!file || fseek(file, 0, SEEK_END) != 0)
+        return 1;
+    size_t size = (size_t)ftell(file);
+    char *body = calloc(1, size + API_PADDING);
+    rewind(file);
+    if (!body || fread(body, 1, size, file) != size)
+        return 1;
+    fclose(file);
+    double start = now_ns();
+    double sum = strcmp(argv[2], "libcsv") == 0 ? read_by_libcsv(body, size)
+                                                : read_table(argv[2], body, size);
+    printf("%.9f %.17g\n", (now_ns() - start) / 1e9, sum);
+    free(body);
+    return 0;
+}

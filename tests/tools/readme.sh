@@ -1,0 +1,27 @@
+#!/bin/sh
+# Writes what is copied: the options' help into server/README.md and the manual page, the programs of clients into their
+# README, the rules of Prometheus as its operator wants them. Usage: tests/tools/readme.sh build/kldivd
+set -eu
+server=$1 clients=tests/system/clients
+
+"$server" --help | sed -e 1,7d -e 's/^  /    /' > build/help
+sed -i -e '/<!-- help begins -->/,/<!-- help ends -->/{/<!-- help/!d}' \
+    -e '/<!-- help begins -->/r build/help' server/README.md
+sed -E -e 's/-/\\-/g' -e 's/^ +(\S+) ?([A-Z:]*) +(.*)/.TP\n.BR \1 " \2"\n\3/' -e 's/ " "$//m' build/help > build/help.roff
+sed -i -e '/options begin/,/options end/{/options/!d}' -e '/options begin/r build/help.roff' server/kldivd.1
+
+for name in curl.sh stdlib.py with_numpy.py fetch.mjs libcurl.c with_httr.R local.py local.mjs shared_memory.py \
+    monitors.py monitors.R; do
+    title=$(sed -n -e 's/^[^A-Za-z]*//' -e '/^[A-Z].*:/{s/[.]* *\*\/$//;s/"""$//;p;q}' $clients/$name)
+    printf '## %s\n\n```%s\n%s\n```\n\n' "$title" "${name##*.}" "$(cat $clients/$name)"
+done > build/clients
+sed -i -e '/<!-- clients begin -->/,/<!-- clients end -->/{/<!-- clients/!d}' \
+    -e '/<!-- clients begin -->/r build/clients' $clients/README.md
+
+rules=docker/kubernetes/components/monitoring/rules.yaml
+{
+    printf '%s\n' '# Made by `make readme` of ../../../prometheus/rules.yml.' \
+        'apiVersion: monitoring.coreos.com/v1' 'kind: PrometheusRule' \
+        'metadata:' '  name: kldiv' '  labels: {app.kubernetes.io/name: kldiv, release: kube-prometheus-stack}' 'spec:'
+    sed -e '/^#/d' -e 's/^./  &/' docker/prometheus/rules.yml
+} > $rules

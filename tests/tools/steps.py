@@ -1,0 +1,186 @@
+"""Runs the steps of `make test` or `make test-all`, several at once, and prints a table of their times.
+
+Three kinds of steps:
+  batch  needs nothing but processors: one after another, with all of them and the lowest priority
+  wait   mostly waits, with time limits that a busy machine keeps: two at a time, beside a batch step
+  alone  measures time or fills the machine: no other step but a batch step beside it
+Each step needs what it names first, and is a process group of its own, which ends with this process. While steps run, a
+line every 20 s tells how many of their tests have passed. The output of a step goes to build/steps/NAME.log; if the step
+fails, what is in it beside passed tests is printed, the steps that need it are left out, the others go on, and the exit
+status is 1. What a step did not run is told at the end: lines of its log that begin with NOT RUN, and skipped tests.
+
+Usage: tests/tools/steps.py test | rest | all | STEP...     rest is what `all` has beyond `test`
+"""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+CPUS = len(os.sched_getaffinity(0))
+BATCH, WAIT, ALONE = "batch", "wait", "alone"
+AT_ONCE = 2  # steps that wait
+TELL_EVERY = 20
+LOGS = "build/steps"
+
+# Name, kind, what it needs, arguments of make. In the order in which they start.
+TEST = [
+    ("build", BATCH, [], ["all", "build/release/tests/all"]),
+    ("check", WAIT, ["build"], ["check"]),
+    ("journey", WAIT, ["build"], ["journey"]),
+]
+REST = [
+    ("tools", BATCH, [], ["tools"]),
+    ("programs", BATCH, [], ["programs"]),
+    ("load", ALONE, ["programs"], ["load"]),
+    ("memory", ALONE, ["programs"], ["memory"]),
+    ("build-asan", BATCH, ["programs"], ["build/asan/tests/all", "build/asan/libkldiv.so", "VARIANT=asan"]),
+    ("page", ALONE, ["programs", "tools"], ["page"]),
+    ("postgresql", WAIT, ["programs"], ["postgresql"]),
+    ("proxies", WAIT, ["programs"], ["proxies"]),
+    ("build-tsan", BATCH, ["build-asan"], ["build/tsan/stress/pool", "build/tsan/kldivd", "VARIANT=tsan"]),
+    ("check-asan", WAIT, ["build-asan"], ["check-asan"]),
+    ("notify", WAIT, ["programs"], ["notify"]),
+    ("units", WAIT, ["programs"], ["units"]),
+    ("check-root", WAIT, ["programs"], ["check-root"]),
+    ("check-tsan", WAIT, ["build-tsan"], ["check-tsan"]),
+    ("clients", WAIT, ["programs"], ["clients"]),
+    ("journey-all", WAIT, ["programs"], ["journey", "PARTS=--all"]),
+    ("contract", WAIT, ["programs", "tools"], ["contract"]),
+    ("manifests", WAIT, ["programs", "tools"], ["manifests"]),
+    ("distributed", WAIT, ["programs"], ["distributed"]),
+    ("python", WAIT, ["programs"], ["python"]),
+    ("fuzz", BATCH, ["build-asan"], ["fuzz"]),
+    ("lint", BATCH, ["programs", "tools"], ["lint-all"]),
+    ("neon", BATCH, [], ["neon"]),
+    ("uninitialized", BATCH, ["programs"], ["uninitialized"]),
+]
+SETS = {"test": TEST, "rest": REST, "all": TEST + REST}
+
+PASSED = re.compile(r"^\[PASS\] |^ok |^test_.* \.\.\. ok$", re.M)
+LEFT_OUT = re.compile(r"^NOT RUN: .*|^\[SKIP\] (?!.*Test is disabled).*", re.M)
+NOISE = re.compile(r"^\[(PASS|RUN )\].*\n", re.M)  # of a step that failed
+
+
+class Step:
+    def __init__(self, name, kind, needs, arguments):
+        self.name, self.kind, self.needs = name, kind, needs
+        self.state = "waits"
+        self.seconds = self.cpu = 0
+        self.log = f"{LOGS}/{name}.log"
+        self.command = [os.environ.get("MAKE", "make"), "--no-print-directory", *arguments]
+        if kind == BATCH:
+            self.command = ["nice", "-n", "19", *self.command, f"-j{CPUS}"]
+
+    def start(self):
+        # Neither the jobs nor the targets of the make that runs this.
+        environment = {k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")}
+        self.began = time.monotonic()
+        self.state = "runs"
+        with open(self.log, "wb") as log:
+            self.process = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                                            env=environment, process_group=0)
+
+    def text(self):
+        with open(self.log, errors="replace") as log:
+            return log.read()
+
+    def tell(self):
+        passed = len(PASSED.findall(self.text()))
+        tests = f"{passed:5} passed" if passed else " " * 12
+        if self.state == "runs":
+            tests = f"{passed:5} passed so far" if passed else "is running"
+        print(f"{self.name:14}{tests if self.state == 'runs' else self.state:24}"
+              f"{tests if self.state != 'runs' else '':14}{time.monotonic() - self.began:6.0f} s", flush=True)
+
+    def end(self, status, usage):
+        self.seconds = time.monotonic() - self.began
+        self.cpu = usage.ru_utime + usage.ru_stime
+        self.process.returncode = os.waitstatus_to_exitcode(status)
+        self.state = "FAILED" if status else "passed"
+        if status:
+            print(f"==== {self.name}\n{NOISE.sub('', self.text())}====")
+        self.tell()
+
+
+def fits(step, running):
+    """True if a step may run beside those that run."""
+    kinds = [other.kind for other in running]
+    if step.kind == BATCH:
+        return BATCH not in kinds
+    return ALONE not in kinds and kinds.count(WAIT) < (AT_ONCE if step.kind == WAIT else 1)
+
+
+def start_next(steps):
+    states = {step.name: step.state for step in steps}
+    for step in [step for step in steps if step.state == "waits"]:
+        missing = [states[name] for name in step.needs if states.get(name, "passed") != "passed"]
+        if "FAILED" in missing or "left out" in missing:
+            step.state = states[step.name] = "left out"
+        elif not missing and fits(step, [other for other in steps if other.state == "runs"]):
+            step.start()
+
+
+def next_end(steps):
+    """The step that ends next, with its status and usage; None after some seconds without one."""
+    for _ in range(TELL_EVERY * 10):
+        pid, status, usage = os.wait4(-1, os.WNOHANG)
+        for step in steps:
+            if pid and step.state == "runs" and step.process.pid == pid:
+                return step, status, usage
+        time.sleep(0.1)
+    return None
+
+
+def run(steps):
+    start_next(steps)
+    while any(step.state == "runs" for step in steps):
+        ended = next_end(steps)
+        if ended:
+            ended[0].end(*ended[1:])
+            start_next(steps)
+        else:
+            for step in steps:
+                if step.state == "runs":
+                    step.tell()
+
+
+def print_results(steps, seconds):
+    print(f"\n{'step':16}{'':10}{'tests':>8}{'seconds':>9}{'CPU':>7}")
+    passed, left_out, cpu = 0, [], 0
+    for step in sorted(steps, key=lambda step: -step.seconds):
+        text = step.text() if step.seconds else ""
+        tests = len(PASSED.findall(text))
+        left_out += [f"{step.name}: {line}" for line in LEFT_OUT.findall(text)]
+        print(f"{step.name:16}{step.state:10}{tests or '':8}{step.seconds:9.0f}{step.cpu:7.0f}")
+        passed += tests
+        cpu += step.cpu
+    print(f"{'all':16}{'':10}{passed:8}{seconds:9.0f}{cpu:7.0f}\n")
+    for line in left_out:
+        print(line)
+    states = [step.state for step in steps]
+    print(f"{states.count('passed')} of {len(steps)} steps passed, {passed} tests; "
+          f"{len(left_out)} not run{' (above)' if left_out else ''}; {seconds:.0f} s", flush=True)
+
+
+def main():
+    chosen = [step for name in sys.argv[1:] for step in SETS.get(name, [s for s in SETS["all"] if s[0] == name])]
+    if not chosen:
+        sys.exit(__doc__)
+    steps = [Step(*step) for step in chosen]
+    os.makedirs(LOGS, exist_ok=True)
+    began = time.monotonic()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        run(steps)
+    finally:
+        for step in steps:
+            if step.state == "runs":
+                os.killpg(step.process.pid, signal.SIGTERM)
+    print_results(steps, time.monotonic() - began)
+    return 0 if all(step.state == "passed" for step in steps) else 1
+
+
+sys.exit(main())
