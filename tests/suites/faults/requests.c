@@ -143,24 +143,41 @@ static struct held look_at_rest(const struct server *server)
     return now;
 }
 
-/* Looks until nothing is more than before: the server ends connections some ms after their clients. */
-static void expect_nothing_is_kept(const struct sweep *s, struct held *before)
+/* Looks until nothing is more than before: the server ends connections some ms after their clients. False if something
+ * is kept; that is then what was before. */
+static bool keeps_nothing(const struct sweep *s, struct held *before)
 {
     double end = seconds_now() + PATIENCE;
-    struct held now = look(&s->server);
-    before->blocks += s->asked->libzip_loses;
-    while ((now.blocks > before->blocks || now.mapped != before->mapped ||
-            now.files > before->files) &&
+    struct held now = look(&s->server), was = *before;
+    was.blocks += s->asked->libzip_loses;
+    while ((now.blocks > was.blocks || now.mapped != was.mapped || now.files > was.files) &&
            seconds_now() < end)
         now = look(&s->server);
-    cr_expect(now.blocks <= before->blocks && now.mapped == before->mapped &&
-                  now.files <= before->files,
-              "%s keeps %g blocks, %g bytes mapped, %g files", s->asked->name,
-              now.blocks - before->blocks, now.mapped - before->mapped, now.files - before->files);
-    cr_expect(now.requests == 1 && now.reserved == 0 && now.threads == before->threads,
+    cr_expect(now.requests == 1 && now.reserved == 0 && now.threads == was.threads,
               "%s: %g requests, %g bytes, %g threads", s->asked->name, now.requests, now.reserved,
               now.threads);
     *before = now;
+    if (now.blocks <= was.blocks && now.mapped == was.mapped && now.files <= was.files)
+        return true;
+    cr_log_warn("%s keeps %g blocks, %g bytes mapped, %g files", s->asked->name,
+                now.blocks - was.blocks, now.mapped - was.mapped, now.files - was.files);
+    return false;
+}
+
+/* Fails the calls of a request, again if something was kept: what a busy server makes once and keeps, as the log's second
+ * buffer, is no leak, which grows each time. */
+static void sweep_request(const struct sweep *s, const struct kind *kind, size_t n_kinds,
+                          struct held *before)
+{
+    enum { TIMES = 3 };
+    for (int time = 0; time < TIMES; time++) {
+        for (size_t j = 0; j < n_kinds; j++)
+            for (int sticky = 0; sticky <= 1; sticky++)
+                fail_each(s, &kind[j], sticky);
+        if (keeps_nothing(s, before))
+            return;
+    }
+    cr_expect_fail("%s keeps something each time", s->asked->name);
 }
 
 /* Has the server keep as many objects of requests that are done as it ever does. */
@@ -222,10 +239,7 @@ static void sweep(size_t first, size_t step, const struct kind *kind, size_t n_k
     struct held before = look_at_rest(&server);
     for (size_t i = first; i < n; i += step) {
         const struct sweep s = {server, &script[i], &script[0], &right[i], &right[0]};
-        for (size_t j = 0; j < n_kinds; j++)
-            for (int sticky = 0; sticky <= 1; sticky++)
-                fail_each(&s, &kind[j], sticky);
-        expect_nothing_is_kept(&s, &before);
+        sweep_request(&s, kind, n_kinds, &before);
     }
     expect_only(&server, warning);
     cr_expect_eq(server_stop(&server, warning != NULL), 0);
