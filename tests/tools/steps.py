@@ -1,6 +1,7 @@
 """Runs the steps of `make test` or `make test-all`, several at once, and prints a table of their times.
 
-Three kinds of steps:
+Kinds of steps:
+  build  makes what the others need, before them
   batch  needs nothing but processors: one after another, with all of them and the lowest priority
   wait   mostly waits, with time limits that a busy machine keeps: two at a time, beside a batch step
   alone  measures time or fills the machine: no other step but a batch step beside it
@@ -20,14 +21,14 @@ import sys
 import time
 
 CPUS = len(os.sched_getaffinity(0))
-BATCH, WAIT, ALONE = "batch", "wait", "alone"
+BUILD, BATCH, WAIT, ALONE = "build", "batch", "wait", "alone"
 AT_ONCE = 2  # steps that wait
 TELL_EVERY = 20
 LOGS = "build/steps"
 
 # Name, kind, what it needs, arguments of make. In the order in which they start.
 TEST = [
-    ("build", BATCH, [], ["all", "build/release/tests/all"]),
+    ("build", BUILD, [], ["all", "build/release/tests/all"]),
     ("check", WAIT, ["build"], ["check"]),
     ("journey", WAIT, ["build"], ["journey"]),
 ]
@@ -71,8 +72,10 @@ class Step:
         self.seconds = self.cpu = 0
         self.log = f"{LOGS}/{name}.log"
         self.command = [os.environ.get("MAKE", "make"), "--no-print-directory", *arguments]
+        if kind in (BUILD, BATCH):
+            self.command.append(f"-j{CPUS}")
         if kind == BATCH:
-            self.command = ["nice", "-n", "19", *self.command, f"-j{CPUS}"]
+            self.command[:0] = ["nice", "-n", "19"]
 
     def start(self):
         # Neither the jobs nor the targets of the make that runs this.
@@ -108,8 +111,8 @@ class Step:
 def fits(step, running):
     """True if a step may run beside those that run."""
     kinds = [other.kind for other in running]
-    if step.kind == BATCH:
-        return BATCH not in kinds
+    if step.kind in (BUILD, BATCH):
+        return BUILD not in kinds and BATCH not in kinds
     return ALONE not in kinds and kinds.count(WAIT) < (AT_ONCE if step.kind == WAIT else 1)
 
 

@@ -67,7 +67,7 @@ def main(binary):
                 file, command, expected = LANGUAGES[language]
                 with tempfile.TemporaryDirectory() as folder:
                     with open(os.path.join(folder, file), "w", encoding="utf-8") as out:
-                        out.write("".join(blocks(text_of(page), language)).replace(ADDRESS, server.url))
+                        out.write("".join(blocks(text_of(page), language)).replace(ADDRESS.split("//")[1], server.url.split("//")[1]))
                     run(f"{page}: {language}", command, folder, expected)
                 print(f"{page}: {language} does what it says")
 

@@ -505,7 +505,7 @@ def try_alertmanager():
 
         server = None
         try:
-            wait_until(is_up, 30, "Alertmanager starts")
+            wait_until(is_up, 120, "Alertmanager starts")
             receivers = [dict(receiver, url=url + "/") for receiver in json.load(open("docker/notify.json"))]
             server = Server(receivers, "--public-url", "https://kldiv.example/")
             server.put("a")

@@ -1,7 +1,7 @@
 """Two servers on one PostgreSQL whose clocks are seconds apart, as docker/README.md has it: each observation counts once,
 windows that the one ahead has closed are restated by the other, and with a `grace` above the difference none is.
 
-usage: clocks.py KLDIVD CLUSTER FAULTS     CLUSTER: folder of cluster.sh, started; FAULTS: the library of tests/preload"""
+usage: clocks.py KLDIVD CLUSTER FAULTS     CLUSTER: folder of cluster.sh, started; FAULTS: the library of tests/tools/preload"""
 import json
 import os
 import struct

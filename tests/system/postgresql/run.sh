@@ -9,7 +9,7 @@ here=$(dirname "$0")
 folder=$(mktemp -d /tmp/kldiv-postgresql-XXXXXX)
 trap '"$here"/cluster.sh stop "$folder" || true; rm -rf "$folder"' EXIT
 chmod 755 "$folder"
-"$here"/cluster.sh start "$folder"
+"$here"/cluster.sh start "$folder" fsync=off # no test cuts the power
 createdb -h "$folder" -U kldiv tests
 KLDIV_TEST_STORE="postgresql://kldiv@/tests?host=$folder" "$2" -j4 --verbose --filter "$3"
 /usr/bin/python3 "$here"/run.py "$1" "$folder"
