@@ -90,6 +90,17 @@ bool api_json_load(struct api_json *json, const char *text, size_t size)
     return json->root != NULL;
 }
 
+static int append(const char *bytes, size_t size, void *out)
+{
+    api_append(out, bytes, size);
+    return 0;
+}
+
+void api_append_json(struct api_buffer *out, const json_t *value)
+{
+    out->failed |= json_dump_callback(value, append, out, JSON_COMPACT) != 0;
+}
+
 void api_json_free(struct api_json *json)
 {
     if (!json->memory)

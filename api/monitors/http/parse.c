@@ -237,8 +237,9 @@ static bool read_table(struct api_observations *o, const json_t *parameters)
     return good;
 }
 
-/* Hashes the key with the path, and the body. False if memory is exhausted. */
-static bool hash_key(struct api_observations *o)
+/* Hashes the key with the path and the parameters, and the body. Without parameters the hash is that of servers
+ * before, which hashed none. False if memory is exhausted. */
+static bool hash_key(struct api_observations *o, const json_t *parameters)
 {
     const struct api_exchange *x = o->x;
     struct api_buffer text = {0};
@@ -251,6 +252,10 @@ static bool hash_key(struct api_observations *o)
     api_append_text(&text, api_group_of(x));
     api_append(&text, "", 1);
     api_append_text(&text, api_name_of(x) ? api_name_of(x) : "");
+    if (json_object_size(parameters) > 0) {
+        api_append(&text, "", 1);
+        api_append_json(&text, parameters);
+    }
     bool good = !text.failed || api_fail_oom(&o->x->problem);
     if (good)
         api_hash(text.data, text.size, o->key);
@@ -263,7 +268,7 @@ bool api_parse(struct api_observations *o)
 {
     static const char *const known[] = {"timestamp", NULL};
     json_t *parameters = api_settings_from_query(NULL, o->x->request.query, known, &o->x->problem);
-    bool good = parameters && read_table(o, parameters);
+    bool good = parameters && read_table(o, parameters) && hash_key(o, parameters);
     json_decref(parameters);
-    return good && hash_key(o);
+    return good;
 }
