@@ -379,3 +379,37 @@ Test(monitors_forms, one_monitor_takes_its_values_in_each)
     }
     monitors_end(&service);
 }
+
+/* A table is the same for a monitor as for its group: its column in each form makes the same monitor, and the same
+ * result. */
+Test(monitors_forms, one_monitor_takes_its_column_of_a_table_in_each)
+{
+    static const char *const lines[] = {"PUT /monitors/g/c0", "POST /monitors/g/c0/evaluate",
+                                        "POST /monitors/g/c0/observations?timestamp=1000000000"};
+    static struct model m;
+    struct api_service service = monitors_new(100);
+    for (unsigned long long i = 0; i < 60; i++) {
+        char *expected[COUNT(lines)] = {NULL};
+        m.state = i + 7;
+        m.n_columns = 1 + pick(&m, 3);
+        for (size_t c = 0; c < m.n_columns; c++) {
+            m.kinds[c] = (enum kind)((i + c) % KINDS);
+            snprintf(m.names[c], sizeof m.names[c], "c%zu", c);
+        }
+        fill(&m, 30 + pick(&m, 100));
+        for (enum form form = CSV; form < FORMS; form++) {
+            for (size_t j = 0; j < COUNT(lines); j++) {
+                char *got = ask_form(&service, &m, form, lines[j], j ? 200 : 201);
+                if (got && expected[j])
+                    cr_expect_str_eq(got, expected[j], "form %d of %llu: %s", form, i, lines[j]);
+                free(expected[j] ? got : NULL);
+                expected[j] = expected[j] ? expected[j] : got;
+            }
+            if (form != SAFETENSORS || !has_texts(&m))
+                monitors_expect(&service, "DELETE /monitors/g/c0", NULL, 204);
+        }
+        for (size_t j = 0; j < COUNT(lines); j++)
+            free(expected[j]);
+    }
+    monitors_end(&service);
+}

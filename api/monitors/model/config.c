@@ -10,8 +10,8 @@
 #include <string.h>
 
 const char *const api_config_members[] = {
-    "warnings", "reference", "annotations",    "group", "name",  "state", "revision",
-    "bins",     "since",     "severity_since", "stale", "muted", NULL};
+    "columns",  "rows", "warnings", "reference",      "annotations", "group", "name", "state",
+    "revision", "bins", "since",    "severity_since", "stale",       "muted", NULL};
 
 /* MAX_ANNOTATIONS: bytes of annotations as JSON. */
 enum { MAX_ANNOTATIONS = 16 << 10 };
