@@ -294,8 +294,14 @@ Test(monitors_windows, times_are_checked)
     }
     monitors_refused(&service, OBSERVE "?timestamp=x", "{\"counts\":[1,1]}",
                      "timestamp_invalid ?timestamp");
-    monitors_refused(&service, OBSERVE "?timestamp=1", "{\"counts\":[1,1],\"timestamp\":1}",
+    monitors_refused(&service, OBSERVE "?timestamp=1", "{\"counts\":[1,1],\"timestamp\":2}",
                      "option_conflict ?timestamp");
+    monitors_refused(&service, OBSERVE "?timestamp=1", "{\"counts\":[1,1],\"timestamp\":\"x\"}",
+                     "timestamp_invalid #/timestamp");
+    monitors_expect(&service, "PUT /monitors/g/twice",
+                    "{\"bins\":{\"edges\":[0,1,2]},\"reference\":{\"counts\":[5,5]}}", 201);
+    monitors_expect(&service, "POST /monitors/g/twice/observations?timestamp=1",
+                    "{\"counts\":[1,1],\"timestamp\":\"1970-01-01T00:00:01Z\"}", 200);
     monitors_refused(&service, OBSERVE "?timestam=1", "{\"counts\":[1,1]}",
                      "option_unknown ?timestam");
     char body[100];

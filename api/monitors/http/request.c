@@ -25,7 +25,8 @@ const char *api_name_of(const struct api_exchange *x)
     return x->captures.n > 1 && !is_group ? x->captures.value[1] : NULL;
 }
 
-/* Fails if Accept allows nothing that this endpoint writes: JSON, and CSV where it lists windows. */
+/* Fails if Accept allows nothing that this endpoint writes: JSON, and CSV where it lists windows. What DELETE is
+ * answered with has no content, and clients that accept nothing but problems take JSON, too. */
 static bool check_accept(struct api_exchange *x)
 {
     static const char windows[] = "/windows";
@@ -33,7 +34,9 @@ static bool check_accept(struct api_exchange *x)
     const char *path = x->response.endpoint->path;
     size_t size = strlen(path), suffix = sizeof windows - 1;
     bool csv = size > suffix && strcmp(path + size - suffix, windows) == 0;
-    if (!accept || !*accept || api_accept_quality(accept, "application/json") > 0 ||
+    if (!accept || !*accept || strcmp(x->request.method, "DELETE") == 0 ||
+        api_accept_quality(accept, "application/json") > 0 ||
+        api_accept_quality(accept, "application/problem+json") > 0 ||
         (csv && api_accept_quality(accept, "text/csv") > 0))
         return true;
     return api_fail(&x->problem, "not_acceptable",
@@ -265,21 +268,34 @@ static bool fail_timestamp(enum api_location where, const char *pointer, const c
                        "2026-01-31T12:00:00Z, a date, or seconds since 1970");
 }
 
+/* Reads a timestamp, if there is one. */
+static bool read_timestamp(const json_t *value, enum api_location where, const char *pointer,
+                           int64_t *time, struct api_problem *problem)
+{
+    const char *text = json_string_value(value);
+    if (!value || json_is_null(value))
+        return true;
+    return (text
+                ? api_time_parse(text, time)
+                : json_is_number(value) && api_time_from_seconds(json_number_value(value), time)) ||
+           fail_timestamp(where, pointer, text, problem);
+}
+
 bool api_read_timestamp(const json_t *parameter, const json_t *member, int64_t *time,
                         struct api_problem *problem)
 {
-    const json_t *value = parameter ? parameter : api_json_unboxed(member);
     enum api_location where = parameter ? API_QUERY : API_BODY;
-    const char *pointer = parameter ? "timestamp" : "#/timestamp", *text = json_string_value(value);
+    const char *pointer = parameter ? "timestamp" : "#/timestamp";
     *time = api_now();
-    if (parameter && member && !json_is_null(member))
+    if (!read_timestamp(parameter, API_QUERY, "timestamp", time, problem))
+        return false;
+    int64_t other = *time;
+    if (!read_timestamp(api_json_unboxed(member), API_BODY, "#/timestamp",
+                        parameter ? &other : time, problem))
+        return false;
+    if (other != *time && parameter)
         return api_fail_at(problem, API_QUERY, "timestamp", "option_conflict",
-                           "timestamp is given twice, as a parameter and as a member");
-    if (!value || json_is_null(value))
-        return true;
-    if (!(text ? api_time_parse(text, time)
-               : json_is_number(value) && api_time_from_seconds(json_number_value(value), time)))
-        return fail_timestamp(where, pointer, text, problem);
+                           "timestamp is given twice, with different values");
     return *time <= api_now() + API_DAY_US ||
            api_fail_at(problem, where, pointer, "timestamp_invalid",
                        "timestamp is more than a day ahead of this server's clock");
