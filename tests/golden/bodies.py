@@ -550,7 +550,7 @@ def add_inference():
         "sequence_id": 1, "sequence_start": True, "sequence_end": False, "priority": 1,
         "timeout": 5, "binary_data_output": False}))
     good("options", inference(x, t, parameters={"reduction": "sum"}), query="")
-    for value in ("input", "input,target", '["target"]', "[]", ""):
+    for value in ("input", "input,target", '["target"]', "[]"):
         good("gradient as '%s'" % value, inference(x, t, parameters={"gradient": value}))
     for value in ([0, 1], [ -1 , 0 ], "0,1", "[0, 1]"):
         good("dim as %r" % (value,), inference(x, t, parameters={
@@ -704,6 +704,8 @@ def add_inference():
     bad("input twice, in its place", inference(x, x, t), "(at #/inputs/1/name)", "tensor_repeated")
     bad("an unknown member of an output", inference(x, t, outputs=[{"name": "loss", "foo": 1}]),
         "(at #/outputs/0/foo)")
+    bad("gradient as ''", inference(x, t, parameters={"gradient": ""}),
+        "gradient must be input, target, or a list of them, not ''", "option_invalid", 422)
     bad("a classification", inference(
         x, t, outputs=[{"name": "loss", "parameters": {"classification": 3}}]),
         "(at #/outputs/0/parameters/classification)")

@@ -108,3 +108,34 @@ Test(openapi_requests, each_type_that_is_described_is_acceptable)
 {
     visit_operations(check_accepts);
 }
+
+/* ---- Values that are empty */
+
+static void check_empty(const struct visit *visit)
+{
+    const json_t *body = json_object_get(visit->operation, "requestBody");
+    const json_t *media = json_object_get(json_object_get(body, "content"), "application/json");
+    size_t i;
+    json_t *item;
+    json_array_foreach(json_object_get(visit->operation, "parameters"), i, item)
+    {
+        struct asked asked;
+        if (strcmp(text_of(resolve(item), "in"), "query") != 0)
+            continue;
+        begin_asked(&asked, visit);
+        asked.question.content_type = media ? "application/json" : NULL;
+        add_parameter(&asked, resolve(item), "");
+        struct answer answer = send_asked(&service, &asked, media ? first_example(media) : NULL);
+        if (answer.status != 422 || !is_described(&answer, visit->path, visit->method))
+            fail_asked(&asked, &answer, "an empty value");
+        answer_free(&answer);
+    }
+}
+
+Test(openapi_requests, an_empty_value_of_a_parameter_is_refused)
+{
+    service = monitors_new(100);
+    prepare_monitors(&service);
+    visit_operations(check_empty);
+    monitors_end(&service);
+}

@@ -12,8 +12,7 @@ enum { LIMIT = 100, MAX_LIMIT = 1000 };
 
 const char *api_pagination_text(const struct api_pagination *page, const char *name)
 {
-    const char *text = json_string_value(json_object_get(page->parameters, name));
-    return text && *text ? text : NULL;
+    return json_string_value(json_object_get(page->parameters, name));
 }
 
 static bool read_limit(struct api_pagination *page, struct api_problem *problem)
