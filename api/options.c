@@ -279,9 +279,11 @@ static void fail_unknown(const struct api_options *options, struct api_origin or
                     "weight and mask",
                     origin.name, mean, nearest, end);
     else
-        fail_option(origin, problem, "option_unknown",
-                    "there is no option '%.60s'%s%s%s The options are %s", origin.name, mean,
-                    nearest ? nearest : "", end, list);
+        fail_option(
+            origin, problem, "option_unknown", "there is no option '%.60s'%s%s%s %s options are %s",
+            origin.name, mean, nearest ? nearest : "", end,
+            options->tensors && origin.within ? "The tensors are input and target, the" : "The",
+            list);
 }
 
 /* Fails with the reader's detail, followed by the values that the option has. */

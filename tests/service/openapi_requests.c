@@ -139,3 +139,39 @@ Test(openapi_requests, an_empty_value_of_a_parameter_is_refused)
     visit_operations(check_empty);
     monitors_end(&service);
 }
+
+/* ---- Methods */
+
+/* Each method that Allow names is there, others are 405, and both responses name the same. */
+static void check_methods(const struct visit *visit)
+{
+    static const char *const methods[] = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "TRACE"};
+    struct asked asked;
+    begin_asked(&asked, visit);
+    asked.question.method = "OPTIONS";
+    struct answer options = send_asked(&service, &asked, NULL);
+    char *allow = strdup(header_of_answer(&options, "Allow"));
+    cr_expect_eq(options.status, 204, "%s: %d", visit->path, options.status);
+    for (size_t i = 0; i < COUNT(methods); i++) {
+        const char *documented = strcmp(methods[i], "HEAD") == 0 ? "GET" : methods[i];
+        asked.question.method = methods[i];
+        struct answer answer = send_asked(&service, &asked, NULL);
+        bool is_there = operation(visit->path, documented);
+        cr_expect_eq(answer.status == 405, !is_there, "%s %s: %d", methods[i], visit->path,
+                     answer.status);
+        cr_expect_eq(strstr(allow, methods[i]) != NULL, is_there, "%s: %s", visit->path, allow);
+        if (answer.status == 405)
+            cr_expect_str_eq(header_of_answer(&answer, "Allow"), allow, "%s", visit->path);
+        answer_free(&answer);
+    }
+    answer_free(&options);
+    free(allow);
+}
+
+Test(openapi_requests, methods_are_those_that_allow_names)
+{
+    service = monitors_new(100);
+    prepare_monitors(&service);
+    visit_operations(check_methods);
+    monitors_end(&service);
+}

@@ -34,8 +34,8 @@ bool api_pagination_time(const struct api_pagination *page, const char *name, in
 {
     const char *text = api_pagination_text(page, name);
     return !text || api_time_parse(text, time) ||
-           api_fail_at(problem, API_QUERY, name, "timestamp_invalid",
-                       "%s must be a time of RFC 3339 with its zone, or seconds since 1970", name);
+           api_fail_at(problem, API_QUERY, name, "timestamp_invalid", "%s must be " API_TIME_FORMS,
+                       name);
 }
 
 bool api_pagination_read(struct api_pagination *page, const char *query, const char *const *known,

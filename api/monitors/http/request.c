@@ -64,25 +64,10 @@ static bool check_escapes(struct api_exchange *x)
     return true;
 }
 
-/* Fails with 405 at a group's path for observations, which the path of a monitor would match. */
-static bool check_observations(struct api_exchange *x, const char *name)
-{
-    static const char last[] = "/observations";
-    const char *path = x->request.path;
-    size_t size = strlen(path), last_size = sizeof last - 1;
-    size -= path[size - 1] == '/';
-    if (!name || strcmp(name, last + 1) != 0 || strcmp(x->request.method, "POST") == 0 ||
-        strncmp(path + size - last_size, last, last_size) != 0)
-        return true;
-    api_response_header(&x->response, "Allow", "POST");
-    return api_fail(&x->problem, "method_not_allowed", "%.60s takes POST, not %.20s", path,
-                    x->request.method);
-}
-
 bool api_check_names(struct api_exchange *x)
 {
     const char *name = api_name_of(x);
-    return api_check_available(x) && check_escapes(x) && check_observations(x, name) &&
+    return api_check_available(x) && check_escapes(x) &&
            api_name_check("group", api_group_of(x), &x->problem) &&
            api_check_group(x, api_group_of(x)) &&
            (!name || api_name_check("monitor", name, &x->problem));
@@ -214,9 +199,7 @@ bool api_read_time(const json_t *member, const char *name, int64_t *time,
                  : json_is_number(member) &&
                        api_time_from_seconds(json_number_value(member), time)) ||
            api_fail_at(problem, API_BODY, pointer, "timestamp_invalid",
-                       "%s must be a time of RFC 3339 with its zone, such as "
-                       "2026-01-31T12:00:00Z, or seconds since 1970",
-                       name);
+                       "%s must be " API_TIME_FORMS, name);
 }
 
 bool api_read_text(const json_t *member, const char *name, size_t max, char *to,
@@ -264,8 +247,7 @@ static bool fail_timestamp(enum api_location where, const char *pointer, const c
         return api_fail_at(problem, where, pointer, "timestamp_invalid",
                            "timestamp must have a zone: in UTC it is %s", utc);
     return api_fail_at(problem, where, pointer, "timestamp_invalid",
-                       "timestamp must be a time of RFC 3339 with its zone, such as "
-                       "2026-01-31T12:00:00Z, a date, or seconds since 1970");
+                       "timestamp must be " API_TIME_FORMS);
 }
 
 /* Reads a timestamp, if there is one. */
@@ -296,9 +278,12 @@ bool api_read_timestamp(const json_t *parameter, const json_t *member, int64_t *
     if (other != *time && parameter)
         return api_fail_at(problem, API_QUERY, "timestamp", "option_conflict",
                            "timestamp is given twice, with different values");
-    return *time <= api_now() + API_DAY_US ||
+    char text[API_TIME_TEXT], clock[API_TIME_TEXT];
+    int64_t now = api_now();
+    return *time <= now + API_DAY_US ||
            api_fail_at(problem, where, pointer, "timestamp_invalid",
-                       "timestamp is more than a day ahead of this server's clock");
+                       "timestamp, %s, is more than a day ahead of this server's clock, %s",
+                       api_time_text(*time, text), api_time_text(now, clock));
 }
 
 void api_warn(struct api_buffer *warnings, const char *code, const char *column, size_t count,
