@@ -94,8 +94,7 @@ const struct api_endpoint *api_route_find(struct api_exchange *x, bool *method_a
     *method_allowed = false;
     for (const struct api_endpoint *e = x->service->endpoints; e->path && !*method_allowed; e++)
         if ((has_method(e, x->request.method) || !of_path) &&
-            has_path(e, x->request.path, &captures) &&
-            (!of_path || captures.n == x->captures.n)) {
+            has_path(e, x->request.path, &captures) && (!of_path || captures.n == x->captures.n)) {
             of_path = e;
             x->captures.n = captures.n;
             *method_allowed = has_method(e, x->request.method);

@@ -328,11 +328,14 @@ static bool check_partial(struct srv_framing *f)
 static void blank_cookie(const struct srv_framing *f, char *bytes, size_t size)
 {
     static const char name[] = "cookie:";
-    size_t before = f->line_size, i = 0;
-    for (; i < sizeof name - 1 && i < before + size; i++)
+    enum { NAME = sizeof name - 1 };
+    size_t before = f->line_size;
+    if (f->state != SRV_FIELD || before + size <= NAME)
+        return;
+    for (size_t i = 0; i < NAME; i++)
         if (tolower((unsigned char)(i < before ? f->line[i] : bytes[i - before])) != name[i])
             return;
-    for (i = i > before ? i - before : 0; i < size; i++)
+    for (size_t i = before < NAME ? NAME - before : 0; i < size; i++)
         if (classes[(unsigned char)bytes[i]] & VALUE)
             bytes[i] = ' ';
 }
@@ -345,8 +348,7 @@ static bool read_some_line(struct srv_framing *f, char *bytes, size_t size, size
     if (f->state == SRV_REQUEST_LINE && f->line_size == 0 && *bytes == TLS_HANDSHAKE)
         return bad(f, "these bytes look like TLS, but this port serves plain HTTP");
     *used = end ? (size_t)(end - bytes) + 1 : size;
-    if (f->state == SRV_FIELD)
-        blank_cookie(f, bytes, *used);
+    blank_cookie(f, bytes, *used);
     if (end && f->line_size == 0)
         return read_whole_line(f, bytes, *used);
     if (!keep(f, bytes, *used))
