@@ -23,6 +23,7 @@ static bool show_openapi(struct api_exchange *x)
 
 #define MODEL "/v2/models/" API_OIP_MODEL "[/versions/" API_OIP_VERSION "]"
 
+#define REPOSITORY "/v2/repository"
 #define TRACE "/v2[/models/" API_OIP_MODEL "]/trace/setting"
 #define SYSTEM "/v2/systemsharedmemory"
 #define CUDA "/v2/cudasharedmemory"
@@ -127,7 +128,11 @@ const struct api_endpoint api_endpoints[] = {
     {"GET", "/v2/logging", "Settings of the log", 0, NULL, NULL, api_oip_logging, NULL},
     {"POST", "/v2/logging", "Confirm the settings, which are fixed", 0, api_oip_setting_begin, NULL,
      api_oip_set_logging, NULL},
-    {"POST", "/v2/repository/index", "List of models", 0, NULL, NULL, api_oip_index, NULL},
+    {"POST", REPOSITORY "/index", "List of models", 0, NULL, NULL, api_oip_index, NULL},
+    {"POST", REPOSITORY "/models/" API_OIP_MODEL "/load", "Nothing to do", 0, NULL, NULL,
+     api_oip_load, NULL},
+    {"POST", REPOSITORY "/models/" API_OIP_MODEL "/unload", "Refused", 0, NULL, NULL,
+     api_oip_unload, NULL},
     {"GET", SYSTEM REGION "/status", "Regions of shared memory", 0, NULL, NULL, api_region_status,
      NULL},
     {"POST", SYSTEM "/region/{region}/register", "Register a region", API_WRITES, api_region_begin,

@@ -49,10 +49,12 @@ static void write_inference_error(const struct api_exchange *x, struct api_buffe
 /* The detail names the model and the version that are served. */
 static bool fail_no_model(const char *path, struct api_problem *problem)
 {
-    static const char models[] = "/v2/models/", versions[] = API_OIP_MODEL "/versions/";
-    if (strncmp(path, models, sizeof models - 1) != 0)
+    static const char models[] = "/v2/models/", repository[] = "/v2/repository/models/",
+                      versions[] = API_OIP_MODEL "/versions/";
+    bool is_model = strncmp(path, models, sizeof models - 1) == 0;
+    if (!is_model && strncmp(path, repository, sizeof repository - 1) != 0)
         return api_fail(problem, "not_found", "there is nothing at '%.100s'", path);
-    const char *name = path + sizeof models - 1;
+    const char *name = path + (is_model ? sizeof models : sizeof repository) - 1;
     if (strncmp(name, versions, sizeof versions - 1) == 0) {
         const char *version = name + sizeof versions - 1;
         int size = (int)strcspn(version, "/");

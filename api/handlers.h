@@ -26,6 +26,8 @@ bool api_oip_model_ready(struct api_exchange *x);
 bool api_oip_config(struct api_exchange *x);
 bool api_oip_stats(struct api_exchange *x);
 bool api_oip_index(struct api_exchange *x);
+bool api_oip_load(struct api_exchange *x);
+bool api_oip_unload(struct api_exchange *x);
 
 /* oip_settings.c: settings of Triton's trace and logging extensions. */
 bool api_oip_setting_begin(struct api_exchange *x);

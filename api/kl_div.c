@@ -170,13 +170,12 @@ bool api_loss_prepare(struct api_exchange *x, double max_ns)
 {
     struct api_call *call = x->state = x->state ? x->state : call_new(x);
     double start = 1e3 * api_seconds();
-    if (!call || !(call->is_planned || prepare(x, call, max_ns)))
-        return false;
-    if (call->is_planned)
+    bool good = call && (call->is_planned || prepare(x, call, max_ns));
+    if (good && call->is_planned)
         x->cost_ns = decode_cost(x) + response_cost(x, call);
     x->prepared = 1e3 * api_seconds();
     x->response.decode_ms += x->prepared - start;
-    return true;
+    return good;
 }
 
 bool api_loss(struct api_exchange *x)

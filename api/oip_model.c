@@ -126,3 +126,12 @@ bool api_oip_index(struct api_exchange *x)
                              "[{\"name\":\"" API_OIP_MODEL "\",\"version\":\"" API_OIP_VERSION
                              "\",\"state\":\"READY\",\"reason\":\"\"}]");
 }
+
+/* Clients of Triton load a model before they use it. */
+bool api_oip_load(struct api_exchange *x) { return api_response_json(&x->response, "{}"); }
+
+bool api_oip_unload(struct api_exchange *x)
+{
+    return api_fail(&x->problem, "setting_fixed",
+                    "the model " API_OIP_MODEL " is a part of this server, and cannot be unloaded");
+}

@@ -16,10 +16,10 @@ static bool has_text(const struct api_value *value)
     return value->kind == API_TEXT || value->kind == API_STRING;
 }
 
-/* True for the nulls of other languages, as text, and for an empty parameter. */
+/* True for the nulls of other languages, as text. */
 static bool is_null(const struct api_value *value)
 {
-    static const char *const words[] = {"", "null", "None", "NULL"};
+    static const char *const words[] = {"null", "None", "NULL"};
     if (value->kind != API_TEXT)
         return value->kind == API_NULL;
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
@@ -202,12 +202,16 @@ const struct api_loss_option api_loss_options[API_OPTIONS] = {
 
 /* ---- Names */
 
-/* Forms of PHP, Rails and others name a list "dim[]". */
+/* Forms of Rails and others name a list "dim[]"; PHP and axios name its elements "dim[0]" and "dim[1]". */
 static bool is_name(const struct api_loss_option *row, const char *name)
 {
     size_t size = strlen(row->name);
-    return strncmp(name, row->name, size) == 0 &&
-           (name[size] == '\0' || (row->is_list && strcmp(name + size, "[]") == 0));
+    if (strncmp(name, row->name, size) != 0)
+        return false;
+    name += size;
+    if (*name == '[' && row->is_list && strcmp(name + 1 + strspn(name + 1, "0123456789"), "]") == 0)
+        return true;
+    return *name == '\0';
 }
 
 int api_option_find(const char *name)
@@ -275,9 +279,11 @@ static void fail_unknown(const struct api_options *options, struct api_origin or
                     "weight and mask",
                     origin.name, mean, nearest, end);
     else
-        fail_option(origin, problem, "option_unknown",
-                    "there is no option '%.60s'%s%s%s The options are %s", origin.name, mean,
-                    nearest ? nearest : "", end, list);
+        fail_option(
+            origin, problem, "option_unknown", "there is no option '%.60s'%s%s%s %s options are %s",
+            origin.name, mean, nearest ? nearest : "", end,
+            options->tensors && origin.within ? "The tensors are input and target, the" : "The",
+            list);
 }
 
 /* Fails with the reader's detail, followed by the values that the option has. */
@@ -329,7 +335,7 @@ static const char separators[] = "[]\", ";
 static bool add_list(struct api_option_input *setting, const char *text)
 {
     char word[64];
-    for (const char *p = text + strspn(text, separators); *p; p += strspn(p, separators)) {
+    for (const char *p = text; *p; p += strspn(p, separators)) {
         size_t size = strcspn(p, separators);
         snprintf(word, sizeof word, "%.*s", size < sizeof word ? (int)size : (int)sizeof word, p);
         const struct api_value value = {.kind = API_STRING, .text = word};
@@ -344,12 +350,12 @@ bool api_option_add(struct api_option_input *setting, const struct api_value *va
 {
     const struct api_loss_option *row = setting->row;
     struct kl_problem problem = {0};
-    bool is_word = value->kind == API_STRING && *value->text && !strpbrk(value->text, separators);
     if (row->read(value, &setting->value, &problem))
         return true;
-    if (row->is_list && has_text(value) && !is_word)
-        return add_list(setting, value->text);
-    return fail_value(setting, value, &problem);
+    const char *text = row->is_list && has_text(value) ? value->text : "";
+    const char *first = text + strspn(text, separators);
+    bool is_list = *first ? strpbrk(text, separators) != NULL : strcmp(text, "[]") == 0;
+    return is_list ? add_list(setting, first) : fail_value(setting, value, &problem);
 }
 
 bool api_option_end(struct api_option_input *setting)

@@ -125,9 +125,9 @@ static bool read_request_line(struct srv_framing *f, const char *line, size_t si
     const char *space = memchr(target, ' ', (size_t)(end - target));
     if (!space)
         return bad(f, "the request line is not METHOD TARGET HTTP/1.1");
-    if (!is_target(target, (size_t)(space - target), SAME(line, method, "OPTIONS")))
-        return bad(f, "the request target holds an invalid character, or ..");
-    return read_version(f, space + 1, (size_t)(end - space) - 1);
+    return read_version(f, space + 1, (size_t)(end - space) - 1) &&
+           (is_target(target, (size_t)(space - target), SAME(line, method, "OPTIONS")) ||
+            bad(f, "the request target holds an invalid character, or .."));
 }
 
 /* ---- Fields */
@@ -164,16 +164,6 @@ static bool read_expectation(struct srv_framing *f, const char *s, size_t size)
            refuse(f, "expectation_failed", "Expect may only be 100-continue");
 }
 
-/* Counts cookies as fields, and their bytes twice: libmicrohttpd copies the line, and makes a record of
- * each cookie. */
-static bool read_cookies(struct srv_framing *f, const char *s, size_t size)
-{
-    for (size_t i = 0; i < size; i++)
-        f->fields += s[i] == ';' || s[i] == ',';
-    f->header_size += size;
-    return check_fields(f) && check_size(f, f->header_size);
-}
-
 /* Fields that frame a request. Names that merely begin like the first two are refused: a proxy may take
  * "content-length " for the known one. A CR follows the values. */
 static const struct {
@@ -186,7 +176,6 @@ static const struct {
     {"host", 4, read_host},
     {"content-type", 12, read_type},
     {"expect", 6, read_expectation},
-    {"cookie", 6, read_cookies},
 };
 enum { N_KNOWN = sizeof known_fields / sizeof *known_fields, N_UNLIKE = 2 };
 
@@ -334,14 +323,32 @@ static bool check_partial(struct srv_framing *f)
     return f->state != SRV_CHUNK_SIZE || check_chunk_size(f, f->line, size);
 }
 
+/* Blanks the value of a cookie in bytes of a field's line, as far as they may stand there. The service reads none, and
+ * libmicrohttpd would copy the line and make a record of each cookie in it, for which it has no memory. */
+static void blank_cookie(const struct srv_framing *f, char *bytes, size_t size)
+{
+    static const char name[] = "cookie:";
+    enum { NAME = sizeof name - 1 };
+    size_t before = f->line_size;
+    if (f->state != SRV_FIELD || before + size <= NAME)
+        return;
+    for (size_t i = 0; i < NAME; i++)
+        if (tolower((unsigned char)(i < before ? f->line[i] : bytes[i - before])) != name[i])
+            return;
+    for (size_t i = before < NAME ? NAME - before : 0; i < size; i++)
+        if (classes[(unsigned char)bytes[i]] & VALUE)
+            bytes[i] = ' ';
+}
+
 /* Reads a line, or the beginning of one; *used becomes the number of its bytes. */
-static bool read_some_line(struct srv_framing *f, const char *bytes, size_t size, size_t *used)
+static bool read_some_line(struct srv_framing *f, char *bytes, size_t size, size_t *used)
 {
     enum { TLS_HANDSHAKE = 0x16 };
     const char *end = memchr(bytes, '\n', size);
     if (f->state == SRV_REQUEST_LINE && f->line_size == 0 && *bytes == TLS_HANDSHAKE)
         return bad(f, "these bytes look like TLS, but this port serves plain HTTP");
     *used = end ? (size_t)(end - bytes) + 1 : size;
+    blank_cookie(f, bytes, *used);
     if (end && f->line_size == 0)
         return read_whole_line(f, bytes, *used);
     if (!keep(f, bytes, *used))
@@ -357,7 +364,7 @@ static bool read_some_line(struct srv_framing *f, const char *bytes, size_t size
     return good;
 }
 
-size_t srv_framing_read(struct srv_framing *f, const char *bytes, size_t size)
+size_t srv_framing_read(struct srv_framing *f, char *bytes, size_t size)
 {
     size_t at = 0, request_at = 0;
     while (at < size && !f->error.code) {

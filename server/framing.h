@@ -14,7 +14,7 @@
  * the connection, where the header of the response needs some 2 KiB. */
 enum {
     SRV_HEADER_SIZE = 16 << 10, /* bytes of the request line and all fields, a trailer's too */
-    SRV_HEADER_FIELDS = 100,    /* with a trailer's, and each cookie */
+    SRV_HEADER_FIELDS = 100,    /* with a trailer's */
     SRV_CHUNKS = 65536,         /* that are not empty */
 };
 
@@ -52,8 +52,9 @@ struct srv_framing {
 
 /* Reads the next bytes of the connection. Returns the number of bytes that are in order: `size`,
  * or fewer if the rest is refused. The bytes in order then end with a complete request, or with
- * those of earlier calls; framing->error says why. Refuses everything after a refusal. */
-size_t srv_framing_read(struct srv_framing *framing, const char *bytes, size_t size);
+ * those of earlier calls; framing->error says why. Refuses everything after a refusal. Blanks the values
+ * of cookies. */
+size_t srv_framing_read(struct srv_framing *framing, char *bytes, size_t size);
 
 /* True if no byte of a further request has arrived, empty lines aside. */
 bool srv_framing_is_between_requests(const struct srv_framing *framing);

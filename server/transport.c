@@ -46,7 +46,7 @@ static void copy_target(const char *bytes, size_t size, char *target, size_t roo
 
 /* Reads the framing of bytes that have arrived. Gives the number of bytes that libmicrohttpd may have. The
  * requests before a refused one are answered first. */
-static ssize_t check(struct srv_connection *c, const char *bytes, size_t size)
+static ssize_t check(struct srv_connection *c, char *bytes, size_t size)
 {
     bool is_first = srv_framing_is_between_requests(&c->framing);
     if (atomic_load(&c->phase) == SRV_IDLE)

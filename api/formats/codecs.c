@@ -127,10 +127,9 @@ const struct api_codec *api_codec_for_response(const char *accept, const char **
     const struct api_codec *best = NULL;
     double best_quality = 0;
     char writable[300] = "";
-    if (!accept || !accept[strspn(accept, " \t")] || strcmp(accept, "*/*") == 0) {
-        *media_type = api_codec_json.media_types[0];
+    *media_type = api_codec_json.media_types[0];
+    if (!accept || !accept[strspn(accept, " \t")] || strcmp(accept, "*/*") == 0)
         return &api_codec_json;
-    }
     for (size_t i = 0; i < N_CODECS; i++)
         for (const char *const *type = codecs[i]->media_types; *type && codecs[i]->encode; type++) {
             double q = api_accept_quality(accept, *type);
@@ -142,6 +141,8 @@ const struct api_codec *api_codec_for_response(const char *accept, const char **
         }
     if (best)
         return best;
+    if (api_accept_quality(accept, "application/problem+json") > 0)
+        return &api_codec_json;
     for (size_t i = 0; i < N_CODECS; i++)
         if (codecs[i]->encode)
             api_append_word(writable, sizeof writable, codecs[i]->media_types[0]);

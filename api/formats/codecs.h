@@ -37,8 +37,8 @@ bool api_codec_check_body(struct api_exchange *x);
 bool api_codec_check_response(struct api_exchange *x, const struct api_call *call);
 
 /* Finds the format of a response by Accept (RFC 9110, 12.5.1): the highest q, then the order of
- * the table. *media_type is the name that the client used. NULL accepts any format. Fails with
- * not_acceptable. */
+ * the table; JSON for clients that accept nothing but problems. *media_type is the name that the
+ * client used. NULL accepts any format. Fails with not_acceptable. */
 const struct api_codec *api_codec_for_response(const char *accept, const char **media_type,
                                                struct api_problem *problem);
 

@@ -31,6 +31,14 @@ static bool fail_here(struct reader *r, const char *code, const char *detail)
     return api_fail_at(r->problem, API_BODY, location, code, "%s", detail);
 }
 
+static bool fail_object(struct reader *r)
+{
+    char detail[200];
+    snprintf(detail, sizeof detail, "an element must be a number, not an object%s",
+             api_json_array_hint(r->p));
+    return fail_here(r, "element_invalid", detail);
+}
+
 static bool malformed(struct reader *r, const char *expected)
 {
     return api_json_expected(r->text, r->p, expected, r->problem);
@@ -55,7 +63,7 @@ static bool fail_word(struct reader *r)
         return fail_here(r, "element_invalid",
                          "a string in a tensor must be \"NaN\", \"Infinity\" or \"-Infinity\"");
     if (*r->p == '{')
-        return fail_here(r, "element_invalid", "an element must be a number, not an object");
+        return fail_object(r);
     if (skip_word(r, "null"))
         return fail_here(r, "element_invalid",
                          "null is not a number; JavaScript writes it for NaN and for both "

@@ -111,7 +111,7 @@ static bool read_data(struct api_oip_reader *r, struct api_tensor *tensor, enum 
     const char *after = NULL, *array = api_oip_body_data(&r->body, data, &after);
     if (!array)
         return api_tensor_fail(tensor, "data", r->problem, "inference_malformed",
-                               "data must be an array");
+                               "data must be an array%s", api_json_array_hint(data));
     const char *end = api_json_tensor_read(tensor, r->body.text, array, dtype, r->problem);
     if (end && api_json_skip_space(end) != after)
         return api_json_expected(r->body.text, api_json_skip_space(end), "',' or '}'", r->problem);

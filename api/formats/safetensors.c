@@ -3,6 +3,7 @@
 #include "api/formats/dtypes.h"
 #include "api/formats/safetensors_file.h"
 #include "api/response.h"
+#include "api/text/nearest.h"
 #include "api/warnings.h"
 
 #include <stdint.h>
@@ -42,24 +43,36 @@ static bool read_tensor(struct api_call *call, struct api_safetensors *file)
     return true;
 }
 
+/* True for a name that must be meant as an option: libraries write any other. Short names are not sure. */
+static bool is_misspelt(const char *name)
+{
+    enum { LONG = 6 };
+    const char *known[API_OPTIONS];
+    size_t n = 0;
+    for (size_t i = 0; i < API_OPTIONS; i++)
+        if (strlen(api_loss_options[i].name) >= LONG)
+            known[n++] = api_loss_options[i].name;
+    const char *nearest = api_nearest(name, known, n);
+    return nearest && *nearest == *name;
+}
+
+/* Reads the options in __metadata__. */
 static bool read_metadata(struct api_call *call, const char *metadata, struct api_problem *problem)
 {
-    /* members that libraries write */
-    static const char *const also[] = {"format", NULL};
     char name[API_JSON_TEXT], text[API_JSON_TEXT];
     const char *value;
     struct api_json_reader reader = api_json_read_object(metadata);
     if (*metadata != '{')
         return api_fail_at(problem, API_BODY, "#/__metadata__", "safetensors_malformed",
-                           "__metadata__ must be an object of strings");
+                           "__metadata__ must be an object");
     while (api_json_next_member(&reader, name, &value)) {
         const struct api_origin origin = {"#/__metadata__/", name};
-        if (!api_json_string(value, text))
-            return api_fail_at(
-                problem, API_BODY, "#/__metadata__", "safetensors_malformed",
-                "__metadata__ must be an object of strings, but '%.100s' is not a string", name);
-        if (strcmp(name, also[0]) != 0 &&
-            !api_option_set_text(&call->options, origin, text, also, problem))
+        bool is_option = api_option_find(name) >= 0, is_text = api_json_string(value, text);
+        if (is_option && !is_text)
+            return api_fail_at(problem, API_BODY, "#/__metadata__", "safetensors_malformed",
+                               "the option '%.100s' is not a string of at most 1024 bytes", name);
+        if ((is_option || is_misspelt(name)) &&
+            !api_option_set_text(&call->options, origin, text, NULL, problem))
             return false;
     }
     return true;
@@ -73,7 +86,6 @@ static bool decode(struct api_call *call, const struct api_request *request,
     file.body = request->body;
     file.size = request->body_size;
     file.max_header = MAX_HEADER;
-    file.is_table = false;
     file.problem = problem;
     bool good = api_safetensors_begin(&file, call->service->budget);
     while (good && api_safetensors_next(&file))

@@ -40,7 +40,7 @@ bool api_safetensors_begin(struct api_safetensors *file, struct api_budget *budg
     api_buffer_borrow(&file->spans, file->few, sizeof file->few);
     if (!find_header(file, &size))
         return false;
-    if (!api_json_check(header, size, file->is_table, &at, &what))
+    if (!api_json_check(header, size, true, &at, &what))
         return api_fail(file->problem, "safetensors_malformed",
                         "the header is not JSON: byte %zu: %s", (size_t)(at - header), what);
     file->data = header + size;

@@ -16,12 +16,11 @@ struct api_span {
 };
 
 /* api_safetensors: a file whose header is read member by member: begin, next, for each tensor read and
- * fit, end. All fail with a problem, mostly safetensors_malformed. The caller sets the first five. */
+ * fit, end. All fail with a problem, mostly safetensors_malformed. The caller sets the first four. */
 struct api_safetensors {
     const char *body; /* API_PADDING zero bytes follow */
     size_t size;
     size_t max_header; /* bytes */
-    bool is_table;     /* the header may have any number of members, which the caller compares */
     struct api_problem *problem;
     const char *data; /* after the header */
     size_t data_size;

@@ -46,7 +46,7 @@ static const char *open_columns(struct reader *r, const char *p)
             return NULL;
         if (*p != '[') {
             api_table_fail(r->cells->table, column, NULL, r->envelope.problem, "value_invalid",
-                           "a column must be an array");
+                           "a column must be an array%s", api_json_array_hint(p));
             return NULL;
         }
         api_append(&cells->starts, &p, sizeof p);
@@ -126,8 +126,11 @@ static const char *open_member(struct reader *r, const struct member *member, co
             "values may be given only once, as columns, rows, values or in a reference");
     cells->layout = layout;
     cells->at = value;
-    if (layout != API_COLUMNS && *value != '[')
-        return api_cells_fail(cells, pointers[layout], "it must be an array");
+    if (layout != API_COLUMNS && *value != '[') {
+        char detail[200];
+        snprintf(detail, sizeof detail, "it must be an array%s", api_json_array_hint(value));
+        return api_cells_fail(cells, pointers[layout], detail);
+    }
     const char *end = member->open(r, value);
     if (!end || !api_envelope_copy(&r->envelope, value))
         return NULL;

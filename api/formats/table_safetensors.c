@@ -48,11 +48,8 @@ static bool read_tensor(struct api_table *table, struct api_safetensors *file)
 static bool open_safetensors(struct api_table *table, struct api_problem *problem)
 {
     struct api_buffer *columns = table->state = calloc(1, sizeof *columns);
-    struct api_safetensors file = {.body = table->body,
-                                   .size = table->size,
-                                   .max_header = MAX_HEADER,
-                                   .is_table = true,
-                                   .problem = problem};
+    struct api_safetensors file = {
+        .body = table->body, .size = table->size, .max_header = MAX_HEADER, .problem = problem};
     if (!columns)
         return api_fail_oom(problem);
     columns->budget = table->budget;

@@ -85,9 +85,23 @@ bool api_json_load(struct api_json *json, const char *text, size_t size)
         return false;
     current = json;
     json->root = json_loadb(text, size, JSON_REJECT_DUPLICATES, &json->error);
+    enum json_error_code code = json_error_code(&json->error);
+    if (!json->root && (code == json_error_null_character || code == json_error_null_byte_in_key))
+        strcpy(json->error.text, "a text may not hold the character \\u0000");
     if (!json->root) /* what is made before api_json_free must not be of its memory */
         current = NULL;
     return json->root != NULL;
+}
+
+static int append(const char *bytes, size_t size, void *out)
+{
+    api_append(out, bytes, size);
+    return 0;
+}
+
+void api_append_json(struct api_buffer *out, const json_t *value)
+{
+    out->failed |= json_dump_callback(value, append, out, JSON_COMPACT) != 0;
 }
 
 void api_json_free(struct api_json *json)

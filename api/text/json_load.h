@@ -1,7 +1,7 @@
 /* Parses JSON with jansson in memory that is allocated beforehand. */
 #pragma once
 
-#include "api/memory/budget.h"
+#include "api/memory/buffer.h"
 
 #include <jansson.h>
 
@@ -26,6 +26,9 @@ static inline const json_t *api_json_unboxed(const json_t *value)
 {
     return json_array_size(value) == 1 ? json_array_get(value, 0) : value;
 }
+
+/* Appends a value, with the members of objects in the order of their insertion. */
+void api_append_json(struct api_buffer *out, const json_t *value);
 
 /* Frees the text; it may be empty. */
 void api_json_free(struct api_json *json);

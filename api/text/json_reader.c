@@ -283,14 +283,18 @@ const char *api_json_member(const char *object, const char *name)
 bool api_json_string(const char *value, char to[API_JSON_TEXT])
 {
     size_t n = 0;
+    *to = '\0';
     if (!value || *value != '"')
         return false;
     for (const char *p = value + 1; *p != '"';) {
-        size_t size = 1;
-        if (*p == '\\')
-            n += api_utf8_write(to + n, api_json_escape(p, &size));
-        else
-            to[n++] = *p;
+        char text[4] = {*p};
+        size_t size = 1, length = *p == '\\' ? api_utf8_write(text, api_json_escape(p, &size)) : 1;
+        if (n + length >= API_JSON_TEXT) {
+            *to = '\0';
+            return false;
+        }
+        memcpy(to + n, text, length);
+        n += length;
         p += size;
     }
     to[n] = '\0';

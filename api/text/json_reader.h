@@ -14,8 +14,8 @@ enum { API_JSON_TEXT = 1025, API_JSON_MEMBERS = 64 };
  * names, nesting of at most 16, within the limits above. API_PADDING bytes after them must be
  * readable. If false, *at is the position of the error and *what its description.
  *
- * A text that `is_large` may exceed the limits, which the functions that copy strings do not know, and a
- * name may be repeated unless it is one of the first of an object, spelt alike. */
+ * A text that `is_large` may exceed the limits, and a name may be repeated unless it is one of the first
+ * of an object, spelt alike. */
 bool api_json_check(const char *text, size_t size, bool is_large, const char **at,
                     const char **what);
 
@@ -28,7 +28,7 @@ struct api_json_reader {
 struct api_json_reader api_json_read_object(const char *object);
 struct api_json_reader api_json_read_array(const char *array);
 
-/* Advances to the next member or item; false at the end. */
+/* Advances to the next member or item; false at the end. A name without room becomes "". */
 bool api_json_next_member(struct api_json_reader *reader, char name[API_JSON_TEXT],
                           const char **value);
 bool api_json_next_item(struct api_json_reader *reader, const char **value);
@@ -56,7 +56,7 @@ static inline bool api_json_is_text(const char *string, const char *end, const c
 /* The item of an array of one, which some clients make of every scalar; else the value itself. */
 const char *api_json_scalar(const char *value);
 
-/* Reads a string; false if `value` is NULL or of another kind. */
+/* Reads a string; false, with "", if `value` is NULL or of another kind, or has no room. */
 bool api_json_string(const char *value, char to[API_JSON_TEXT]);
 
 /* Reads a string, or the characters of any other value; false if they have no room. */

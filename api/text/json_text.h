@@ -3,6 +3,8 @@
 
 #include "api/problem.h"
 
+#include <string.h>
+
 /* The first character at or after `p` that is not white space. */
 static inline const char *api_json_skip_space(const char *p)
 {
@@ -21,6 +23,16 @@ static inline const char *api_json_skip_mark(const char *p)
 static inline const char *api_json_start(const char *text)
 {
     return api_json_skip_space(api_json_skip_mark(text));
+}
+
+/* Ends an error about an object where an array should be: JSON.stringify writes a typed array as one. */
+static inline const char *api_json_array_hint(const char *p)
+{
+    static const char hint[] =
+        "; JSON.stringify writes a typed array, such as a Float32Array, as an "
+        "object: send Array.from(array)";
+    bool typed = *p == '{' && strncmp(api_json_skip_space(p + 1), "\"0\"", 3) == 0;
+    return hint + (typed ? 0 : sizeof hint - 1);
 }
 
 /* Skips the string whose opening quote is at `p`; NULL if it is unterminated. */

@@ -99,10 +99,13 @@ static bool check_age(struct api_observations *o, struct api_monitors *monitors,
     observed->is_behind = api_end_is_ahead(monitors, monitor, status->newest_end);
     if (!api_status_newest_end(monitors, monitor, status, &newest))
         return false;
+    char text[API_TIME_TEXT], last[API_TIME_TEXT];
     return newest == API_NO_TIME || (double)(newest - end) <= kept ||
            api_fail(&o->job.problem, "timestamp_invalid",
-                    "timestamp is more than retention_days before the newest window of '%.128s'",
-                    monitor->name);
+                    "timestamp, %s, is more than retention_days, %g, before the newest window of "
+                    "'%.128s', which ends at %s",
+                    api_time_text(o->time, text), monitor->config->settings.retention_days,
+                    monitor->name, api_time_text(newest, last));
 }
 
 /* max_observations: values that a monitor counts, of which every sum is exact. */

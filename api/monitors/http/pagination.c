@@ -12,8 +12,7 @@ enum { LIMIT = 100, MAX_LIMIT = 1000 };
 
 const char *api_pagination_text(const struct api_pagination *page, const char *name)
 {
-    const char *text = json_string_value(json_object_get(page->parameters, name));
-    return text && *text ? text : NULL;
+    return json_string_value(json_object_get(page->parameters, name));
 }
 
 static bool read_limit(struct api_pagination *page, struct api_problem *problem)
@@ -35,8 +34,8 @@ bool api_pagination_time(const struct api_pagination *page, const char *name, in
 {
     const char *text = api_pagination_text(page, name);
     return !text || api_time_parse(text, time) ||
-           api_fail_at(problem, API_QUERY, name, "timestamp_invalid",
-                       "%s must be a time of RFC 3339 with its zone, or seconds since 1970", name);
+           api_fail_at(problem, API_QUERY, name, "timestamp_invalid", "%s must be " API_TIME_FORMS,
+                       name);
 }
 
 bool api_pagination_read(struct api_pagination *page, const char *query, const char *const *known,

@@ -95,7 +95,7 @@ static void warn_of_absent(struct api_observations *o, const struct api_table *t
                  "the table has no column for so many monitors more");
 }
 
-/* Fails with the names of a column and of a monitor, if no column has a monitor. */
+/* Fails with the names of a column, if there is one, and of a monitor. */
 static bool fail_unknown(const struct api_observations *o, const struct api_table *table)
 {
     struct api_registry *registry = &o->x->service->monitors->registry;
@@ -103,6 +103,9 @@ static bool fail_unknown(const struct api_observations *o, const struct api_tabl
     size_t n;
     if (!api_find_monitor(o->x, problem))
         return false;
+    if (table->n_columns == 0)
+        return api_fail(problem, "columns_unknown",
+                        "the table has no columns, so there is nothing to store");
     pthread_rwlock_rdlock(&registry->lock);
     size_t first = api_registry_group(registry, api_group_of(o->x), &n);
     api_fail(
@@ -133,21 +136,22 @@ static bool find_monitors(struct api_observations *o, const struct api_table *ta
             api_warn(&o->warnings, "column_unnamed", name, 0, 0,
                      "a column without a name is left out");
     }
-    if (o->n == 0 && table->n_columns > 0)
+    if (o->n == 0)
         return fail_unknown(o, table);
     warn_of_absent(o, table);
     return true;
 }
 
-/* Checks the names of members: values and a timestamp, or weights of one monitor. */
+/* Checks the names of members: a timestamp, and a table, or values or weights of one monitor. */
 static bool check_members(const struct api_table *table, bool single, struct api_problem *problem)
 {
-    const char *known[1 + API_WEIGHTS_MEMBERS] = {"timestamp", "columns", "rows"}, *name;
-    size_t n = !single ? 3 : table->has_values ? 2 : 1 + API_WEIGHTS_MEMBERS;
+    enum { TABLES = 3 };
+    const char *known[TABLES + API_WEIGHTS_MEMBERS] = {"timestamp", "columns", "rows"}, *name;
+    size_t n = TABLES + (!single ? 0 : table->has_values ? 1 : API_WEIGHTS_MEMBERS);
     char pointer[200];
     json_t *value;
     if (single)
-        memcpy(known + 1, api_weights_members, API_WEIGHTS_MEMBERS * sizeof *known);
+        memcpy(known + TABLES, api_weights_members, API_WEIGHTS_MEMBERS * sizeof *known);
     json_object_foreach(table->members, name, value)
     {
         size_t i = 0;
@@ -237,8 +241,9 @@ static bool read_table(struct api_observations *o, const json_t *parameters)
     return good;
 }
 
-/* Hashes the key with the path, and the body. False if memory is exhausted. */
-static bool hash_key(struct api_observations *o)
+/* Hashes the key with the path and the parameters, and the body. Without parameters the hash is that of servers
+ * before, which hashed none. False if memory is exhausted. */
+static bool hash_key(struct api_observations *o, const json_t *parameters)
 {
     const struct api_exchange *x = o->x;
     struct api_buffer text = {0};
@@ -251,6 +256,10 @@ static bool hash_key(struct api_observations *o)
     api_append_text(&text, api_group_of(x));
     api_append(&text, "", 1);
     api_append_text(&text, api_name_of(x) ? api_name_of(x) : "");
+    if (json_object_size(parameters) > 0) {
+        api_append(&text, "", 1);
+        api_append_json(&text, parameters);
+    }
     bool good = !text.failed || api_fail_oom(&o->x->problem);
     if (good)
         api_hash(text.data, text.size, o->key);
@@ -263,7 +272,7 @@ bool api_parse(struct api_observations *o)
 {
     static const char *const known[] = {"timestamp", NULL};
     json_t *parameters = api_settings_from_query(NULL, o->x->request.query, known, &o->x->problem);
-    bool good = parameters && read_table(o, parameters);
+    bool good = parameters && read_table(o, parameters) && hash_key(o, parameters);
     json_decref(parameters);
-    return good && hash_key(o);
+    return good;
 }

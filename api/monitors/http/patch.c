@@ -102,6 +102,25 @@ static bool read(struct api_replacing *d) { return read_query(d) && read_body(d)
 
 /* ---- In the store's thread */
 
+/* Removes members of a setting that a form in the patch does not have: of the forms that a setting has, a monitor
+ * keeps the one that the patch names. */
+static void drop_other_forms(json_t *target, const json_t *patch)
+{
+    static const struct {
+        const char *setting, *names, *drops;
+    } forms[] = {{"compare", "previous", "period"},
+                 {"window", "count", "seconds"},
+                 {"window", "count", "grace"},
+                 {"window", "seconds", "count"},
+                 {"window", "grace", "count"}};
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        const json_t *value = json_object_get(patch, forms[i].setting);
+        const json_t *named = json_object_get(value, forms[i].names);
+        if (named && !json_is_null(named))
+            json_object_del(json_object_get(target, forms[i].setting), forms[i].drops);
+    }
+}
+
 /* Merges as RFC 7396 says: null removes a member. False if memory is exhausted. */
 static bool merge(json_t *target, json_t *patch)
 {
@@ -122,12 +141,6 @@ static bool merge(json_t *target, json_t *patch)
     return good;
 }
 
-static int append_dumped(const char *bytes, size_t size, void *buffer)
-{
-    api_append(buffer, bytes, size);
-    return 0;
-}
-
 /* Writes the settings of a config with the patch, and a NUL. A thread has one JSON text at a time: the array of
  * both is parsed. */
 static bool merge_texts(const struct api_replacing *d, const struct api_config *old,
@@ -142,10 +155,13 @@ static bool merge_texts(const struct api_replacing *d, const struct api_config *
     api_append_text(&both, ",");
     api_append(&both, body, request->body_size - (size_t)(body - request->body));
     api_append_text(&both, "]");
-    bool good =
-        !both.failed && api_json_load(&json, both.data, both.size) &&
-        merge(json_array_get(json.root, 0), json_array_get(json.root, 1)) &&
-        json_dump_callback(json_array_get(json.root, 0), append_dumped, out, JSON_COMPACT) == 0;
+    bool good = !both.failed && api_json_load(&json, both.data, both.size);
+    json_t *target = json_array_get(json.root, 0), *patch = json_array_get(json.root, 1);
+    if (good)
+        drop_other_forms(target, patch);
+    good = good && merge(target, patch);
+    if (good)
+        api_append_json(out, target);
     api_append(out, "", 1);
     api_json_free(&json);
     api_buffer_free(&both);

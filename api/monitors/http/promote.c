@@ -18,20 +18,6 @@ bool api_promote_windows_begin(struct api_exchange *x)
 
 /* ---- Body */
 
-static bool read_bound(const json_t *root, const char *name, int64_t *time,
-                       struct api_problem *problem)
-{
-    char pointer[20];
-    const json_t *value = api_json_unboxed(json_object_get(root, name));
-    snprintf(pointer, sizeof pointer, "#/%s", name);
-    if (json_is_string(value)
-            ? api_time_parse(json_string_value(value), time)
-            : json_is_number(value) && api_time_from_seconds(json_number_value(value), time))
-        return true;
-    return api_fail_at(problem, API_BODY, pointer, "timestamp_invalid",
-                       "%s must be a time of RFC 3339 with its zone, or seconds since 1970", name);
-}
-
 /* Reads the body of POST reference, {"from": TIME, "to": TIME}. */
 static bool read_range(struct api_replacing *d)
 {
@@ -41,8 +27,10 @@ static bool read_range(struct api_replacing *d)
     if (good && (!json_is_object(json.root) || json_object_size(json.root) != 2))
         good = api_fail_at(&x->problem, API_BODY, "#", "option_invalid",
                            "the body must be {\"from\": TIME, \"to\": TIME}");
-    good = good && read_bound(json.root, "from", &d->period.from, &x->problem) &&
-           read_bound(json.root, "to", &d->period.to, &x->problem);
+    const json_t *from = api_json_unboxed(json_object_get(json.root, "from")),
+                 *to = api_json_unboxed(json_object_get(json.root, "to"));
+    good = good && api_read_time(from, "from", &d->period.from, &x->problem) &&
+           api_read_time(to, "to", &d->period.to, &x->problem);
     api_json_free(&json);
     return good;
 }

@@ -90,8 +90,6 @@ static bool read_members(struct api_replacing *d, struct api_table *table, json_
                check_labels(d);
     if (!check_members(members, &x->problem))
         return false;
-    json_object_del(members, "columns");
-    json_object_del(members, "rows");
     return api_references_read(&d->references, table, group, members, &x->problem);
 }
 

@@ -99,9 +99,10 @@ static bool configure_column(const struct reading *r, struct api_sample *sample,
     struct api_bins bins = {.n = 0};
     struct api_weights reference = {.n = 0};
     bool is_empty = api_sample_is_empty(sample);
+    bool is_member = json_is_object(json_object_get(r->members, "reference"));
     if (is_single && is_empty)
-        return api_fail_at(r->problem, API_BODY, "#/reference", "reference_empty",
-                           "the reference has no value from which to make bins");
+        return api_fail_at(r->problem, is_member ? API_BODY : API_NOWHERE, "#/reference",
+                           "reference_empty", "the reference has no value from which to make bins");
     if (!*name || is_empty) {
         api_warn(warnings, *name ? "column_empty" : "column_unnamed", name, 0, 0,
                  *name ? "a column without values gets no monitor"

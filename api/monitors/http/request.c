@@ -25,7 +25,8 @@ const char *api_name_of(const struct api_exchange *x)
     return x->captures.n > 1 && !is_group ? x->captures.value[1] : NULL;
 }
 
-/* Fails if Accept allows nothing that this endpoint writes: JSON, and CSV where it lists windows. */
+/* Fails if Accept allows nothing that this endpoint writes: JSON, and CSV where it lists windows. What DELETE is
+ * answered with has no content, and clients that accept nothing but problems take JSON, too. */
 static bool check_accept(struct api_exchange *x)
 {
     static const char windows[] = "/windows";
@@ -33,7 +34,9 @@ static bool check_accept(struct api_exchange *x)
     const char *path = x->response.endpoint->path;
     size_t size = strlen(path), suffix = sizeof windows - 1;
     bool csv = size > suffix && strcmp(path + size - suffix, windows) == 0;
-    if (!accept || !*accept || api_accept_quality(accept, "application/json") > 0 ||
+    if (!accept || !*accept || strcmp(x->request.method, "DELETE") == 0 ||
+        api_accept_quality(accept, "application/json") > 0 ||
+        api_accept_quality(accept, "application/problem+json") > 0 ||
         (csv && api_accept_quality(accept, "text/csv") > 0))
         return true;
     return api_fail(&x->problem, "not_acceptable",
@@ -61,25 +64,10 @@ static bool check_escapes(struct api_exchange *x)
     return true;
 }
 
-/* Fails with 405 at a group's path for observations, which the path of a monitor would match. */
-static bool check_observations(struct api_exchange *x, const char *name)
-{
-    static const char last[] = "/observations";
-    const char *path = x->request.path;
-    size_t size = strlen(path), last_size = sizeof last - 1;
-    size -= path[size - 1] == '/';
-    if (!name || strcmp(name, last + 1) != 0 || strcmp(x->request.method, "POST") == 0 ||
-        strncmp(path + size - last_size, last, last_size) != 0)
-        return true;
-    api_response_header(&x->response, "Allow", "POST");
-    return api_fail(&x->problem, "method_not_allowed", "%.60s takes POST, not %.20s", path,
-                    x->request.method);
-}
-
 bool api_check_names(struct api_exchange *x)
 {
     const char *name = api_name_of(x);
-    return api_check_available(x) && check_escapes(x) && check_observations(x, name) &&
+    return api_check_available(x) && check_escapes(x) &&
            api_name_check("group", api_group_of(x), &x->problem) &&
            api_check_group(x, api_group_of(x)) &&
            (!name || api_name_check("monitor", name, &x->problem));
@@ -211,9 +199,7 @@ bool api_read_time(const json_t *member, const char *name, int64_t *time,
                  : json_is_number(member) &&
                        api_time_from_seconds(json_number_value(member), time)) ||
            api_fail_at(problem, API_BODY, pointer, "timestamp_invalid",
-                       "%s must be a time of RFC 3339 with its zone, such as "
-                       "2026-01-31T12:00:00Z, or seconds since 1970",
-                       name);
+                       "%s must be " API_TIME_FORMS, name);
 }
 
 bool api_read_text(const json_t *member, const char *name, size_t max, char *to,
@@ -261,28 +247,43 @@ static bool fail_timestamp(enum api_location where, const char *pointer, const c
         return api_fail_at(problem, where, pointer, "timestamp_invalid",
                            "timestamp must have a zone: in UTC it is %s", utc);
     return api_fail_at(problem, where, pointer, "timestamp_invalid",
-                       "timestamp must be a time of RFC 3339 with its zone, such as "
-                       "2026-01-31T12:00:00Z, a date, or seconds since 1970");
+                       "timestamp must be " API_TIME_FORMS);
+}
+
+/* Reads a timestamp, if there is one. */
+static bool read_timestamp(const json_t *value, enum api_location where, const char *pointer,
+                           int64_t *time, struct api_problem *problem)
+{
+    const char *text = json_string_value(value);
+    if (!value || json_is_null(value))
+        return true;
+    return (text
+                ? api_time_parse(text, time)
+                : json_is_number(value) && api_time_from_seconds(json_number_value(value), time)) ||
+           fail_timestamp(where, pointer, text, problem);
 }
 
 bool api_read_timestamp(const json_t *parameter, const json_t *member, int64_t *time,
                         struct api_problem *problem)
 {
-    const json_t *value = parameter ? parameter : api_json_unboxed(member);
     enum api_location where = parameter ? API_QUERY : API_BODY;
-    const char *pointer = parameter ? "timestamp" : "#/timestamp", *text = json_string_value(value);
+    const char *pointer = parameter ? "timestamp" : "#/timestamp";
     *time = api_now();
-    if (parameter && member && !json_is_null(member))
+    if (!read_timestamp(parameter, API_QUERY, "timestamp", time, problem))
+        return false;
+    int64_t other = *time;
+    if (!read_timestamp(api_json_unboxed(member), API_BODY, "#/timestamp",
+                        parameter ? &other : time, problem))
+        return false;
+    if (other != *time && parameter)
         return api_fail_at(problem, API_QUERY, "timestamp", "option_conflict",
-                           "timestamp is given twice, as a parameter and as a member");
-    if (!value || json_is_null(value))
-        return true;
-    if (!(text ? api_time_parse(text, time)
-               : json_is_number(value) && api_time_from_seconds(json_number_value(value), time)))
-        return fail_timestamp(where, pointer, text, problem);
-    return *time <= api_now() + API_DAY_US ||
+                           "timestamp is given twice, with different values");
+    char text[API_TIME_TEXT], clock[API_TIME_TEXT];
+    int64_t now = api_now();
+    return *time <= now + API_DAY_US ||
            api_fail_at(problem, where, pointer, "timestamp_invalid",
-                       "timestamp is more than a day ahead of this server's clock");
+                       "timestamp, %s, is more than a day ahead of this server's clock, %s",
+                       api_time_text(*time, text), api_time_text(now, clock));
 }
 
 void api_warn(struct api_buffer *warnings, const char *code, const char *column, size_t count,

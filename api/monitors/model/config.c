@@ -10,8 +10,8 @@
 #include <string.h>
 
 const char *const api_config_members[] = {
-    "warnings", "reference", "annotations",    "group", "name",  "state", "revision",
-    "bins",     "since",     "severity_since", "stale", "muted", NULL};
+    "columns",  "rows", "warnings", "reference",      "annotations", "group", "name", "state",
+    "revision", "bins", "since",    "severity_since", "stale",       "muted", NULL};
 
 /* MAX_ANNOTATIONS: bytes of annotations as JSON. */
 enum { MAX_ANNOTATIONS = 16 << 10 };
@@ -95,12 +95,6 @@ static bool write_definition(struct api_config *config)
 /* MAX_DESCRIBED: bins whose descriptions are kept; of more, they are written anew for each response. */
 enum { MAX_DESCRIBED = 100 };
 
-static int append_dumped(const char *bytes, size_t size, void *out)
-{
-    api_append(out, bytes, size);
-    return 0;
-}
-
 static bool write_others(struct api_config *config, const json_t *annotations)
 {
     struct api_buffer text = {0};
@@ -108,7 +102,7 @@ static bool write_others(struct api_config *config, const json_t *annotations)
     api_settings_write(&config->settings, &text);
     api_append_text(&text, ",\"annotations\":");
     if (json_object_size(annotations) > 0)
-        text.failed |= json_dump_callback(annotations, append_dumped, &text, JSON_COMPACT) != 0;
+        api_append_json(&text, annotations);
     else
         api_append_text(&text, "{}");
     api_append_text(&text, "}");

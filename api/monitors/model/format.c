@@ -90,6 +90,15 @@ void api_write_time(struct api_buffer *out, int64_t time)
     api_append(out, "\"", 1);
 }
 
+const char *api_time_text(int64_t time, char to[API_TIME_TEXT])
+{
+    struct api_buffer text = {0};
+    api_buffer_borrow(&text, to, API_TIME_TEXT);
+    api_write_bare_time(&text, time);
+    api_append(&text, "", 1);
+    return to;
+}
+
 /* ---- Reading */
 
 /* FIRST, LAST: seconds at the begin of the year 1 and at the end of 9999. */

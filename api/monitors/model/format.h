@@ -35,6 +35,15 @@ void api_write_names(struct api_buffer *out, const char *group, const char *name
 void api_write_time(struct api_buffer *out, int64_t time);
 void api_write_bare_time(struct api_buffer *out, int64_t time);
 
+/* A time as text, for messages; `to` has the memory. */
+enum { API_TIME_TEXT = 40 };
+const char *api_time_text(int64_t time, char to[API_TIME_TEXT]);
+
+/* API_TIME_FORMS: what is read as a time, for messages. */
+#define API_TIME_FORMS                                                                             \
+    "a time of RFC 3339 with its zone, such as 2026-01-31T12:00:00Z, a date, or seconds, "         \
+    "milliseconds, microseconds or nanoseconds since 1970; between the years 1 and 9999"
+
 /* Reads a time of RFC 3339 with a zone, also +0100; a date, which is its midnight in UTC; or seconds since 1970 as
  * decimal text. Numbers that would be after the year 9999 are milliseconds, microseconds or nanoseconds, the first
  * that is not. False if it is none, or not between the years 1 and 9999. */

@@ -22,7 +22,7 @@ static json_t *value_of(const struct api_monitor_setting *row, const char *text)
     double number = strtod(text, &end);
     if (row->kind >= API_SETTING_METHOD)
         return json_string(text);
-    if (strcmp(text, "null") == 0 || !*text)
+    if (strcmp(text, "null") == 0)
         return json_null();
     bool plain = !*end && !text[strspn(text, "0123456789+-.eE")] && isfinite(number);
     return plain ? json_real(number) : json_string(text);
@@ -90,14 +90,18 @@ static bool take_parameter(json_t *object, const struct api_parameter *parameter
     const char *name = parameter->name;
     if (!is_utf8(name) || !is_utf8(parameter->value))
         return api_fail(problem, "query_malformed", "a query parameter is not UTF-8");
-    if (api_setting_is_among(name, known)) {
+    const struct api_monitor_setting *row = object ? find_parameter(name) : NULL;
+    bool is_known = api_setting_is_among(name, known);
+    if ((row || is_known) && !*parameter->value)
+        return api_fail_at(problem, API_QUERY, name, "option_invalid",
+                           "%s is empty: give it a value, or leave it out", name);
+    if (is_known) {
         if (json_object_get(others, name))
             return api_fail_at(problem, API_QUERY, name, "option_conflict", "%s is given twice",
                                name);
         return json_object_set_new(others, name, json_string(parameter->value)) == 0 ||
                api_fail_oom(problem);
     }
-    const struct api_monitor_setting *row = object ? find_parameter(name) : NULL;
     if (!row)
         return api_setting_fail_unknown(
             &(struct api_setting_scope){API_QUERY, NULL, known, object != NULL}, name, problem);

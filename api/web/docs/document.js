@@ -4,7 +4,7 @@
  * @typedef {{ $ref?: string, default?: unknown, description?: string,
  *     properties?: Record<string, Schema> }} Schema
  * @typedef {Record<string, Schema>} Schemas
- * @typedef {{ description: string, schema: Schema }} Parameter
+ * @typedef {{ in: string, description: string, schema: Schema, example?: unknown }} Parameter
  * @typedef {{ schema: Schema, example?: unknown,
  *     examples?: Record<string, { value: unknown }> }} Media
  * @typedef {{ requestBody?: { content: Record<string, Media> } }} Operation
@@ -36,6 +36,18 @@ function resolve({ $ref, ...own }, schemas) {
 function putDefaultInWords({ default: value, ...schema }, description) {
     const words = value === undefined || value === null ? "" : ` Default: ${value}.`;
     return { ...schema, description: description + words };
+}
+
+/**
+ * Moves the example of a parameter into its description, for Swagger UI would send it; a path needs its own.
+ *
+ * @param {Parameter} parameter changed
+ */
+function putExampleInWords(parameter) {
+    if (parameter.in === "path" || parameter.example === undefined)
+        return;
+    parameter.description += ` For example ${parameter.example}.`;
+    delete parameter.example;
 }
 
 /**
@@ -84,6 +96,7 @@ export function prepare(openapi, root) {
         const schema = resolve(parameter.schema, components.schemas);
         parameter.schema = putDefaultInWords(schema, parameter.description);
         parameter.description = parameter.schema.description ?? "";
+        putExampleInWords(parameter);
     }
     for (const operation of Object.values(paths).flatMap(Object.values)) {
         const content = operation.requestBody?.content ?? {};

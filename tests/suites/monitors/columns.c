@@ -236,7 +236,6 @@ Test(monitors_columns, are_chosen_by_their_names)
         {"?exclude=b%2Cc", {"a", "c"}},
         {"?exclude=a,b,c", {"c"}},
         {"?include=a,c&exclude=a", {"c"}},
-        {"?exclude=", {"a", "b,c", "c"}},
     };
     struct api_service service = monitors_new(10);
     for (size_t i = 0; i < COUNT(cases); i++) {
@@ -248,7 +247,8 @@ Test(monitors_columns, are_chosen_by_their_names)
     }
     monitors_refused(&service, "PUT /monitors/g?include=a,d", body, "column_missing ?include ~'d'");
     monitors_refused(&service, "PUT /monitors/g?exclude=b", body, "column_missing ?exclude ~'b'");
-    monitors_refused(&service, "PUT /monitors/g?include=", body, "reference_empty");
+    monitors_refused(&service, "PUT /monitors/g?include=", body, "option_invalid ?include ~empty");
+    monitors_refused(&service, "PUT /monitors/g?exclude=", body, "option_invalid ?exclude ~empty");
     monitors_refused(&service, "PUT /monitors/g/a?include=a", body, "option_unknown ?include");
     monitors_end(&service);
 }
@@ -362,7 +362,6 @@ Test(monitors_columns, that_are_absent_are_told)
         {"c,x\n1,2\n", "a b"},
         {"c\n", "a b"},
         {"{\"rows\":[{\"a\":1},{\"b\":2}]}", "c"},
-        {"{\"rows\":[]}", "a b c"},
     };
     struct api_service service = monitors_new(10);
     monitors_expect(&service, "PUT /monitors/g", "a,b,c\n1,2,3\n", 201);
@@ -388,14 +387,33 @@ Test(monitors_columns, that_are_absent_are_told)
 
 Test(monitors_columns, that_are_all_unknown_are_refused)
 {
-    static const char *const bodies[] = {
-        "x,y\n1,2\n", ",x\n1,2\n", "x\n", "A\n1\n", "{\"columns\":{\"x\":[1]}}", "[{\"x\":1}]"};
+    static const char *const bodies[] = {"x,y\n1,2\n",
+                                         ",x\n1,2\n",
+                                         "x\n",
+                                         "A\n1\n",
+                                         "{\"columns\":{\"x\":[1]}}",
+                                         "[{\"x\":1}]",
+                                         "{\"columns\":{\"x\":[]}}"};
+    static const char *const without[] = {"{\"columns\":{}}",
+                                          "{\"rows\":[]}",
+                                          "{\"rows\":[{},{}]}",
+                                          "{\"columns\":{},\"timestamp\":1000}",
+                                          "[{}]",
+                                          "{}\n{}\n"};
+    static const char *const empty[] = {"a\n", "b,a\r\n", "{\"columns\":{\"b\":[]}}",
+                                        "{\"columns\":{\"a\":[],\"b\":[]}}"};
     struct api_service service = monitors_new(10);
     monitors_expect(&service, "PUT /monitors/g", "a,b\n1,2\n", 201);
     for (size_t i = 0; i < COUNT(bodies); i++)
         monitors_refused(&service, "POST /monitors/g/observations", bodies[i],
                          "columns_unknown ~such as 'a'");
+    for (size_t i = 0; i < COUNT(without); i++)
+        monitors_refused(&service, "POST /monitors/g/observations", without[i],
+                         "columns_unknown ~has no columns");
+    for (size_t i = 0; i < COUNT(empty); i++)
+        monitors_expect(&service, "POST /monitors/g/observations", empty[i], 200);
     monitors_refused(&service, "POST /monitors/h/observations", bodies[0], "group_not_found");
+    monitors_refused(&service, "POST /monitors/h/observations", without[0], "group_not_found");
     monitors_expect(&service, "GET /monitors/g/a/windows/latest", NULL, 404);
     monitors_refused(&service, "POST /monitors/g/observations", "{\"a\":[1]}",
                      "option_unknown #/a ~\"columns\"");

@@ -244,22 +244,20 @@ static char *ask_form(const struct api_service *service, const struct model *m, 
     return text;
 }
 
-/* Defines monitors and observes by one form; expects what another form was answered. */
+/* Makes monitors and observes by one form, as two lines say; expects what another form was answered. */
 static void check_form(const struct api_service *service, struct model *m, enum form form,
-                       const char *query, char *expected[2])
+                       const char *const lines[2], char *expected[2])
 {
     const struct model reference = *m;
-    char line[100];
-    snprintf(line, sizeof line, "PUT /monitors/g?%s", query);
-    char *got[2] = {ask_form(service, m, form, line, 201)};
+    char *got[2] = {ask_form(service, m, form, lines[0], 201)};
     if (!got[0])
         return;
     fill(m, 1 + m->n_rows / 2);
-    got[1] = ask_form(service, m, form, "POST /monitors/g/observations?timestamp=1000000000", 200);
+    got[1] = ask_form(service, m, form, lines[1], 200);
     *m = reference;
     for (size_t i = 0; i < 2; i++) {
         if (expected[i])
-            cr_expect_str_eq(got[i], expected[i], "form %d, %s:\n%.2000s\n%.2000s", form, query,
+            cr_expect_str_eq(got[i], expected[i], "form %d, %s:\n%.2000s\n%.2000s", form, lines[i],
                              got[i], expected[i]);
         free(expected[i] ? got[i] : NULL);
         expected[i] = expected[i] ? expected[i] : got[i];
@@ -267,9 +265,15 @@ static void check_form(const struct api_service *service, struct model *m, enum 
     monitors_expect(service, "DELETE /monitors/g", NULL, 204);
 }
 
+#define OBSERVE "POST /monitors/g/"
+#define AT "?timestamp=1000000000"
+
 Test(monitors_forms, tables_give_the_same_in_each)
 {
-    static const char *const queries[] = {"", "bins=3", "method=auto&bins=50"};
+    static const char *const lines[][2] = {
+        {"PUT /monitors/g", OBSERVE "observations" AT},
+        {"PUT /monitors/g?bins=3", OBSERVE "observations" AT},
+        {"PUT /monitors/g?method=auto&bins=50", OBSERVE "observations" AT}};
     static struct model m;
     struct api_service service = monitors_new(100);
     for (unsigned long long i = 0; i < 150; i++) {
@@ -281,7 +285,7 @@ Test(monitors_forms, tables_give_the_same_in_each)
             for (size_t r = 0; r < m.n_rows && !any; r++)
                 any = m.kinds[c] == TEXTS ? *m.texts[c][r] : isfinite(m.numbers[c][r]);
         for (enum form form = CSV; any && form < FORMS; form++)
-            check_form(&service, &m, form, queries[i % COUNT(queries)], expected);
+            check_form(&service, &m, form, lines[i % COUNT(lines)], expected);
         free(expected[0]);
         free(expected[1]);
     }
@@ -329,28 +333,14 @@ static void write_counts(struct api_buffer *to, const char *result)
     json_decref(json);
 }
 
-/* Writes the values as JSON, CSV, npz, and CSV without a type. */
-static void write_values(const struct model *m, struct api_buffer bodies[4])
-{
-    struct tables_array arrays[MAX_COLUMNS];
-    api_append_text(&bodies[0], "{\"values\":");
-    json_array_of(m, &bodies[0], 0);
-    api_append_text(&bodies[0], "}");
-    write_csv(m, &bodies[1], 0, 1, ',');
-    arrays_of(m, arrays);
-    tables_npz(&bodies[2], arrays, 1, false);
-    write_csv(m, &bodies[3], 0, 1, ',');
-}
-
 Test(monitors_forms, one_monitor_takes_its_values_in_each)
 {
     static struct model m;
     struct api_service service = monitors_new(100);
     for (unsigned long long i = 0; i < 120; i++) {
-        char *results[5];
-        struct api_buffer bodies[5] = {{0}};
-        static const char *const single[] = {"application/json", "text/csv", "application/x-npz",
-                                             NULL, "application/json"};
+        char *results[3];
+        struct api_buffer bodies[3] = {{0}};
+        static const char *const single[] = {"application/json", NULL, "application/json"};
         m.state = i + 99;
         m.n_columns = 1;
         m.kinds[0] = (enum kind)(i % KINDS);
@@ -362,20 +352,48 @@ Test(monitors_forms, one_monitor_takes_its_values_in_each)
         monitors_expect(&service, "PUT /monitors/g/values?bins=5", bodies[0].data, 201);
         api_buffer_free(&bodies[0]);
         fill(&m, 30 + pick(&m, 100));
-        write_values(&m, bodies);
-        for (size_t j = 0; j < 5; j++) {
-            if (j == 4)
-                write_counts(&bodies[4], results[0]);
+        api_append_text(&bodies[0], "{\"values\":");
+        json_array_of(&m, &bodies[0], 0);
+        api_append_text(&bodies[0], "}");
+        write_csv(&m, &bodies[1], 0, 1, ',');
+        for (size_t j = 0; j < COUNT(bodies); j++) {
+            if (j == 2)
+                write_counts(&bodies[j], results[0]);
             results[j] =
                 ask_body(&service, "POST /monitors/g/values/evaluate", single[j], &bodies[j]);
             cr_expect_str_eq(results[j], results[0], "form %zu of %llu: %.*s", j, i,
                              (int)bodies[j].size, bodies[j].data);
         }
-        for (size_t j = 0; j < 5; j++) {
+        for (size_t j = 0; j < COUNT(bodies); j++) {
             free(results[j]);
             api_buffer_free(&bodies[j]);
         }
         monitors_expect(&service, "DELETE /monitors/g/values", NULL, 204);
+    }
+    monitors_end(&service);
+}
+
+/* A table is the same for a monitor as for its group: its column in each form makes the same monitor, and the same
+ * result. */
+Test(monitors_forms, one_monitor_takes_its_column_of_a_table_in_each)
+{
+    static const char *const lines[][2] = {{"PUT /monitors/g/c0", OBSERVE "c0/observations" AT},
+                                           {"PUT /monitors/g/c0", OBSERVE "c0/evaluate"}};
+    static struct model m;
+    struct api_service service = monitors_new(100);
+    for (unsigned long long i = 0; i < 60; i++) {
+        char *expected[2] = {NULL, NULL};
+        m.state = i + 7;
+        m.n_columns = 1 + pick(&m, 3);
+        for (size_t c = 0; c < m.n_columns; c++) {
+            m.kinds[c] = (enum kind)((i / 2 + c) % KINDS);
+            snprintf(m.names[c], sizeof m.names[c], "c%zu", c);
+        }
+        fill(&m, 30 + pick(&m, 100));
+        for (enum form form = CSV; form < FORMS; form++)
+            check_form(&service, &m, form, lines[i % COUNT(lines)], expected);
+        free(expected[0]);
+        free(expected[1]);
     }
     monitors_end(&service);
 }

@@ -35,9 +35,9 @@ static void expect_keyed(const struct api_service *service, const char *line, co
 static struct api_service with_monitors(void)
 {
     struct api_service service = monitors_new(10);
-    monitors_expect(&service, "PUT /monitors/g/m?window=1000000", CONFIG, 201);
-    monitors_expect(&service, "PUT /monitors/g/o?window=1000000", CONFIG, 201);
-    monitors_expect(&service, "PUT /monitors/h/m?window=1000000", CONFIG, 201);
+    monitors_expect(&service, "PUT /monitors/g/m?window=1000000&retention_days=36500", CONFIG, 201);
+    monitors_expect(&service, "PUT /monitors/g/o?window=1000000&retention_days=36500", CONFIG, 201);
+    monitors_expect(&service, "PUT /monitors/h/m?window=1000000&retention_days=36500", CONFIG, 201);
     return service;
 }
 
@@ -53,27 +53,33 @@ static const struct {
     {OBSERVE, "a", TWO, "replayed 200 4"},
     {OBSERVE, "a", ONE, "422 idempotency_key_reused"},
     {OBSERVE, "a", TWO " ", "422 idempotency_key_reused"},
-    {OBSERVE "?timestamp=0", "a", TWO, "replayed 200 4"},
-    {OBSERVE, "A", TWO, "200 6"},
+    /* and to its parameters, however they are written */
+    {OBSERVE "?timestamp=0", "a", TWO, "200 6"},
+    {OBSERVE "?timestamp=0&", "a", TWO, "replayed 200 6"},
+    {OBSERVE "?%74imestamp=%30", "a", TWO, "replayed 200 6"},
+    {OBSERVE "?timestamp=60", "a", TWO, "200 8"},
+    {OBSERVE "?timestamp=60", "a", ONE, "422 idempotency_key_reused"},
+    {OBSERVE "?", "a", TWO, "replayed 200 8"},
+    {OBSERVE, "A", TWO, "200 10"},
     /* a key belongs to its path */
     {"POST /monitors/g/o/observations", "a", ONE, "200 1"},
     {"POST /monitors/h/m/observations", "a", ONE, "200 1"},
-    {"POST /monitors/g/observations", "a", "m,z\n0,1\n", "200 7"},
-    {"POST /monitors/g/observations", "a", "m,z\n0,1\n", "replayed 200 7"},
+    {"POST /monitors/g/observations", "a", "m,z\n0,1\n", "200 11"},
+    {"POST /monitors/g/observations", "a", "m,z\n0,1\n", "replayed 200 11"},
     {"POST /monitors/g/observations", "a", "m\n0\n", "422 idempotency_key_reused"},
     {"POST /monitors/g/observations", "a", "o\n0\n", "422 idempotency_key_reused"},
     /* a request that is refused leaves its key free */
     {OBSERVE, "c", "{\"counts\":[1]}", "422 counts_invalid"},
     {OBSERVE, "c", "{\"counts\":[0,0]}", "422 observations_empty"},
-    {OBSERVE, "c", ONE, "200 8"},
+    {OBSERVE, "c", ONE, "200 12"},
     {"POST /monitors/g/observations", "d", "m,o\n0\n", "400 csv_malformed"},
-    {"POST /monitors/g/observations", "d", "m,o\n0,0\n", "200 9"},
+    {"POST /monitors/g/observations", "d", "m,o\n0,0\n", "200 13"},
     {"POST /monitors/g/observations", "e", "m,o\n", "200 0"},
-    {"POST /monitors/g/observations", "e", "m,o\n0,0\n", "200 10"},
+    {"POST /monitors/g/observations", "e", "m,o\n0,0\n", "200 14"},
     /* nothing is stored by an evaluation */
     {"POST /monitors/g/m/evaluate", "a", ONE, "200 1"},
     {"POST /monitors/g/m/evaluate", "f", ONE, "200 1"},
-    {OBSERVE, "f", TWO, "200 12"},
+    {OBSERVE, "f", TWO, "200 16"},
     {OBSERVE, "", TWO, "400 idempotency_key_invalid"},
 };
 
@@ -87,8 +93,48 @@ Test(monitors_keys, repeats_count_once_and_show_the_window_as_it_is)
     memset(key, 'k', 256);
     expect_keyed(&service, OBSERVE, key, TWO, "400 idempotency_key_invalid");
     key[255] = '\0';
-    expect_keyed(&service, OBSERVE, key, TWO, "200 14");
-    expect_keyed(&service, OBSERVE, key, TWO, "replayed 200 14");
+    expect_keyed(&service, OBSERVE, key, TWO, "200 18");
+    expect_keyed(&service, OBSERVE, key, TWO, "replayed 200 18");
+    monitors_end(&service);
+}
+
+/* ---- Against a model */
+
+enum { KEYS = 3, PATHS = 3, QUERIES = 5, FORMS = 3 };
+
+/* A request is new if its key, path and time were not seen together: its body counts then. */
+Test(monitors_keys, random_requests_count_once_for_each_key_path_and_time)
+{
+    static const char *const paths[PATHS] = {OBSERVE, "POST /monitors/g/o/observations",
+                                             "POST /monitors/h/m/observations"};
+    static const char *const queries[QUERIES][FORMS] = {
+        {"", "?", "?&"},
+        {"?timestamp=0", "?%74imestamp=%30", "?timestamp=0&"},
+        {"?timestamp=86400", "?timestamp=%386400", "?&timestamp=86400"},
+        {"?timestamp=1970-01-02", "?timestamp=1970%2d01-02", "?timestamp=1970-01-02&"},
+        {"?timestamp=1", "?&&timestamp=1", "?timestamp=%31"}};
+    struct api_service service = with_monitors();
+    struct {
+        bool seen, both;
+    } model[KEYS][PATHS][QUERIES] = {{{{0}}}};
+    double n[PATHS] = {0};
+    srand(7);
+    for (int i = 0; i < 500; i++) {
+        int k = rand() % KEYS, p = rand() % PATHS, q = rand() % QUERIES;
+        bool both = rand() % 2, seen = model[k][p][q].seen;
+        bool refused = seen && model[k][p][q].both != both;
+        char line[100], expected[60] = "422 idempotency_key_reused";
+        snprintf(line, sizeof line, "%s%s", paths[p], queries[q][rand() % FORMS]);
+        if (!seen) {
+            model[k][p][q].seen = true;
+            model[k][p][q].both = both;
+            n[p] += 1 + both;
+        }
+        if (!refused)
+            snprintf(expected, sizeof expected, "%s200 %g", seen ? "replayed " : "", n[p]);
+        expect_keyed(&service, line, (const char[]){(char)('a' + k), '\0'}, both ? TWO : ONE,
+                     expected);
+    }
     monitors_end(&service);
 }
 
@@ -111,7 +157,7 @@ Test(monitors_keys, are_free_once_their_monitor_is_gone)
     expect_keyed(&service, OBSERVE, "a", TWO, "200 2");
     monitors_expect(&service, "DELETE /monitors/g/m", NULL, 204);
     expect_keyed(&service, OBSERVE, "a", TWO, "404 monitor_not_found");
-    monitors_expect(&service, "PUT /monitors/g/m?window=1000000", CONFIG, 201);
+    monitors_expect(&service, "PUT /monitors/g/m?window=1000000&retention_days=36500", CONFIG, 201);
     expect_keyed(&service, OBSERVE, "a", TWO, "200 2");
     expect_keyed(&service, OBSERVE, "a", TWO, "replayed 200 2");
     expect_keyed(&service, OBSERVE, "a", ONE, "422 idempotency_key_reused");

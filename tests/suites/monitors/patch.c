@@ -61,6 +61,49 @@ Test(monitors_patch, null_in_a_new_object_is_no_member)
     monitors_end(&service);
 }
 
+static const struct {
+    const char *put, *body, *window, *compare;
+} forms[] = {
+    /* a form that the patch names replaces another form */
+    {"window=60s,5s&compare=previous:7@24h", "{\"compare\":{\"previous\":3}}",
+     "{\"grace\":5,\"seconds\":60}", "{\"previous\":3}"},
+    {"window=60s,5s", "{\"window\":{\"count\":9}}", "{\"count\":9}", "\"reference\""},
+    {"window=9", "{\"window\":{\"seconds\":60}}", "{\"grace\":0,\"seconds\":60}", "\"reference\""},
+    {"window=60s&compare=previous:7@24h", "{\"window\":{\"count\":9},\"compare\":{\"previous\":2}}",
+     "{\"count\":9}", "{\"previous\":2}"},
+    {"window=60s&compare=previous:7@24h", "{\"compare\":\"reference\",\"window\":\"batch\"}",
+     "\"batch\"", "\"reference\""},
+    /* members of one form are merged */
+    {"window=60s,5s", "{\"window\":{\"seconds\":120}}", "{\"grace\":5,\"seconds\":120}",
+     "\"reference\""},
+    {"window=60s,5s", "{\"window\":{\"grace\":6}}", "{\"grace\":6,\"seconds\":60}",
+     "\"reference\""},
+    {"window=60s&compare=previous:7@24h", "{\"compare\":{\"period\":3600}}",
+     "{\"grace\":0,\"seconds\":60}", "{\"period\":3600,\"previous\":7}"},
+    {"window=60s&compare=previous:7@24h", "{\"compare\":{\"previous\":4,\"period\":604800}}",
+     "{\"grace\":0,\"seconds\":60}", "{\"period\":604800,\"previous\":4}"},
+    {"window=60s&compare=previous:7@24h", "{\"compare\":{\"period\":null}}",
+     "{\"grace\":0,\"seconds\":60}", "{\"previous\":7}"},
+    {"window=60s,5s", "{\"window\":{\"count\":null,\"grace\":null}}",
+     "{\"grace\":0,\"seconds\":60}", "\"reference\""},
+};
+
+Test(monitors_patch, a_setting_with_several_forms_has_the_one_that_is_named)
+{
+    struct api_service service = make();
+    for (size_t i = 0; i < COUNT(forms); i++) {
+        char line[200];
+        snprintf(line, sizeof line, "PUT /monitors/f/%zu?%s", i, forms[i].put);
+        monitors_expect(&service, line, CONFIG, 201);
+        snprintf(line, sizeof line, "PATCH /monitors/f/%zu", i);
+        json_t *patched = monitors_get(&service, line, forms[i].body, 200);
+        expect_at(patched, "window", forms[i].window);
+        expect_at(patched, "compare", forms[i].compare);
+        json_decref(patched);
+    }
+    monitors_end(&service);
+}
+
 Test(monitors_patch, null_sets_the_default)
 {
     struct api_service service = make();

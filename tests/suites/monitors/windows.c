@@ -294,8 +294,14 @@ Test(monitors_windows, times_are_checked)
     }
     monitors_refused(&service, OBSERVE "?timestamp=x", "{\"counts\":[1,1]}",
                      "timestamp_invalid ?timestamp");
-    monitors_refused(&service, OBSERVE "?timestamp=1", "{\"counts\":[1,1],\"timestamp\":1}",
+    monitors_refused(&service, OBSERVE "?timestamp=1", "{\"counts\":[1,1],\"timestamp\":2}",
                      "option_conflict ?timestamp");
+    monitors_refused(&service, OBSERVE "?timestamp=1", "{\"counts\":[1,1],\"timestamp\":\"x\"}",
+                     "timestamp_invalid #/timestamp");
+    monitors_expect(&service, "PUT /monitors/g/twice",
+                    "{\"bins\":{\"edges\":[0,1,2]},\"reference\":{\"counts\":[5,5]}}", 201);
+    monitors_expect(&service, "POST /monitors/g/twice/observations?timestamp=1",
+                    "{\"counts\":[1,1],\"timestamp\":\"1970-01-01T00:00:01Z\"}", 200);
     monitors_refused(&service, OBSERVE "?timestam=1", "{\"counts\":[1,1]}",
                      "option_unknown ?timestam");
     char body[100];
@@ -304,7 +310,26 @@ Test(monitors_windows, times_are_checked)
     monitors_expect(&service, OBSERVE, body, 200);
     snprintf(body, sizeof body, "{\"counts\":[1,1],\"timestamp\":%lld}",
              (long long)time(NULL) + 86500);
-    monitors_refused(&service, OBSERVE, body, "timestamp_invalid #/timestamp ~ahead");
+    monitors_refused(&service, OBSERVE, body,
+                     "timestamp_invalid #/timestamp ~ahead of this server's clock, 2");
+    monitors_refused(&service, OBSERVE "?timestamp=1000000000", "{\"counts\":[1,1]}",
+                     "timestamp_invalid ~timestamp, 2001-09-09T01:46:40Z, is more than "
+                     "retention_days, 90, before");
+    monitors_refused(&service, OBSERVE "?timestamp=1e30", "{\"counts\":[1,1]}",
+                     "timestamp_invalid ?timestamp ~between the years 1 and 9999");
+    static const struct {
+        const char *rest, *problem;
+    } edges[] = {{"windows?from=x", "timestamp_invalid ?from ~a date, or seconds"},
+                 {"windows?to=2026-02-30", "timestamp_invalid ?to ~a date, or seconds"},
+                 {"notes?from=1e30", "timestamp_invalid ?from ~a date, or seconds"},
+                 {"compare?against_from=x", "timestamp_invalid ?against_from ~a date, or seconds"}};
+    for (size_t i = 0; i < COUNT(edges); i++) {
+        char line[100];
+        snprintf(line, sizeof line, "GET /monitors/g/m/%s", edges[i].rest);
+        monitors_refused(&service, line, NULL, edges[i].problem);
+    }
+    monitors_refused(&service, "POST /monitors/g/m/reference", "{\"from\":\"x\",\"to\":2}",
+                     "timestamp_invalid #/from ~a date, or seconds");
     monitors_expect(&service, OBSERVE "?timestamp=2001-09-09T01:46:40%2B02:00",
                     "{\"counts\":[1,1]}", 422); /* older than the retention */
     monitors_end(&service);

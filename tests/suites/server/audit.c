@@ -24,8 +24,9 @@ static void write_tokens(void)
 /* True for what changes something, by the verbs of the document; these POSTs only compute or ask. */
 static bool writes(const char *method, const char *path)
 {
-    static const char *const reads[] = {"/kl_div",  "/infer",         "/evaluate",
-                                        "/logging", "/trace/setting", "/repository/index"};
+    static const char *const reads[] = {"/kl_div",      "/infer",         "/evaluate",
+                                        "/logging",     "/trace/setting", "/repository/index",
+                                        "/kl_div/load", "/kl_div/unload"};
     if (strcmp(method, "get") == 0)
         return false;
     for (size_t i = 0; strcmp(method, "post") == 0 && i < COUNT(reads); i++)

@@ -186,14 +186,19 @@ Test(framing, of_good_requests_is_accepted_in_any_pieces)
         "\r\nGET http://a:80/x?%20y HTTP/1.0\r\n\r\n" CHUNKED
         "2;ext=\"a b\"\r\n{}\r\nA\r\n0123456789\r\n000\r\nX: y\r\n\r\n"
         "OPTIONS * HTTP/1.1\r\nHost: [::1]:8080\r\nExpect: 100-continue\r\n\r\n" POST
-        "X:\r\nY: a\tb \xc3\xa9\r\nContent-Length: 7\r\n\r\n\n\0\r\nGET";
+        "X:\r\nY: a\tb \xc3\xa9\r\nContent-Length: 7\r\nCOOKIE: a=b; "
+        "c=secret;\t\r\n\r\n\n\0\r\nGET";
     for (size_t piece = 1; piece < sizeof good; piece++) {
         struct srv_framing framing = {0};
+        char bytes[sizeof good];
+        memcpy(bytes, good, sizeof good);
         for (size_t at = 0; at < sizeof good - 1; at += piece) {
             size_t n = sizeof good - 1 - at < piece ? sizeof good - 1 - at : piece;
-            cr_assert_eq(srv_framing_read(&framing, good + at, n), n, "piece %zu at %zu: %s", piece,
-                         at, framing.error.detail);
+            cr_assert_eq(srv_framing_read(&framing, bytes + at, n), n, "piece %zu at %zu: %s",
+                         piece, at, framing.error.detail);
         }
+        cr_expect_not(strstr(bytes, "secret"));
+        cr_expect(strstr(bytes, "\r\nCOOKIE:                \r\n\r\n\n"));
         cr_expect(srv_framing_is_between_requests(&framing));
         srv_framing_free(&framing);
     }
@@ -224,9 +229,12 @@ Test(framing, has_limits)
         n += (size_t)sprintf(request + n, "\r\n");
         expect_status(&server, request, n, over ? 431 : 200);
 
-        n = (size_t)sprintf(request, "GET /livez HTTP/1.1\r\nHost: a\r\nCookie: a=b");
-        for (int i = 2; i < SRV_HEADER_FIELDS + over; i++)
-            n += (size_t)sprintf(request + n, "; a=b");
+        n = (size_t)sprintf(request, "GET /livez HTTP/1.1\r\nHost: a\r\n");
+        for (int i = 2; i < SRV_HEADER_FIELDS; i++)
+            n += (size_t)sprintf(request + n, "X: y\r\n");
+        n += (size_t)sprintf(request + n, "%sCookie: ", over ? "Cookie: c=d\r\n" : "");
+        while (n < SRV_HEADER_SIZE - 6)
+            n += (size_t)sprintf(request + n, "a;");
         n += (size_t)sprintf(request + n, "\r\n\r\n");
         expect_status(&server, request, n, over ? 431 : 200);
 
@@ -241,6 +249,43 @@ Test(framing, has_limits)
             n += (size_t)sprintf(request + n, "1\r\n%c\r\n", " {}"[i < 2 ? 1 + i : 0]);
         n += (size_t)sprintf(request + n, "0\r\n\r\n");
         expect_status(&server, request, n, over ? 400 : 422);
+    }
+    cr_expect_eq(server_stop(&server, false), 0);
+}
+
+/* A cookie is a field, whatever it holds; the service reads none. */
+Test(framing, cookies_count_once)
+{
+    static const char *const parts[] = {"a=b; ", "a;",          ";", ",",  "=",
+                                        "\"",    "a=\"b,c\"; ", "x", "\t", "\xc3\xa9"};
+    static const size_t sizes[] = {
+        0, 1, 101, 2100, 8300, 16000, SRV_HEADER_SIZE - 200, SRV_HEADER_SIZE};
+    static char request[1 << 16];
+    struct server server = server_start(NULL);
+    for (size_t i = 0; i < COUNT(parts); i++)
+        for (size_t j = 0; j < COUNT(sizes); j++) {
+            size_t n = (size_t)sprintf(request, "GET /livez HTTP/1.1\r\nHost: a\r\ncOOKIE:");
+            for (size_t begin = n; n < begin + sizes[j];)
+                n += (size_t)sprintf(request + n, "%s", parts[i]);
+            n += (size_t)sprintf(request + n, "\r\nConnection: close\r\n\r\n");
+            expect_status(&server, request, n, sizes[j] < SRV_HEADER_SIZE ? 200 : 431);
+        }
+    static const char control[] = "GET /livez HTTP/1.1\r\nHost: a\r\nCookie: a=\x01\r\n\r\n",
+                      bare[] = "GET /livez HTTP/1.1\r\nHost: a\r\nCookie: a=\rb\r\n\r\n";
+    expect_status(&server, control, sizeof control - 1, 400);
+    expect_status(&server, bare, sizeof bare - 1, 400);
+    cr_expect_eq(server_stop(&server, false), 0);
+}
+
+/* The preface of HTTP/2, by which clients with prior knowledge begin. */
+Test(framing, of_http_2_is_refused_by_its_version)
+{
+    static const char preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0";
+    struct server server = server_start(NULL);
+    for (size_t size = 16; size < sizeof preface; size++) {
+        char answer[4000] = "";
+        talk(&server, preface, size, answer, sizeof answer, 2);
+        check_refusal(preface, size, 505, answer);
     }
     cr_expect_eq(server_stop(&server, false), 0);
 }

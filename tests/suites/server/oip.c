@@ -182,6 +182,25 @@ Test(oip, counts_inferences)
     cr_expect_eq(json_integer_value(json_object_get(json_object_get(durations, "queue"), "count")),
                  2, "perf_analyzer tells the server's version by it");
     cr_expect_gt(json_integer_value(json_object_get(stats, "last_inference")), 1600000000000);
+    const json_int_t quick =
+        json_integer_value(json_object_get(json_object_get(durations, "fail"), "ns"));
+    fetched_free(&f);
+    enum { SIZE = 2 << 20 }; /* decoded for more than a millisecond before it is refused */
+    char *large = malloc(SIZE + 100);
+    size_t n = (size_t)sprintf(large, "{\"inputs\":[{\"name\":\"input\",\"shape\":[1],\"datatype\":"
+                                      "\"FP32\",\"data\":[1");
+    while (n < SIZE)
+        n += (size_t)sprintf(large + n, ",1");
+    sprintf(large + n, "]}]}");
+    f = post_json(&server, "/v2/models/kl_div/infer", large);
+    cr_expect_eq(f.status, 422, "%d", f.status);
+    free(large);
+    fetched_free(&f);
+    f = fetch(&server, "GET", "/v2/models/kl_div/stats", NULL, NULL, 0);
+    stats = json_array_get(json_object_get(f.json, "model_stats"), 0);
+    durations = json_object_get(json_object_get(stats, "inference_stats"), "fail");
+    cr_expect_eq(json_integer_value(json_object_get(durations, "count")), 2);
+    cr_expect_gt(json_integer_value(json_object_get(durations, "ns")) - quick, 1000000);
     fetched_free(&f);
     cr_expect_eq(server_stop(&server, false), 0);
 }

@@ -4,6 +4,7 @@
 #include "api/endpoints.h"
 
 #include <criterion/criterion.h>
+#include <stdlib.h>
 #include <string.h>
 
 json_t *document;
@@ -125,7 +126,7 @@ const json_t *operation(const char *path, const char *method)
     return json_object_get(json_object_get(json_object_get(document, "paths"), path), lower);
 }
 
-void check_answer(const struct answer *answer, const char *path, const char *method)
+bool is_described(const struct answer *answer, const char *path, const char *method)
 {
     char status[8], type[80];
     const char *given = answer->response.content_type ? answer->response.content_type : "";
@@ -135,15 +136,102 @@ void check_answer(const struct answer *answer, const char *path, const char *met
         resolve(json_object_get(json_object_get(operation(path, method), "responses"), status));
     const json_t *contents = json_object_get(response, "content");
     const json_t *content = json_object_get(contents, type);
-    cr_assert(content || (response && !contents && !*type),
-              "%s %s: %s with %s is not in the document", method, path, status, type);
-    if (answer->json)
-        cr_expect(matches(answer->json, json_object_get(content, "schema")), "%s %s: %.*s", method,
-                  path, (int)answer->response.body.size, answer->response.body.data);
+    return content ? !answer->json || matches(answer->json, json_object_get(content, "schema"))
+                   : response && !contents && !*type;
+}
+
+void check_answer(const struct answer *answer, const char *path, const char *method)
+{
+    const struct api_response *response = &answer->response;
+    cr_expect(is_described(answer, path, method), "%s %s: %d with %s is not in the document: %.*s",
+              method, path, answer->status, response->content_type ? response->content_type : "",
+              (int)response->body.size, response->body.data);
 }
 
 bool is_of_monitors(const struct api_endpoint *e)
 {
     return strncmp(e->path, "/monitors", 9) == 0 || strncmp(e->path, "/groups", 7) == 0 ||
            strcmp(e->path, "/events") == 0 || strcmp(e->path, "/notifications") == 0;
+}
+
+/* The example of a path parameter. */
+static const char *example_of(const json_t *of, const char *name, size_t length)
+{
+    json_t *item;
+    size_t i;
+    json_array_foreach(json_object_get(of, "parameters"), i, item)
+    {
+        const json_t *parameter = resolve(item);
+        const char *given = text_of(parameter, "name");
+        if (strcmp(text_of(parameter, "in"), "path") == 0 && strlen(given) == length &&
+            strncmp(given, name, length) == 0)
+            return text_of(parameter, "example");
+    }
+    cr_assert(false, "no parameter for %s", name);
+    return "";
+}
+
+void fill_path(const json_t *of, const char *template, char *path, size_t size)
+{
+    size_t used = 0;
+    for (const char *p = template; *p;) {
+        size_t length = strcspn(p, "{");
+        used += (size_t)snprintf(path + used, size - used, "%.*s", (int)length, p);
+        p += length;
+        if (*p != '{')
+            continue;
+        length = strcspn(p, "}");
+        used += (size_t)snprintf(path + used, size - used, "%s", example_of(of, p + 1, length - 1));
+        p += length + 1;
+    }
+    cr_assert_lt(used, size);
+}
+
+struct answer ask_operation(const struct api_service *service, const char *method,
+                            const char *template, const char *type, const json_t *body)
+{
+    char path[200], *text = NULL;
+    fill_path(operation(template, method), template, path, sizeof path);
+    if (body)
+        text = json_is_string(body) ? strdup(json_string_value(body)) : json_dumps(body, 0);
+    const struct question question = {.method = method, .path = path, .content_type = type};
+    struct answer answer = ask_question(&question, service, text, text ? strlen(text) : 0);
+    check_answer(&answer, template, method);
+    free(text);
+    return answer;
+}
+
+const json_t *body_media(const char *method, const char *template, const char *type)
+{
+    const json_t *body = json_object_get(operation(template, method), "requestBody");
+    return json_object_get(json_object_get(body, "content"), type);
+}
+
+const json_t *first_example(const json_t *media)
+{
+    const json_t *examples = json_object_get(media, "examples");
+    void *first = json_object_iter((json_t *)examples);
+    return first ? json_object_get(json_object_iter_value(first), "value")
+                 : json_object_get(media, "example");
+}
+
+#define GROUP "/monitors/{group}"
+#define MONITOR GROUP "/{name}"
+
+void prepare_monitors(const struct api_service *service)
+{
+    static const struct {
+        const char *method, *template, *type;
+    } steps[] = {{"PUT", GROUP, "text/csv"},
+                 {"PUT", MONITOR, "application/json"},
+                 {"POST", MONITOR "/observations", "application/json"},
+                 {"POST", MONITOR "/notes", "application/json"},
+                 {"POST", "/groups/{group}/notes", "application/json"}};
+    for (size_t i = 0; i < COUNT(steps); i++) {
+        const json_t *media = body_media(steps[i].method, steps[i].template, steps[i].type);
+        struct answer answer = ask_operation(service, steps[i].method, steps[i].template,
+                                             steps[i].type, first_example(media));
+        cr_assert_eq(answer.status / 100, 2, "%s %s", steps[i].method, steps[i].template);
+        answer_free(&answer);
+    }
 }

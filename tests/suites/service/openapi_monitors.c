@@ -9,95 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-TestSuite(openapi_monitors, .init = load_document);
-
-static struct api_service service;
-
-/* The example of a path parameter. */
-static const char *example_of(const json_t *of, const char *name, size_t length)
-{
-    json_t *item;
-    size_t i;
-    json_array_foreach(json_object_get(of, "parameters"), i, item)
-    {
-        const json_t *parameter = resolve(item);
-        const char *given = text_of(parameter, "name");
-        if (strcmp(text_of(parameter, "in"), "path") == 0 && strlen(given) == length &&
-            strncmp(given, name, length) == 0)
-            return text_of(parameter, "example");
-    }
-    cr_assert(false, "no parameter for %s", name);
-    return "";
-}
-
-/* Fills a path with the examples of its parameters. */
-static void fill_path(const json_t *of, const char *template, char *path, size_t size)
-{
-    size_t used = 0;
-    for (const char *p = template; *p;) {
-        size_t length = strcspn(p, "{");
-        used += (size_t)snprintf(path + used, size - used, "%.*s", (int)length, p);
-        p += length;
-        if (*p != '{')
-            continue;
-        length = strcspn(p, "}");
-        used += (size_t)snprintf(path + used, size - used, "%s", example_of(of, p + 1, length - 1));
-        p += length + 1;
-    }
-    cr_assert_lt(used, size);
-}
-
-/* Asks an operation with a body, NULL for none, and checks the answer. */
-static struct answer ask_operation(const char *method, const char *template, const char *type,
-                                   const json_t *body)
-{
-    char path[200], *text = NULL;
-    fill_path(operation(template, method), template, path, sizeof path);
-    if (body)
-        text = json_is_string(body) ? strdup(json_string_value(body)) : json_dumps(body, 0);
-    const struct question question = {.method = method, .path = path, .content_type = type};
-    struct answer answer = ask_question(&question, &service, text, text ? strlen(text) : 0);
-    check_answer(&answer, template, method);
-    free(text);
-    return answer;
-}
-
-static const json_t *media_of(const char *method, const char *template, const char *type)
-{
-    const json_t *body = json_object_get(operation(template, method), "requestBody");
-    return json_object_get(json_object_get(body, "content"), type);
-}
-
-/* The first example of a media type. */
-static const json_t *first_example(const json_t *media)
-{
-    const json_t *examples = json_object_get(media, "examples");
-    void *first = json_object_iter((json_t *)examples);
-    return first ? json_object_get(json_object_iter_value(first), "value")
-                 : json_object_get(media, "example");
-}
-
 #define GROUP "/monitors/{group}"
 #define MONITOR GROUP "/{name}"
 
-/* Makes the group, then the monitor, then a window and notes. */
-static void prepare(void)
-{
-    static const struct {
-        const char *method, *template, *type;
-    } steps[] = {{"PUT", GROUP, "text/csv"},
-                 {"PUT", MONITOR, "application/json"},
-                 {"POST", MONITOR "/observations", "application/json"},
-                 {"POST", MONITOR "/notes", "application/json"},
-                 {"POST", "/groups/{group}/notes", "application/json"}};
-    for (size_t i = 0; i < COUNT(steps); i++) {
-        const json_t *media = media_of(steps[i].method, steps[i].template, steps[i].type);
-        struct answer answer =
-            ask_operation(steps[i].method, steps[i].template, steps[i].type, first_example(media));
-        cr_assert_eq(answer.status / 100, 2, "%s %s", steps[i].method, steps[i].template);
-        answer_free(&answer);
-    }
-}
+TestSuite(openapi_monitors, .init = load_document);
+
+static struct api_service service;
 
 /* The example of an answer in JSON; NULL if it has none. */
 static const json_t *answer_example(const char *method, const char *template, int status)
@@ -152,9 +69,9 @@ static size_t check_example(const struct api_endpoint *e, const char *type, cons
     bool puts = strcmp(e->method, "PUT") == 0;
     service = monitors_new(100);
     if (!puts)
-        prepare();
+        prepare_monitors(&service);
     for (int i = 0; i <= puts; i++) {
-        struct answer answer = ask_operation(e->method, e->path, type, body);
+        struct answer answer = ask_operation(&service, e->method, e->path, type, body);
         const json_t *example = answer_example(e->method, e->path, answer.status);
         cr_expect_eq(answer.status, puts ? 201 - i : success_of(e), "%s %s: %d %.*s", e->method,
                      e->path, answer.status, (int)answer.response.body.size,
@@ -230,7 +147,7 @@ Test(openapi_monitors, problems_are_as_it_says)
                                           "window=no", "timestamp=never", "from=never", "%zz"};
     char path[200];
     service = monitors_new(100);
-    prepare();
+    prepare_monitors(&service);
     for (const struct api_endpoint *e = api_endpoints; e->path; e++) {
         bool has_body = json_object_get(operation(e->path, e->method), "requestBody");
         if (!is_of_monitors(e) || strcmp(e->method, "DELETE") == 0)
@@ -284,7 +201,7 @@ Test(openapi_monitors, formats_of_windows_are_as_it_says)
     static const char template[] = MONITOR "/windows";
     char path[200];
     service = monitors_new(100);
-    prepare();
+    prepare_monitors(&service);
     fill_path(operation(template, "GET"), template, path, sizeof path);
     for (size_t i = 0; i < COUNT(cases); i++) {
         const struct question question = {

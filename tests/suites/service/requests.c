@@ -119,11 +119,20 @@ static const struct bad {
     {"dim=1&reduction=none", "{\"input\": [], \"target\": [], \"shape\": [300000000, 0]}", 422,
      "shape_invalid", ""},
     {"gradient=loss", "{\"input\": 1, \"target\": 1}", 422, "option_invalid", "gradient"},
+    {"gradient=,", "{\"input\": 1, \"target\": 1}", 422, "option_invalid", "gradient"},
+    {"dim=[", "{\"input\": 1, \"target\": 1}", 422, "dim_invalid", "dim"},
+    {NULL, "{\"input\": 1, \"target\": 1, \"dim\": \"\"}", 422, "dim_invalid", "#/dim"},
+    {NULL, "{\"input\": 1, \"target\": 1, \"gradient\": \"\"}", 422, "option_invalid",
+     "#/gradient"},
     {"dim=64", "{\"input\": 1, \"target\": 1}", 422, "dim_invalid", "dim"},
     {"dim=-65", "{\"input\": 1, \"target\": 1}", 422, "dim_invalid", "dim"},
     {"dim=0&dim=1", "{\"input\": [[1]], \"target\": [[1]], \"dim\": 0}", 400, "option_conflict",
      "#/dim"},
     {"reduction[]=sum", "{\"input\": 1, \"target\": 1}", 422, "option_unknown", "reduction[]"},
+    {"reduction[0]=sum", "{\"input\": 1, \"target\": 1}", 422, "option_unknown", "reduction[0]"},
+    {"dim[0=0", "{\"input\": 1, \"target\": 1}", 422, "option_unknown", "dim[0"},
+    {"dim[a]=0", "{\"input\": 1, \"target\": 1}", 422, "option_unknown", "dim[a]"},
+    {"dim[0]x=0", "{\"input\": 1, \"target\": 1}", 422, "option_unknown", "dim[0]x"},
     {NULL, "{\"input\": [\"NA\"], \"target\": [1]}", 422, "element_invalid", "#/input/0"},
     {NULL, "{\"input\": [\"inf\"], \"target\": [1]}", 422, "element_invalid", "#/input/0"},
     {NULL, "{\"input\": 1, \"target\": 1, \"gradient\": [1]}", 422, "option_invalid", "#/gradient"},
@@ -246,7 +255,9 @@ Test(requests, say_where_json_is_malformed)
     answer_free(&answer);
     answer = ask_loss(NULL, "{\"input\": 1, \"target\": 1, \"redction\": \"sum\"}");
     cr_expect(strstr(text_of(answer.json, "detail"),
-                     "there is no option 'redction'; did you mean 'reduction'? The options are "));
+                     "there is no option 'redction'; did you mean 'reduction'? The tensors are "
+                     "input and target, "
+                     "the options are reduction, "));
     answer_free(&answer);
     answer = ask_loss("reduction=batch_mean", "{\"input\": 1, \"target\": 1}");
     cr_expect_str_eq(
@@ -275,6 +286,8 @@ Test(requests, options_and_tensors_come_in_many_forms)
          "{\"input\":[-1,-0.5],\"target\":[0.4,0.6]}"},
         {"reduction=sum&dim=0&dim=1", "{\"input\":[[-1,-0.5]],\"target\":[[0.4,0.6]]}"},
         {"reduction=sum&dim[]=0&dim%5B%5D=1", "{\"input\":[[-1,-0.5]],\"target\":[[0.4,0.6]]}"},
+        {"reduction=sum&dim[0]=0&dim%5B1%5D=1", "{\"input\":[[-1,-0.5]],\"target\":[[0.4,0.6]]}"},
+        {"reduction=sum&dim[10]=1&dim[]=0", "{\"input\":[[-1,-0.5]],\"target\":[[0.4,0.6]]}"},
         {"reduction=sum&dim=1&dim=0",
          "{\"input\":[[-1,-0.5]],\"target\":[[0.4,0.6]],\"dim\":[0,1]}"},
         {"reduction=sum&temperature=1&temperature=1.0",

@@ -88,6 +88,9 @@ def add_safetensors():
          safetensors({"input": bf16, "target": T}, dtypes={"input": "BF16"}))
     good("options in metadata", query="",
          body=safetensors({"input": X, "target": T}, {"reduction": "sum", "format": "pt"}))
+    good("metadata of other programs", safetensors({"input": X, "target": T}, {
+        "format": "pt", "name": "x", "date": "2026-01-31", "n": 7, "nested": {"a": [1, None]}, "long": "x" * 5000,
+        "y" * 3000: "z", **{"ss_%d" % i: "v" for i in range(100)}}))
     good("the same option in metadata and query",
          safetensors({"input": X, "target": T}, {"reduction": "sum"}))
     good("log_target", query="reduction=sum&log_target=1",
@@ -192,6 +195,10 @@ def add_safetensors():
         "'log_target' is not a string")
     bad("an unknown option in metadata", safetensors({"input": X, "target": T}, {"reducton": "sum"}),
         "did you mean 'reduction'", "option_unknown", 422)
+    bad("an option in metadata without room", safetensors({"input": X, "target": T}, {"reduction": "s" * 2000}),
+        "'reduction' is not a string")
+    bad("a misspelt option in metadata", safetensors({"input": X, "target": T}, {"log-target": "true"}),
+        "did you mean 'log_target'", "option_unknown", 422)
     bad("metadata against the query", safetensors({"input": X, "target": T}, {"reduction": "mean"}),
         "reduction is given twice", "option_conflict")
     bad("a dtype that no tensor has", safetensors({"input": X, "target": T}),
@@ -550,7 +557,7 @@ def add_inference():
         "sequence_id": 1, "sequence_start": True, "sequence_end": False, "priority": 1,
         "timeout": 5, "binary_data_output": False}))
     good("options", inference(x, t, parameters={"reduction": "sum"}), query="")
-    for value in ("input", "input,target", '["target"]', "[]", ""):
+    for value in ("input", "input,target", '["target"]', "[]"):
         good("gradient as '%s'" % value, inference(x, t, parameters={"gradient": value}))
     for value in ([0, 1], [ -1 , 0 ], "0,1", "[0, 1]"):
         good("dim as %r" % (value,), inference(x, t, parameters={
@@ -704,6 +711,8 @@ def add_inference():
     bad("input twice, in its place", inference(x, x, t), "(at #/inputs/1/name)", "tensor_repeated")
     bad("an unknown member of an output", inference(x, t, outputs=[{"name": "loss", "foo": 1}]),
         "(at #/outputs/0/foo)")
+    bad("gradient as ''", inference(x, t, parameters={"gradient": ""}),
+        "gradient must be input, target, or a list of them, not ''", "option_invalid", 422)
     bad("a classification", inference(
         x, t, outputs=[{"name": "loss", "parameters": {"classification": 3}}]),
         "(at #/outputs/0/parameters/classification)")
