@@ -6,7 +6,7 @@
 
 /* API_MAX_ENDPOINTS: maximum number of rows of api_endpoints, with the one at the end. Metrics have
  * arrays of that size. */
-enum { API_MAX_ENDPOINTS = 64 };
+enum { API_MAX_ENDPOINTS = 72 };
 
 /* Ends with a row whose path is NULL. */
 extern const struct api_endpoint api_endpoints[];
