@@ -7,12 +7,14 @@ import sys
 import tempfile
 import unittest
 import warnings
+from unittest import mock
 
 import numpy as np
 from service import Server
 
 import kldiv
 from kldiv import group as groups
+from kldiv import sources
 
 try:
     import pandas
@@ -76,16 +78,12 @@ class Groups(unittest.TestCase):
     def test_large_tables_are_one_window(self):
         reference = data(2000, 1)
         self.group.reference(reference)
-        for number, (limit, rows) in enumerate([(groups.MAX_REQUEST, 10**6), (1000, 10)]):
-            old = groups.MAX_REQUEST, groups.MAX_TEXT_ROWS
-            groups.MAX_REQUEST, groups.MAX_TEXT_ROWS = limit, rows
-            try:
+        for number, limit in enumerate([groups.MAX_REQUEST, 1000]):
+            with mock.patch.object(groups, "MAX_REQUEST", limit):
                 results = self.group.observe(data(500, 3 + number))
                 self.assertEqual({r["n"] for r in results}, {500})
                 results = self.group.observe(self.write_csv("large.csv", data(700, 5 + number)))
                 self.assertEqual({r["n"] for r in results}, {700})
-            finally:
-                groups.MAX_REQUEST, groups.MAX_TEXT_ROWS = old
         self.assertEqual(len(self.group.windows("age")), 4)
 
     def test_counted_and_sent_whole_are_the_same(self):
@@ -218,12 +216,20 @@ class Groups(unittest.TestCase):
             warnings.simplefilter("always")
             self.group.reference({**data(2000, 1), "id": [f"{i:x}" for i in range(2000)]})
             self.group.observe({**data(500, 2), "new": np.arange(500)})
-            self.group.observe(iter([{"age": [1.0, 2], "new": [1, 2]}, {"age": ["many", None]}]))
-        self.assertEqual([str(w.message).split(":")[0] for w in given],
-                         ["nearly_unique", "column_unknown", "the group has no monitor for new",
-                          "1 values of age are no numbers"])
+            self.group.observe(iter([{"age": [1.0, 2], "new": [1, 2]}, {"age": [3.0, None]}]))
+            with mock.patch.object(groups, "MAX_REQUEST", 1), mock.patch.object(sources, "PIECE_SIZE", 18):
+                self.group.observe(self.write_csv("many.csv", {"age": ["many", "1"], "other": [1, 2]}))
+        self.assertEqual([":".join(str(w.message).split(":")[:2]) for w in given],
+                         ["nearly_unique: column 'id'", "column_unknown: column 'new'",
+                          "column_unknown: column 'new'", "column_absent: column 'country'", "column_absent: column 'member'",
+                          "column_unknown: column 'other'", "column_absent: column 'country'", "column_absent: column 'member'",
+                          "values_unreadable: column 'age'"])
         self.assertEqual({w.filename for w in given}, {__file__})
         self.assertRaises(ValueError, self.group.observe, iter([{"no": [1]}, {"no": [2]}]))
+        for table in {"age": ["many", None]}, iter([{"age": ["many"]}, {"age": [1]}]):
+            with self.assertRaises(kldiv.ServiceError) as raised:
+                self.group.observe(table)
+            self.assertEqual((raised.exception.status, raised.exception.code), (422, "value_not_number"))
 
     def test_pictures(self):
         self.group.reference(data(2000, 1))

@@ -89,6 +89,7 @@ class Transport:
     """May be used by any number of threads, and after a fork."""
 
     def __init__(self, url: str, token: str | None, ca_file: str | None, timeout: float, retries: int) -> None:
+        self.arguments = {"url": url, "token": token, "ca_file": ca_file, "timeout": timeout, "retries": retries}
         parts = urllib.parse.urlsplit(url)
         if parts.scheme not in ("http", "https", "unix") or (parts.scheme == "unix") == bool(parts.netloc):
             raise ValueError(f"{url!r} is not http://HOST[:PORT], https://HOST[:PORT] or unix:PATH")

@@ -1,6 +1,7 @@
 """The client of the service."""
 from __future__ import annotations
 
+import functools
 import json
 import urllib.parse
 import warnings
@@ -28,6 +29,10 @@ class Client:
 
     def __repr__(self) -> str:
         return f"<kldiv.Client of {self.transport.url}>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled it is a client of the same service, without connections and regions."""
+        return functools.partial(Client, **self.transport.arguments), ()
 
     def __enter__(self) -> Client:
         return self

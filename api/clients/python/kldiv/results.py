@@ -91,11 +91,13 @@ class Result(dict):  # type: ignore[type-arg]
 
 
 class Results(List[Result]):
-    """The results of a table, by monitor; `warnings` are the service's."""
+    """The results of a table, by monitor; `warnings` are the service's, `replayed` is true if its rows were counted
+    before."""
 
-    def __init__(self, results: Iterable[dict[str, Any]], warnings: list[dict[str, Any]] | None = None) -> None:
+    def __init__(self, results: Iterable[dict[str, Any]], warnings: list[dict[str, Any]] | None = None,
+                 replayed: bool = False) -> None:
         super().__init__(Result(result) for result in results)
-        self.warnings = warnings or []
+        self.warnings, self.replayed = warnings or [], replayed
 
     def __getitem__(self, key: Any) -> Any:
         """By position, or by the monitor's name."""

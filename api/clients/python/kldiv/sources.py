@@ -2,20 +2,26 @@
 is in memory at a time."""
 from __future__ import annotations
 
-import csv
-import io
-import itertools
+import gzip
 import os
+import re
 import sys
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Iterator
+from typing import Any, Iterator, Union
 
 import numpy as np
 
-from .columns import Column, Columns, named, size, table, take
+from ._transport import Buffer
+from .columns import Array1, Column, Columns, named, size, table, take
 
 ROWS = 1 << 16  # of a batch of a file
-SUFFIXES = (".csv", ".tsv", ".parquet", ".npz")
+PIECE_SIZE = 32 << 20  # bytes of a CSV file that are read at once
+MAX_RECORD = 256 << 20
+CSV_TYPES = {".csv": "text/csv", ".tsv": "text/tab-separated-values"}
+SUFFIXES = (".csv", ".tsv", ".csv.gz", ".tsv.gz", ".parquet", ".npz")
+BOM = b"\xef\xbb\xbf"
+SEPARATOR = re.compile(rb'("?)(?i:sep)=[\t;,|^~: ]\1')  # by which spreadsheets tell the delimiter
 
 
 class Progress:
@@ -40,24 +46,90 @@ def is_path(data: Any) -> bool:
     return isinstance(data, (str, os.PathLike))
 
 
-def csv_dialect(path: Path) -> str:
-    """The delimiter, by the header line: as the service decides."""
-    with path.open(encoding="utf-8-sig") as file:
-        header = file.readline()
-    return max(",;\t", key=header.count)
+@dataclass(frozen=True)
+class Piece:
+    """Records of a CSV file after its header, for the service to read."""
+
+    media_type: str
+    header: bytes  # with what stands before it, as sep=;
+    records: bytes
+    place: str  # where the records begin
+
+    def body(self) -> list[Buffer]:
+        return [self.header, self.records]
 
 
-def csv_batches(path: Path, progress: Progress) -> Iterator[Columns]:
-    """Fields as they stand, as texts."""
-    total = path.stat().st_size or 1
-    with path.open("rb") as raw:
-        reader = csv.reader(io.TextIOWrapper(raw, "utf-8-sig", newline=""), delimiter=csv_dialect(path))
-        names: list[str] = next(reader, [])
-        while rows := list(itertools.islice((row for row in reader if row), ROWS)):
-            if any(len(row) != len(names) for row in rows):
-                raise ValueError(f"{path}: a row before line {reader.line_num + 1} has not {len(names)} fields")
-            progress.add(len(rows), min(1.0, raw.tell() / total))
-            yield {name: list(values) for name, values in zip(names, zip(*rows)) if name}
+Batch = Union[Columns, Piece]
+
+
+def record_ends(text: bytes, is_last: bool = True) -> Array1:
+    """Positions after the ends of records: ends of lines outside of quotes, and the last one's, if it is there."""
+    octets = np.frombuffer(text, np.uint8)
+    ends = octets == ord("\n")
+    if b"\r" in text:
+        alone = octets == ord("\r")
+        alone[:-1] &= octets[1:] != ord("\n")
+        alone[-1:] &= is_last
+        ends |= alone
+    if b'"' in text:  # the parity of the quotes before; uint8 wraps, which does not change it
+        ends &= np.cumsum(octets == ord('"'), dtype=np.uint8) & 1 == 0
+    positions = np.flatnonzero(ends) + 1
+    if is_last and len(text) and (not len(positions) or positions[-1] < len(text)):
+        positions = np.append(positions, len(text))
+    return positions
+
+
+def records(piece: Piece) -> Columns:
+    """The records of a piece, as a column that has the header for its name."""
+    ends = record_ends(piece.records).tolist()
+    return {piece.header.decode(errors="surrogateescape"):
+            [piece.records[begin:end].rstrip(b"\r\n") + b"\n" for begin, end in zip([0, *ends], ends)]}
+
+
+def header_end(text: bytes, ends: Array1) -> int:
+    """Position after the header: the first record that is neither blank nor sep=; before it; 0 if there is none."""
+    begin, may_tell = 0, True
+    for end in ends.tolist():
+        record = text[begin:end].strip(b"\r\n") if begin else text[:end].removeprefix(BOM).strip(b"\r\n")
+        if record and not (may_tell and SEPARATOR.fullmatch(record)):
+            return int(end)
+        begin, may_tell = end, may_tell and not record
+    return 0
+
+
+def csv_pieces(file: Any, name: str, media_type: str, progress: Progress, total: int | None = None) -> Iterator[Piece]:
+    """A CSV file in pieces of PIECE_SIZE, cut between records. One without rows is a piece."""
+    header, text, line, done, is_last, given = b"", b"", 1, 0, False, False
+    while not is_last:
+        read = file.read(PIECE_SIZE)
+        text, done, is_last = text + read, done + len(read), len(read) < PIECE_SIZE
+        ends = record_ends(text, is_last)
+        if not header:
+            begin = header_end(text, ends) or (len(text) if is_last else 0)
+            header, text, ends = text[:begin], text[begin:], ends[ends > begin] - begin
+            line += header.count(b"\n")
+        cut = int(ends[-1]) if header and len(ends) else 0
+        if cut or (is_last and not given):
+            progress.add(len(ends), min(1.0, done / total) if total else None)
+            yield Piece(media_type, header, text[:cut], f"{name}, line {line}")
+            given = True
+        line += text.count(b"\n", 0, cut)
+        text = text[cut:]
+        if len(text) > MAX_RECORD:
+            raise ValueError(f"{name}: the record in line {line} has more than {MAX_RECORD:,} bytes: is a quote left open?")
+
+
+def csv_suffix(path: Path) -> str | None:
+    """The suffix of a CSV file, which may be compressed; None if it is none."""
+    suffix = path.with_suffix("").suffix if path.suffix == ".gz" else path.suffix
+    return suffix if suffix in CSV_TYPES else None
+
+
+def csv_batches(path: Path, progress: Progress) -> Iterator[Piece]:
+    packed = path.suffix == ".gz"
+    with gzip.open(path) if packed else path.open("rb") as file:
+        yield from csv_pieces(file, str(path), CSV_TYPES[csv_suffix(path) or ".csv"], progress,
+                              None if packed else path.stat().st_size)
 
 
 def parquet_batches(path: Path, progress: Progress) -> Iterator[Columns]:
@@ -73,9 +145,9 @@ def parquet_batches(path: Path, progress: Progress) -> Iterator[Columns]:
             yield named(zip(batch.schema.names, batch.columns))
 
 
-def file_batches(path: Path, progress: Progress) -> Iterator[Columns]:
+def file_batches(path: Path, progress: Progress) -> Iterator[Batch]:
     if path.is_dir():
-        files = sorted(each for each in path.iterdir() if each.suffix in SUFFIXES)
+        files = sorted(each for each in path.iterdir() if each.name.endswith(SUFFIXES))
         if not files:
             raise ValueError(f"{path} has no file that ends with {', '.join(SUFFIXES)}")
         for each in files:
@@ -87,13 +159,13 @@ def file_batches(path: Path, progress: Progress) -> Iterator[Columns]:
             columns = named(arrays.items())
         progress.add(size(columns))
         yield columns
-    elif path.suffix in (".csv", ".tsv"):
+    elif csv_suffix(path):
         yield from csv_batches(path, progress)
     else:
         raise ValueError(f"{path} does not end with {', '.join(SUFFIXES)}")
 
 
-def batches(data: Any, progress: Progress) -> Iterator[Columns]:
+def batches(data: Any, progress: Progress) -> Iterator[Batch]:
     """The batches of whatever observe() takes."""
     if is_path(data):
         yield from file_batches(Path(data), progress)
@@ -126,7 +198,9 @@ class Sample:
         self.keys = np.empty(0)
         self.parts: list[Columns] = []
 
-    def add(self, batch: Columns) -> None:
+    def add(self, batch: Batch) -> None:
+        if isinstance(batch, Piece):
+            batch = records(batch)
         if self.parts and list(batch) != list(self.parts[0]):
             raise ValueError(f"a batch has the columns {list(batch)}, the first one {list(self.parts[0])}")
         rows = size(batch)
