@@ -104,6 +104,27 @@ class Losses(unittest.TestCase):
             self.client.request("POST", "/kl_div", json_body={"input": [1, None], "target": [1, 2]})
         self.assertEqual((raised.exception.code, raised.exception.pointer), ("element_invalid", "#/input/1"))
 
+    def test_wrong_types_of_options(self):
+        x, t = operands()
+        for name, value in [("log_target", "false"), ("broadcast", 1), ("reduction", None), ("dim", 1.5), ("dim", "1"),
+                            ("size_average", "x"), ("diagnose", None), ("mask", x), ("weight", "1"), ("reduction", 7),
+                            ("input_space", 3), ("temperature", "x"), ("base", 10)]:
+            for call in self.client.kl_div, self.client.value_and_grad, self.client.partial:
+                with self.assertRaises((TypeError, ValueError, kldiv.ServiceError), msg=name):
+                    call(x, t, **{name: value})
+
+    def test_labels_of_pandas(self):
+        try:
+            import pandas
+        except ImportError:
+            self.skipTest("python3-pandas is not installed")
+        x, t = (pandas.DataFrame(v, list("abcdef")) for v in operands(dtype="float64"))
+        shuffled = t.loc[list("fbdcea")]
+        self.assertEqual(self.client.kl_div(x, shuffled), kldiv.kl_div(x, t))
+        loss, grads = self.client.value_and_grad(x, shuffled, ["input", "target"], reduction="none", dim=-1)
+        self.assertEqual((list(loss.index), list(grads["target"].index)), (list("abcdef"), list("fbdcea")))
+        pandas.testing.assert_frame_equal(grads["input"], -t)
+
     def test_warnings_are_given(self):
         x, t = operands()
         with warnings.catch_warnings(record=True) as given:

@@ -10,6 +10,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Sequence
 
 from . import _arrays, _wire
+from ._call import axes_of, flag, truth
+from ._labels import align
 from ._transport import Body, Query, Transport
 from .region import Region
 
@@ -105,13 +107,18 @@ class Client:
 
     def _call(self, tensors: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
         as_tensor = any(_arrays.is_tensor(tensors[name]) for name in ("input", "target"))
-        arrays = {name: _arrays.read_mask(value) if name == "mask" else _arrays.read(value)
-                  for name, value in tensors.items() if value is not None}
+        _arrays.refuse_learned(weight=tensors["weight"], temperature=options.get("temperature"))
+        check_types(options)
+        values, labels = align(tensors, options.get("dim"))
+        arrays = {name: _arrays.read_mask(value) if name == "mask" else _arrays.read(value) for name, value in values.items()}
         shared = {name: place for name, array in arrays.items() if (place := self._place(name, array))}
         send = self._infer if shared and not options.get("partial") else self._post
         results, metadata = send(arrays, shared, options, as_tensor)
         for warning in json.loads(metadata.get("warnings", "[]")):
             warnings.warn(warning["message"], UserWarning, 3)
+        if labels and not options.get("partial"):
+            results = {name: labels.gradient(name[9:], value) if name.startswith("gradient.") else labels.loss(value)
+                       for name, value in results.items()}
         return {name: value if as_tensor or value.shape else value[()] for name, value in results.items()}
 
     def _place(self, name: str, array: _arrays.Array) -> dict[str, Any] | None:
@@ -148,6 +155,18 @@ class Client:
             [header, *parts], repeatable=True)
         size = int(response.headers.get("Inference-Header-Content-Length", len(response.body)))
         return _wire.read_inference(response.body, size, as_tensor)
+
+
+def check_types(options: dict[str, Any]) -> None:
+    """Options of the wrong type are refused here as by kldiv.kl_div: as texts of a query some would do."""
+    for name in {"log_target", "broadcast", "diagnose"} & set(options):
+        truth(name, options[name])
+    for name in "size_average", "reduce":
+        flag(name, options.get(name))
+    if options.get("reduction", "mean") is None:
+        raise ValueError("None is not a valid value for reduction")
+    if options.get("dim") is not None:
+        axes_of(options["dim"])
 
 
 def segment(name: str) -> str:

@@ -20,22 +20,22 @@ def kl_div(input: Any, target: Any, size_average: bool | None = None, reduce: bo
     Arrays are numpy's, pandas', memory maps, lists, or tensors of PyTorch: these give tensors, for which
     loss.backward() works. The other options are those of the service: api/README.md describes them. Shapes are the
     same, unless `broadcast` is set; with it batchmean divides by the first size of the common shape."""
-    call = Call(input, target, size_average, reduce, reduction, log_target, compat, base, input_space, target_space,
-                temperature, dim, broadcast, weight, mask)
-    call.warn(stacklevel=2)
-    if _arrays.is_tensor(input) or _arrays.is_tensor(target):
+    options = {"size_average": size_average, "reduce": reduce, "reduction": reduction, "log_target": log_target,
+               "compat": compat, "base": base, "input_space": input_space, "target_space": target_space,
+               "temperature": temperature, "dim": dim, "broadcast": broadcast, "weight": weight, "mask": mask}
+    if any(map(_arrays.is_tensor, (input, target))) or any(map(_arrays.is_learned, (weight, temperature))):
         from . import _torch
-        return _torch.loss(call, input, target)
-    return shaped(call.loss(), input)
+        return _torch.kl_div(input, target, **options)
+    call = Call(input, target, **options)
+    call.warn(stacklevel=2)
+    return shaped(call.loss(), call)
 
 
-def shaped(loss: Any, input: Any) -> Any:
-    """A scalar for a loss that is reduced; one that has the shape of pandas' input as pandas has it."""
-    if loss.shape == ():
-        return loss[()]
-    if _arrays.is_pandas(input) and loss.shape == input.shape:
-        return input._constructor(loss, index=input.index).set_axis(input.axes[-1], axis=input.ndim - 1)
-    return loss
+def shaped(loss: Any, call: Call) -> Any:
+    """A scalar for a loss that is reduced; with the labels of pandas' operands for another."""
+    if _arrays.is_tensor(loss):
+        return loss
+    return loss[()] if loss.shape == () else call.labels.loss(loss) if call.labels else loss
 
 
 def value_and_grad(input: Any, target: Any, wrt: str | Sequence[str] = "input", grad_output: Any = None,
@@ -44,11 +44,12 @@ def value_and_grad(input: Any, target: Any, wrt: str | Sequence[str] = "input", 
     names = [wrt] if isinstance(wrt, str) else list(wrt)
     if not names or not set(names) <= {"input", "target"}:
         raise ValueError("wrt is input, target or both")
-    call = Call(input, target, **options)
+    call = Call(input, target, grad_output=grad_output, **options)
     call.warn(stacklevel=2)
-    loss, *grads = call.gradients(("input" in names, "target" in names), grad_output)
-    by_name = {name: grad for name, grad in zip(("input", "target"), grads) if grad is not None}
-    return (loss if _arrays.is_tensor(loss) else shaped(loss, None)), by_name
+    loss, *grads = call.gradients(("input" in names, "target" in names), call.grad_output)
+    by_name = {name: call.labels.gradient(name, grad) if call.labels else grad
+               for name, grad in zip(("input", "target"), grads) if grad is not None}
+    return shaped(loss, call), by_name
 
 
 def step(input: Any, target: Any, **options: Any) -> int:
