@@ -82,6 +82,19 @@ class Examples(unittest.TestCase):
         away = middleware.Inputs(kldiv.Client("http://127.0.0.1:9", retries=0).group("x"), 3600)
         away.keep(b'{"age": 1}')
         self.assertIn("not observed: unreachable", self.printed(away.send)[1])
+        self.assertEqual(away.kept, [{"age": 1}])
+
+    def test_middleware_loses_no_good_rows(self):
+        import middleware
+        group = self.client.group("mixed")
+        group.reference({"age": np.random.default_rng(2).normal(40, 10, 1000), "plan": ["a", "b"] * 500})
+        inputs = middleware.Inputs(group, seconds=3600)
+        for i in range(101):
+            inputs.keep(json.dumps({"age": "many" if i in (3, 77) else i, "plan": "a"}).encode())
+        inputs.keep(b'{"nested": {}}')
+        said = self.printed(inputs.send)[1]
+        self.assertEqual(said.count("an input is not observed: 422 value_not_number"), 2)
+        self.assertEqual([group.latest(name)["n"] for name in ("age", "plan")], [100, 100])
 
     def test_middleware_of_fastapi(self):
         import middleware

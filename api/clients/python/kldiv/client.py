@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Sequence
 from . import _arrays, _wire
 from ._call import axes_of, flag, truth
 from ._labels import align
-from ._transport import Body, Query, Transport
+from ._transport import Body, Query, Transport, plain
+from .errors import ServiceError
 from .region import Region
 
 if TYPE_CHECKING:
@@ -22,10 +23,11 @@ if TYPE_CHECKING:
 class Client:
     """A service at http://HOST:PORT, https://HOST or unix:PATH, with a path before its own if it stands behind one.
 
-    Connections are kept. A request that may be repeated is, up to `retries` times. Threads may share a client."""
+    Connections are kept. A request that may be repeated is, for 30 s, or `retries` times. A response may take `timeout`
+    seconds. Threads may share a client."""
 
     def __init__(self, url: str = "http://127.0.0.1:8080", token: str | None = None, *, ca_file: str | None = None,
-                 timeout: float = 60.0, retries: int = 4) -> None:
+                 timeout: float = 60.0, retries: int | None = None) -> None:
         self.transport = Transport(url, token, ca_file, timeout, retries)
         self._regions: weakref.WeakSet[Region] = weakref.WeakSet()
 
@@ -50,13 +52,16 @@ class Client:
     def request(self, method: str, path: str, query: Query | None = None, json_body: Any = None,
                 repeatable: bool | None = None) -> Any:
         """Any request of the API with JSON, and its response."""
-        body: Body = () if json_body is None else [json.dumps(json_body).encode()]
+        body: Body = () if json_body is None else [json.dumps(json_body, default=plain).encode()]
         headers = {} if json_body is None else {"Content-Type": "application/json"}
         return self.transport.request(method, path, query, headers, body, repeatable).json()
 
     def ready(self) -> bool:
-        """Does the service take requests?"""
-        return self.transport.request("GET", "/readyz").status == 200
+        """Does the service take requests? False also if nothing, or something else, answers."""
+        try:
+            return isinstance(self.transport.request("GET", "/readyz", retries=0).json(), dict)
+        except ServiceError:
+            return False
 
     def group(self, name: str) -> Group:
         """The monitors of a group, which need not exist yet."""
@@ -135,7 +140,7 @@ class Client:
         response = self.transport.request(
             "POST", "/kl_div", options, {"Content-Type": _wire.SAFETENSORS, "Accept": _wire.SAFETENSORS},
             _wire.safetensors(arrays), repeatable=True)
-        return _wire.read_safetensors(response.body, as_tensor)
+        return response.read(lambda body: _wire.read_safetensors(body, as_tensor))  # type: ignore[no-any-return]
 
     def _infer(self, arrays: dict[str, _arrays.Array], shared: dict[str, dict[str, Any]], options: dict[str, Any],
                as_tensor: bool) -> tuple[dict[str, Any], dict[str, str]]:
@@ -154,7 +159,7 @@ class Client:
             {"Content-Type": "application/octet-stream", "Inference-Header-Content-Length": str(len(header))},
             [header, *parts], repeatable=True)
         size = int(response.headers.get("Inference-Header-Content-Length", len(response.body)))
-        return _wire.read_inference(response.body, size, as_tensor)
+        return response.read(lambda body: _wire.read_inference(body, size, as_tensor))  # type: ignore[no-any-return]
 
 
 def check_types(options: dict[str, Any]) -> None:

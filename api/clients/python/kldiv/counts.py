@@ -171,7 +171,7 @@ class TableCounts:
                     continue
                 if group is None:
                     raise ValueError("a CSV file is read by the service: give count() what group.monitors() returns")
-                waiting.append(executor.submit(group.evaluate_piece, batch))
+                waiting.append(executor.submit(group._evaluate_piece, batch))
                 if len(waiting) > READERS:
                     self._add_evaluation(waiting.popleft().result())
             for future in waiting:

@@ -13,9 +13,13 @@ class LossError(ValueError):
         super().__init__(f"{code}: {detail}")
         self.code, self.detail, self.index = code, detail, index
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return LossError, (self.code, self.detail, self.index)
+
 
 class ServiceError(Exception):
-    """An error that the service answered, or `code` "unreachable" and `status` 0 if it did not answer.
+    """An error that the service answered, or `code` "unreachable" and `status` 0 if it did not answer; "not_the_service" if
+    something else did, as a page to log in.
 
     `pointer` is the JSON Pointer, or the name of the query parameter, of the first thing at fault; `errors` has all."""
 
@@ -25,6 +29,9 @@ class ServiceError(Exception):
         self.status, self.code, self.detail = status, code, detail
         self.errors = errors or []
         self.request_id = request_id
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ServiceError, (self.status, self.code, self.detail, self.errors, self.request_id)
 
     @property
     def pointer(self) -> str | None:

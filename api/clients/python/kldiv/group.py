@@ -167,7 +167,7 @@ class Group:
         shown.end()
         return counts
 
-    def evaluate_piece(self, piece: Piece) -> dict[str, Any]:
+    def _evaluate_piece(self, piece: Piece) -> dict[str, Any]:
         """The service's evaluation of records of a CSV file, which is not stored."""
         try:
             answer: dict[str, Any] = self._post_evaluation(piece.media_type, piece.body())

@@ -105,6 +105,9 @@ class Results(List[Result]):
             return next((result for result in self if result.name == key), None) or self._missing(key)
         return super().__getitem__(key)
 
+    def __contains__(self, key: object) -> bool:
+        return any(result.name == key for result in self) if isinstance(key, str) else super().__contains__(key)
+
     @staticmethod
     def _missing(key: str) -> Result:
         raise KeyError(key)
