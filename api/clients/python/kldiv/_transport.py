@@ -120,9 +120,9 @@ def plain(value: Any) -> Any:
     raise TypeError(f"{type(value).__name__} is no value of JSON")
 
 
-def query_text(value: Any) -> str:
+def query_text(value: Any, name: str = "") -> str:
     if isinstance(value, datetime.timedelta):
-        return f"{value.total_seconds():.15g}s"
+        return f"{value.total_seconds():.15g}{'s' if name == 'window' else ''}"  # without s it counts values
     value = value.tolist() if hasattr(value, "tolist") else value
     if isinstance(value, bool):
         return "true" if value else "false"
@@ -134,7 +134,7 @@ def query_text(value: Any) -> str:
 
 
 def encode_query(query: Query | None) -> str:
-    pairs = [(name, query_text(value)) for name, value in (query or {}).items() if value is not None]
+    pairs = [(name, query_text(value, name)) for name, value in (query or {}).items() if value is not None]
     return "?" + urllib.parse.urlencode(pairs) if pairs else ""
 
 
@@ -155,7 +155,16 @@ class Transport:
     def __init__(self, url: str, token: str | None, ca_file: str | None, timeout: float,
                  retries: int | None) -> None:
         self.arguments = {"url": url, "token": token, "ca_file": ca_file, "timeout": timeout, "retries": retries}
+        given: list[tuple[str, Any, Any]] = [
+            ("url", url, str), ("token", token, (str, type(None))), ("timeout", timeout, (int, float)),
+            ("retries", retries, (int, type(None))), ("ca_file", ca_file, (str, os.PathLike, type(None)))]
+        for name, value, types in given:
+            if not isinstance(value, types):
+                raise TypeError(f"{name} cannot be {value!r}")
+        if not timeout > 0 or (retries or 0) < 0:
+            raise ValueError(f"timeout and retries cannot be {timeout} and {retries}")
         parts = urllib.parse.urlsplit(url)
+        _ = parts.port  # ValueError if it is none
         if parts.scheme not in ("http", "https", "unix") or (parts.scheme == "unix") == bool(parts.netloc):
             raise ValueError(f"{url!r} is not http://HOST[:PORT], https://HOST[:PORT] or unix:PATH")
         self.lock, self.idle, self.pid = threading.Lock(), list[http.client.HTTPConnection](), os.getpid()

@@ -174,6 +174,6 @@ def check_types(options: dict[str, Any]) -> None:
         axes_of(options["dim"])
 
 
-def segment(name: str) -> str:
+def segment(name: Any) -> str:
     """A name as a segment of a path."""
-    return urllib.parse.quote(name, safe="")
+    return urllib.parse.quote(str(name), safe="")

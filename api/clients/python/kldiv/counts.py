@@ -237,7 +237,10 @@ class TableCounts:
 def count(monitors: Iterable[dict[str, Any]], *parts: Any) -> TableCounts:
     """The counts of parts of a table, each whatever group.observe() takes: for workers of an engine, which get
     group.monitors(). CSV files go to the group's service."""
-    counts = TableCounts(list(monitors))
+    configs = list(monitors)
+    if not configs or not all(isinstance(config, dict) and {"name", "bins"} <= set(config) for config in configs):
+        raise TypeError("monitors are what group.monitors() returns")
+    counts = TableCounts(configs)
     for part in parts:
         counts.add(batches(part, Progress(False)), getattr(monitors, "group", None))
     return counts

@@ -1,6 +1,8 @@
 """The errors of this package."""
 from __future__ import annotations
 
+import sys
+import warnings
 from typing import Any
 
 
@@ -40,3 +42,11 @@ class ServiceError(Exception):
             if isinstance(place, str):
                 return place
         return None
+
+
+def warn(message: str) -> None:
+    """A UserWarning at the line that called the package."""
+    level, frame = 1, sys._getframe(0)
+    while frame.f_back is not None and frame.f_globals["__name__"].split(".")[0] == "kldiv":
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, UserWarning, level)

@@ -1,28 +1,29 @@
 """A group of monitors: a table's columns, watched for drift."""
 from __future__ import annotations
 
+import datetime
 import hashlib
 import io
 import itertools
 import json
 import math
-import warnings
 import zipfile
 from pathlib import Path
-from typing import Any, Collection, Dict, Iterable, Iterator, List
+from typing import Any, Collection, Dict, Iterable, Iterator, List, Mapping
 
 import numpy as np
 
 from . import _wire
 from ._transport import PIECE, Body, Buffer, Response
 from .client import Client, segment
-from .columns import Column, Columns, as_texts, is_numeric, nbytes
+from .columns import Column, Columns, Selection, as_texts, integer_categories, is_numeric, is_scalar, nbytes
 from .counts import Counts, TableCounts, digest
-from .errors import ServiceError
+from .errors import ServiceError, warn
 from .results import Result, Results, as_frame
 from .sources import CSV_TYPES, Batch, Piece, Progress, Sample, batches, is_path
 
 MAX_REQUEST = 256 << 20  # bytes of a file that is sent as it stands, and of a table in memory that is sent whole
+METHODS = {"labels": "labels", "numbers": "quantile"}
 TABLE_TYPES = {"float64": "F64", "float32": "F32", "float16": "F16", "bool": "BOOL", "int8": "I8", "int16": "I16",
                "int32": "I32", "int64": "I64", "uint8": "U8", "uint16": "U16", "uint32": "U32", "uint64": "U64"}
 
@@ -71,12 +72,23 @@ def idempotency_key(rows: int | Path, when: Any, revisions: list[tuple[str, Any]
 
 def time_text(value: Any) -> Any:
     """A time as the service takes it: RFC 3339, or seconds since 1970; of Python or pandas, without a zone UTC."""
-    if value is None or isinstance(value, (str, int, float)):
-        return value
     if isinstance(value, np.datetime64):
         return f"{np.datetime_as_string(value, 'us')}Z"
+    value = value.item() if isinstance(value, np.generic) else value
+    if value is None or (isinstance(value, (str, int, float)) and not isinstance(value, bool)):
+        return value
+    value = value.to_timestamp() if hasattr(value, "to_timestamp") else value  # a Period
+    if not isinstance(value, datetime.date):
+        raise TypeError(f"{value!r} is no time: texts of RFC 3339, seconds since 1970, dates and times are")
     text: str = value.isoformat()
     return text if getattr(value, "tzinfo", True) else f"{text}Z"
+
+
+def names_of(value: Any) -> list[str] | None:
+    """include or exclude: a text with commas, a name, or names."""
+    if value is None or isinstance(value, str):
+        return value.split(",") if value else None
+    return [str(value)] if is_scalar(value) else [str(name) for name in value]
 
 
 class Monitors(List[Dict[str, Any]]):
@@ -101,31 +113,53 @@ class Group:
         return f"<kldiv.Group {self.name!r} at {self.client.transport.url}>"
 
     def reference(self, data: Any, *, sample: int = 1_000_000, seed: int = 0, progress: bool | None = None,
-                  **settings: Any) -> Monitors:
+                  kinds: Mapping[str, str] | None = None, **settings: Any) -> Monitors:
         """Creates or replaces a monitor for each column; the service's configs. Settings are those of api/README.md.
 
-        Of more than `sample` rows a uniform sample is the reference, and a warning says so."""
-        media_type, body = self._reference_body(data, sample, seed, progress)
-        answer = self.client.transport.request("PUT", self._path, settings, {"Content-Type": media_type}, body).json()
-        self._warn(answer["warnings"])
-        return Monitors(answer["monitors"], self)
+        `kinds` says what columns are, "labels" or "numbers", where their values do not: {"zip": "labels"}; categories of
+        integers are labels. Of more than `sample` rows a uniform sample is the reference, and a warning says so."""
+        kinds = {**dict.fromkeys(integer_categories(data), "labels"), **(kinds or {})}
+        unknown = {str(kind) for kind in kinds.values()} - set(METHODS)
+        if unknown:
+            raise ValueError(f"kinds are labels or numbers, not {', '.join(sorted(unknown))}")
+        chosen = Selection(*(names_of(settings.get(name)) for name in ("include", "exclude")))
+        media_type, body, columns = self._reference_body(data, sample, seed, progress, chosen)
+        alone = {str(name): kind for name, kind in kinds.items() if chosen.has(str(name))}
+        configs: list[dict[str, Any]] = []
+        if columns is None or set(columns) - set(alone):
+            own = {**settings, "exclude": [*(chosen.exclude or () if columns is None else ()), *alone] or None}
+            if chosen.include is not None:
+                own["include"] = [name for name in chosen.include if name not in alone]
+            configs += self._put(self._path, own, media_type, body)["monitors"]
+        for name, kind in alone.items():
+            own = {key: value for key, value in settings.items() if key not in ("include", "exclude")}
+            one = (media_type, body) if columns is None else encode({name: columns[name]} if name in columns else {})
+            configs.append(self._put(f"{self._path}/{segment(name)}", {**own, "method": METHODS[kind]}, *one))
+        return Monitors(configs, self)
 
-    def _reference_body(self, data: Any, sample: int, seed: int, progress: bool | None) -> tuple[str, Body]:
+    def _put(self, path: str, settings: dict[str, Any], media_type: str, body: Body) -> dict[str, Any]:
+        answer: dict[str, Any] = self.client.transport.request("PUT", path, settings, {"Content-Type": media_type}, body).json()
+        self._warn(answer.pop("warnings", []))
+        return answer
+
+    def _reference_body(self, data: Any, sample: int, seed: int, progress: bool | None,
+                        chosen: Selection) -> tuple[str, Body, Columns | None]:
+        """The media type and body of a reference, and its columns unless it is CSV."""
         whole = whole_file(data)
         if whole:
-            return whole
+            return (*whole, None)
         shown, kept, media_type = Progress(progress), Sample(sample, seed), ""
-        for batch in batches(data, shown):
+        for batch in batches(data, shown, chosen):
             kept.add(batch)
             media_type = batch.media_type if isinstance(batch, Piece) else ""
         shown.end()
         if kept.seen > sample:
-            warnings.warn(f"the reference is a sample of {sample:,} of {kept.seen:,} rows", UserWarning, 3)
+            warn(f"the reference is a sample of {sample:,} of {kept.seen:,} rows")
         columns = kept.columns()
         if not media_type:
-            return encode(columns)
-        (header, rows), = columns.items() or [("", [])]
-        return media_type, [header.encode(errors="surrogateescape"), b"".join(rows)]
+            return (*encode(columns), columns)
+        (header, rows), = columns.items()
+        return media_type, [header.encode(errors="surrogateescape"), b"".join(rows)], None
 
     def observe(self, data: Any, timestamp: Any = None, *, key: str | None = "content",
                 progress: bool | None = None) -> Results:
@@ -135,6 +169,8 @@ class Group:
         a request for each monitor. The same rows at the same timestamp, for monitors of the same revision, count once in
         24 hours, so that a notebook may run again: `replayed` of the results is true then, and a warning says so.
         Another `key` is used as it is, None for none."""
+        if not isinstance(key, (str, type(None))):
+            raise TypeError(f"key must be a text or None, not {key!r}")
         when, monitors, shown = time_text(timestamp), self.monitors(), Progress(progress)
         whole = whole_file(data)
         counted = data if isinstance(data, TableCounts) else None if whole else self._count_or_encode(data, monitors, shown)
@@ -148,8 +184,8 @@ class Group:
             results = Results(response.json()["monitors"], response.json()["warnings"], is_replay(response))
         self._warn(results.warnings)
         if results.replayed:
-            warnings.warn("these rows were counted before, and are not counted again: the results are those of their windows; "
-                          "key=None counts them once more", UserWarning, 2)
+            warn("these rows were counted before, and are not counted again: the results are those of their windows; "
+                 "key=None counts them once more")
         return results
 
     def _count_or_encode(self, data: Any, monitors: Monitors,
@@ -290,7 +326,7 @@ class Group:
     def _warn(given: list[dict[str, Any]]) -> None:
         for warning in given:
             column = f"column {warning['column']!r}: " if warning["column"] else ""
-            warnings.warn(f"{warning['code']}: {column}{warning['message']}", UserWarning, 3)
+            warn(f"{warning['code']}: {column}{warning['message']}")
 
 
 def given_back(heads: list[Batch], rest: Iterator[Batch]) -> Iterator[Batch]:

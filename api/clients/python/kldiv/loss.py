@@ -7,7 +7,7 @@ from typing import Any, Sequence
 import numpy as np
 
 from . import _arrays, _library
-from ._call import Call
+from ._call import Call, word
 
 
 def kl_div(input: Any, target: Any, size_average: bool | None = None, reduce: bool | None = None,
@@ -70,8 +70,8 @@ class Partial:
 
     def __init__(self, state: bytes | None = None, dtype: str = "float16") -> None:
         size = _library.struct_size(_library.PARTIAL)
-        if state is not None and len(state) != size:
-            raise ValueError("a partial result of another version of libkldiv")
+        if state is not None and (not isinstance(state, bytes) or len(state) != size):
+            raise ValueError("a partial result of another version of libkldiv, or none")
         self.state, self.dtype = state or bytes(size), dtype
 
     def _buffer(self) -> Any:
@@ -113,8 +113,9 @@ class Partial:
     def loss(self, reduction: str = "mean", dtype: str | None = None) -> Any:
         """The loss of all that was added, in its dtype or another. bfloat16, which numpy lacks, comes as float32."""
         name = np.dtype(dtype).name if dtype and dtype != "bfloat16" else dtype or self.dtype
-        loss = _library.load().kl_partial_loss(self._buffer(), _library.REDUCTIONS[reduction],
-                                                  _library.DTYPES[name])
+        if name not in _library.DTYPES:
+            raise _arrays.unsupported(name)
+        loss = _library.load().kl_partial_loss(self._buffer(), self._reduction(reduction), _library.DTYPES[name])
         return np.dtype("float32" if name == "bfloat16" else name).type(loss)
 
     def _pair(self, of: Any, *arguments: int) -> tuple[float, float]:
@@ -127,4 +128,10 @@ class Partial:
         return self._pair(_library.load().kl_partial_sum)
 
     def divisor(self, reduction: str = "mean") -> tuple[float, float]:
-        return self._pair(_library.load().kl_partial_divisor, _library.REDUCTIONS[reduction])
+        return self._pair(_library.load().kl_partial_divisor, self._reduction(reduction))
+
+    @staticmethod
+    def _reduction(name: str) -> int:
+        if name == "none":
+            raise ValueError("a partial result has no losses of single rows: reduction is mean, batchmean or sum")
+        return word(_library.REDUCTIONS, "reduction", name)

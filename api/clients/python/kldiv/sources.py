@@ -3,23 +3,27 @@ is in memory at a time."""
 from __future__ import annotations
 
 import gzip
+import itertools
+import operator
 import os
 import re
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Iterator, Union
+from typing import Any, Iterable, Iterator, Union
 
 import numpy as np
 
 from ._transport import Buffer
-from .columns import Array1, Column, Columns, named, size, table, take
+from .columns import (ALL, Array1, Column, Columns, Selection, is_record, is_scalar, named, records, size, table,
+                      take)
 
 ROWS = 1 << 16  # of a batch of a file
 PIECE_SIZE = 32 << 20  # bytes of a CSV file that are read at once
 MAX_RECORD = 256 << 20
 CSV_TYPES = {".csv": "text/csv", ".tsv": "text/tab-separated-values"}
 SUFFIXES = (".csv", ".tsv", ".csv.gz", ".tsv.gz", ".parquet", ".npz")
+END = object()
 BOM = b"\xef\xbb\xbf"
 SEPARATOR = re.compile(rb'("?)(?i:sep)=[\t;,|^~: ]\1')  # by which spreadsheets tell the delimiter
 
@@ -79,7 +83,7 @@ def record_ends(text: bytes, is_last: bool = True) -> Array1:
     return positions
 
 
-def records(piece: Piece) -> Columns:
+def piece_records(piece: Piece) -> Columns:
     """The records of a piece, as a column that has the header for its name."""
     ends = record_ends(piece.records).tolist()
     return {piece.header.decode(errors="surrogateescape"):
@@ -132,7 +136,7 @@ def csv_batches(path: Path, progress: Progress) -> Iterator[Piece]:
                               None if packed else path.stat().st_size)
 
 
-def parquet_batches(path: Path, progress: Progress) -> Iterator[Columns]:
+def parquet_batches(path: Path, progress: Progress, chosen: Selection) -> Iterator[Columns]:
     try:
         import pyarrow.parquet
     except ImportError as error:
@@ -142,21 +146,21 @@ def parquet_batches(path: Path, progress: Progress) -> Iterator[Columns]:
         for batch in file.iter_batches(batch_size=ROWS):
             done += batch.num_rows
             progress.add(batch.num_rows, done / total)
-            yield named(zip(batch.schema.names, batch.columns))
+            yield named(zip(batch.schema.names, batch.columns), chosen)
 
 
-def file_batches(path: Path, progress: Progress) -> Iterator[Batch]:
+def file_batches(path: Path, progress: Progress, chosen: Selection) -> Iterator[Batch]:
     if path.is_dir():
         files = sorted(each for each in path.iterdir() if each.name.endswith(SUFFIXES))
         if not files:
             raise ValueError(f"{path} has no file that ends with {', '.join(SUFFIXES)}")
         for each in files:
-            yield from file_batches(each, progress)
+            yield from file_batches(each, progress, chosen)
     elif path.suffix == ".parquet":
-        yield from parquet_batches(path, progress)
+        yield from parquet_batches(path, progress, chosen)
     elif path.suffix == ".npz":
         with np.load(path) as arrays:
-            columns = named(arrays.items())
+            columns = named(arrays.items(), chosen)
         progress.add(size(columns))
         yield columns
     elif csv_suffix(path):
@@ -165,22 +169,37 @@ def file_batches(path: Path, progress: Progress) -> Iterator[Batch]:
         raise ValueError(f"{path} does not end with {', '.join(SUFFIXES)}")
 
 
-def batches(data: Any, progress: Progress) -> Iterator[Batch]:
+def batches(data: Any, progress: Progress, chosen: Selection = ALL) -> Iterator[Batch]:
     """The batches of whatever observe() takes."""
     if is_path(data):
-        yield from file_batches(Path(data), progress)
+        yield from file_batches(Path(data), progress, chosen)
         return
-    columns = table(data)
+    columns = table(data, chosen)
     if columns is not None:
+        if not columns:
+            raise ValueError("the table has no columns, or none that is to be read")
         progress.add(size(columns))
         yield columns
     elif isinstance(data, np.ndarray):
         raise TypeError("an array has no names of columns: give {name: array}")
-    elif hasattr(data, "__iter__"):
-        for batch in data:
-            yield from batches(batch, progress)
+    elif is_scalar(data):
+        raise TypeError(f"{type(data).__name__} is no table: data frames, {{name: array}}, rows, paths and iterators are taken")
     else:
-        raise TypeError(f"{type(data).__name__} is no table: data frames, {{name: array}}, paths and iterators are taken")
+        yield from iterated(data, progress, chosen)
+
+
+def iterated(data: Iterable[Any], progress: Progress, chosen: Selection) -> Iterator[Batch]:
+    """Tables one after another, or rows, of which a list is one batch."""
+    limit, rows = len(data) if isinstance(data, (list, tuple)) else ROWS, list[Any]()
+    for each in itertools.chain(data, [END]):
+        if is_record(each):
+            rows.append(each)
+        if rows and (not is_record(each) or len(rows) == limit):
+            progress.add(len(rows))
+            yield records(rows, chosen)
+            rows = []
+        if each is not END and not is_record(each):
+            yield from batches(each, progress, chosen)
 
 
 def concatenate(parts: list[Column]) -> Column:
@@ -194,13 +213,15 @@ class Sample:
     and a batch are kept."""
 
     def __init__(self, n: int, seed: int) -> None:
+        if operator.index(n) < 1:
+            raise ValueError("a sample has at least one row")
         self.n, self.rng, self.seen, self.limit = n, np.random.default_rng(seed), 0, 1.0
         self.keys = np.empty(0)
         self.parts: list[Columns] = []
 
     def add(self, batch: Batch) -> None:
         if isinstance(batch, Piece):
-            batch = records(batch)
+            batch = piece_records(batch)
         if self.parts and list(batch) != list(self.parts[0]):
             raise ValueError(f"a batch has the columns {list(batch)}, the first one {list(self.parts[0])}")
         rows = size(batch)
