@@ -1,6 +1,8 @@
 """Groups of monitors: tables of every kind give the verdicts that the service gives of CSV; sizes, keys, times, pages."""
+import contextlib
 import csv
 import datetime
+import io
 import os
 import subprocess
 import sys
@@ -247,8 +249,42 @@ class Groups(unittest.TestCase):
         page = hostile.observe({"<script>": ["<b>"] * 100})._repr_html_()
         self.assertNotIn("<script>", page)
         self.assertNotIn("<b>", page)
-        self.assertEqual(len(results.frame()), 3)
+        frame = rows(results.frame())
+        self.assertEqual([r["p_value"] for r in frame], [r["g_test"]["p_value"] for r in results])
+        self.assertEqual([r["sentence"] for r in frame], [r.sentence() for r in results])
+        results.save_html(self.path("page.html"))
+        with open(self.path("page.html"), encoding="utf-8") as file:
+            self.assertEqual(file.read().count("<svg"), 3)
+        page = self.group._repr_html_()
+        self.assertIn("3 monitors: 2 ok, 1 critical", page)
+        self.assertIn("1 of 3 drift", page)
+        tree.fromstring(self.group.summary().svg())
+        try:
+            import matplotlib
+            matplotlib.use("Agg")
+            results.plot().savefig(self.path("x.png"))
+            results["age"].plot()
+        except ImportError:
+            print("python3-matplotlib is not installed: plot() is NOT TESTED")
+        wide = self.client.group("wide")
+        table = {f"c{i:03}": np.arange(100) % 7 for i in range(30)}
+        wide.reference(table)
+        page = wide.observe(table)._repr_html_()
+        self.assertIn("0 of 30 columns drift", page)
+        self.assertIn("10 more are not shown", page)
+        self.assertEqual(page.count("<svg"), 20)
         self.assertRaises(KeyError, lambda: results["none"])
+
+    def test_nothing_on_stderr_for_small_tables(self):
+        with mock.patch.dict(sys.modules, ipykernel=sys), contextlib.redirect_stderr(io.StringIO()) as said:
+            self.group.reference(data(2000, 1))
+            self.group.observe(iter([data(500, 2), data(500, 3)]))
+            self.assertEqual(said.getvalue(), "")
+            progress = sources.Progress(None)
+            progress.begin -= 2
+            progress.add(5, 0.5)
+            progress.end()
+        self.assertIn("5 rows [##########", said.getvalue())
 
     def test_dates_and_missing_values_travel(self):
         columns = {"d": np.arange(0, 200_000, 100, "timedelta64[s]") + np.datetime64("2026-01-01"),

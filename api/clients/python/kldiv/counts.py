@@ -215,10 +215,7 @@ class TableCounts:
 
     def found(self) -> list[Counts]:
         """Those of monitors that have observations."""
-        found = [counts for counts in self.monitors.values() if counts.total()]
-        if not found:
-            raise ValueError("no column of the table has a monitor, or it has no rows")
-        return found
+        return [counts for counts in self.monitors.values() if counts.total()]
 
     def warnings(self) -> list[dict[str, Any]]:
         """What the service would warn of, in its form."""

@@ -19,7 +19,7 @@ from .client import Client, segment
 from .columns import Column, Columns, Selection, as_texts, integer_categories, is_numeric, is_scalar, nbytes
 from .counts import Counts, TableCounts, digest
 from .errors import ServiceError, warn
-from .results import Result, Results, as_frame
+from .results import Result, Results, Summary, as_frame
 from .sources import CSV_TYPES, Batch, Piece, Progress, Sample, batches, is_path
 
 MAX_REQUEST = 256 << 20  # bytes of a file that is sent as it stands, and of a table in memory that is sent whole
@@ -112,6 +112,9 @@ class Group:
     def __repr__(self) -> str:
         return f"<kldiv.Group {self.name!r} at {self.client.transport.url}>"
 
+    def _repr_html_(self) -> str:
+        return self.summary()._repr_html_()
+
     def reference(self, data: Any, *, sample: int = 1_000_000, seed: int = 0, progress: bool | None = None,
                   kinds: Mapping[str, str] | None = None, **settings: Any) -> Monitors:
         """Creates or replaces a monitor for each column; the service's configs. Settings are those of api/README.md.
@@ -182,7 +185,7 @@ class Group:
                 key = idempotency_key(rows, when, [(each["name"], each["revision"]) for each in monitors])
             response = self._post(f"{self._path}/observations", media_type, body, when, key)
             results = Results(response.json()["monitors"], response.json()["warnings"], is_replay(response))
-        self._warn(results.warnings)
+        self._told(results)
         if results.replayed:
             warn("these rows were counted before, and are not counted again: the results are those of their windows; "
                  "key=None counts them once more")
@@ -244,8 +247,7 @@ class Group:
         else:
             answer = self._post_evaluation(*(whole or counted[:2]))  # type: ignore[index]
             results = Results(answer["monitors"], answer["warnings"])
-        self._warn(results.warnings)
-        return results
+        return self._told(results)
 
     def monitors(self) -> Monitors:
         """The configs of all monitors."""
@@ -277,10 +279,9 @@ class Group:
         return as_frame(list(self._pages("/events", "events", {"group": self.name, "since": time_text(since),
                                                                "limit": 1000})))
 
-    def summary(self) -> dict[str, Any]:
-        """The group's state, what drifts in it, since when, and its history."""
-        answer: dict[str, Any] = self.client.request("GET", f"/groups/{segment(self.name)}")
-        return answer
+    def summary(self) -> Summary:
+        """The group's state, what drifts in it, since when, and its history: a dict, and a picture in notebooks."""
+        return Summary(self.client.request("GET", f"/groups/{segment(self.name)}"))
 
     def settings(self, monitor: str | None = None, **changes: Any) -> Any:
         """Changes settings of a monitor, or of all, by a merge patch; None sets the default. Bins, reference and
@@ -321,6 +322,12 @@ class Group:
     def delete(self) -> None:
         """Deletes the group's monitors with their history."""
         self.client.request("DELETE", self._path)
+
+    def _told(self, results: Results) -> Results:
+        self._warn(results.warnings)
+        if not results and not any(warning["code"] == "results_cut" for warning in results.warnings):
+            raise ValueError("the table has no rows, or no column of it has a monitor")
+        return results
 
     @staticmethod
     def _warn(given: list[dict[str, Any]]) -> None:

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import html
-from typing import Any, Iterable, List
+from typing import Any, Dict, Iterable, List
 
 COLOURS = {"critical": "#b3261e", "warning": "#a15c00", "ok": "#1b6e3c", "insufficient_data": "#5f6368"}
 WIDTH, HEIGHT, MAX_BARS, MAX_LABELLED = 420, 90, 60, 15
@@ -85,6 +85,25 @@ class Result(dict):  # type: ignore[type-arg]
         return (f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{HEIGHT + 16}" role="img">'
                 f'<title>{html.escape(self.sentence())}</title>{"".join(bars)}</svg>')
 
+    @property
+    def p_value(self) -> float:
+        """The p-value of the G-test; NaN if there is none."""
+        return float((self.get("g_test") or {}).get("p_value", "nan"))
+
+    def plot(self, axes: Any = None) -> Any:
+        """The same bars by matplotlib, which must be there; the axes."""
+        if axes is None:
+            import matplotlib.pyplot
+            axes = matplotlib.pyplot.subplots()[1]
+        bins = [b for b in self.get("bins") or [] if b["reference"] or b["current"]]
+        for key, style in ("current", {"color": COLOURS.get(self.verdict, "#5f6368"), "alpha": 0.55}), (
+                "reference", {"fill": False, "edgecolor": "black"}):
+            axes.bar(range(len(bins)), [b[key] or 0 for b in bins], label=key, **style)
+        axes.set_xticks(range(len(bins)), [bin_name(b) for b in bins], rotation=90, fontsize="small")
+        axes.set_title(f"{self.name}: {self.verdict.replace('_', ' ')}")
+        axes.legend()
+        return axes
+
     def _repr_html_(self) -> str:
         colour = COLOURS.get(self.verdict, "#5f6368")
         return f'<p style="color:{colour}">{html.escape(self.sentence())}</p>{self.svg()}'
@@ -119,16 +138,60 @@ class Results(List[Result]):
     def frame(self) -> Any:
         """A DataFrame of the scores, or where there is no pandas a list of dicts."""
         return as_frame([{**{key: result[key] for key in ("name", "verdict", "state", "n", "js", "psi") if key in result},
-                          "kl": result.kl} for result in self])
+                          "kl": result.kl, "p_value": result.p_value, "sentence": result.sentence()} for result in self])
+
+    def save_html(self, path: Any) -> None:
+        """Writes a page of all results, which needs nothing else, to a file."""
+        with open(path, "w", encoding="utf-8") as file:
+            file.write('<!DOCTYPE html><html lang="en"><meta charset="utf-8"><title>Drift</title>'
+                       f'<body style="font-family:sans-serif">{self._page(len(self))}</body></html>\n')
+
+    def plot(self) -> Any:
+        """A figure of matplotlib, which must be there: the results that drift, or all if none does."""
+        import matplotlib.pyplot
+        shown = self.drifting or self
+        figure, axes = matplotlib.pyplot.subplots(len(shown), squeeze=False, figsize=(8, 4 * len(shown)), layout="constrained")
+        for result, each in zip(shown, axes[:, 0]):
+            result.plot(each)
+        return figure
 
     def __str__(self) -> str:
         return "\n".join(result.sentence() for result in self)
 
     def _repr_html_(self) -> str:
+        return self._page(20)
+
+    def _page(self, limit: int) -> str:
         order = list(COLOURS)
         worst = sorted(self, key=lambda result: order.index(result.verdict) if result.verdict in order else 9)
         said = f"<p>{len(self.drifting)} of {len(self)} columns drift.</p>"
-        return said + "".join(result._repr_html_() for result in worst[:20])
+        more = f"<p>{len(self) - limit} more are not shown; save_html(PATH) writes all.</p>" if len(self) > limit else ""
+        return said + "".join(result._repr_html_() for result in worst[:limit]) + more
+
+
+class Summary(Dict[str, Any]):
+    """The state of a group, as `GET /groups/{group}` has it."""
+
+    def sentence(self) -> str:
+        others = [f"{n} {state.replace('_', ' ')}" for state, n in self["states"].items() if n]
+        return f"{self['group']}: {self['state'].replace('_', ' ')}; {self['monitors']} monitors: {', '.join(others)}"
+
+    def svg(self) -> str:
+        """How many monitors drifted, by period: oldest first."""
+        periods = list(reversed(self["history"]))[-MAX_BARS:]
+        step, bars = WIDTH / max(1, len(periods)), []
+        for i, each in enumerate(periods):
+            height = HEIGHT * each["drifting"] / max(1, each["monitors"])
+            bars.append(f"<g><title>{html.escape(each['start'])}: {each['drifting']} of {each['monitors']} drift</title>"
+                        f'<rect x="{i * step:.1f}" y="{HEIGHT - height:.1f}" width="{max(step - 1, 1):.1f}" height="{height + 1:.1f}" '
+                        f'fill="{COLOURS["critical" if each["drifting"] else "ok"]}"/></g>')
+        return (f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{HEIGHT + 2}" role="img">'
+                f'<title>Monitors that drifted, of {len(periods)} periods</title>{"".join(bars)}</svg>') if bars else ""
+
+    def _repr_html_(self) -> str:
+        rows = [f"<li>{html.escape(each['name'])}: {each['state']}, since {each['since']}: "
+                f"{html.escape(', '.join(each['top']))}</li>" for each in self["drifting"]]
+        return f"<p>{html.escape(self.sentence())}</p><ul>{''.join(rows)}</ul>{self.svg()}"
 
 
 def as_frame(rows: list[dict[str, Any]]) -> Any:

@@ -8,6 +8,7 @@ import operator
 import os
 import re
 import sys
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Iterable, Iterator, Union
@@ -29,20 +30,21 @@ SEPARATOR = re.compile(rb'("?)(?i:sep)=[\t;,|^~: ]\1')  # by which spreadsheets 
 
 
 class Progress:
-    """A line in a terminal or a notebook: how many rows, and how much of a file."""
+    """A line in a terminal or a notebook: how many rows, and how much of a file; after a second."""
 
     def __init__(self, wanted: bool | None) -> None:
-        self.shown = sys.stderr.isatty() or "ipykernel" in sys.modules if wanted is None else wanted
-        self.rows = 0
+        self.wanted = sys.stderr.isatty() or "ipykernel" in sys.modules if wanted is None else wanted
+        self.rows, self.shown, self.begin = 0, False, time.monotonic()
 
     def add(self, rows: int, done: float | None = None) -> None:
         self.rows += rows
-        if self.shown:
+        if self.wanted and time.monotonic() > self.begin + 1:
+            self.shown = True
             bar = "" if done is None else f" [{'#' * int(20 * done):20}]"
             print(f"\r{self.rows:,} rows{bar}", end="", file=sys.stderr, flush=True)
 
     def end(self) -> None:
-        if self.shown and self.rows:
+        if self.shown:
             print(file=sys.stderr)
 
 
@@ -106,6 +108,8 @@ def csv_pieces(file: Any, name: str, media_type: str, progress: Progress, total:
     header, text, line, done, is_last, given = b"", b"", 1, 0, False, False
     while not is_last:
         read = file.read(PIECE_SIZE)
+        if not isinstance(read, bytes):
+            raise TypeError(f"{name} gives {type(read).__name__}: a file of CSV is opened to be read as bytes")
         text, done, is_last = text + read, done + len(read), len(read) < PIECE_SIZE
         ends = record_ends(text, is_last)
         if not header:
@@ -173,6 +177,9 @@ def batches(data: Any, progress: Progress, chosen: Selection = ALL) -> Iterator[
     """The batches of whatever observe() takes."""
     if is_path(data):
         yield from file_batches(Path(data), progress, chosen)
+        return
+    if hasattr(data, "read"):
+        yield from csv_pieces(getattr(data, "buffer", data), getattr(data, "name", "the file"), "text/csv", progress)
         return
     columns = table(data, chosen)
     if columns is not None:
