@@ -141,6 +141,8 @@ class Derivatives(unittest.TestCase):
             kldiv.kl_div(forward_ad.make_dual(x.detach(), x.detach()), t.detach())
         with self.assertRaisesRegex(TypeError, "vmap"):
             vmap(lambda a: kldiv.kl_div(a, a, reduction="sum"))(x.detach())
+        with self.assertRaisesRegex(TypeError, "vmap"):
+            grad(kldiv.kl_div(x, t, reduction="sum"), x, torch.ones(3, dtype=torch.float64), is_grads_batched=True)
         with self.assertRaisesRegex(RuntimeError, "traced"):
             torch.jit.trace(lambda a: kldiv.kl_div(a, a), x.detach())
         with self.assertRaisesRegex(TypeError, "to_dense"):

@@ -36,8 +36,7 @@ def is_tensor(value: object) -> bool:
 
 def is_learned(value: object) -> bool:
     """Would a gradient by it be expected?"""
-    torch = torch_module()
-    return is_tensor(value) and torch.is_grad_enabled() and bool(value.requires_grad)  # type: ignore[attr-defined]
+    return is_tensor(value) and bool(value.requires_grad and torch_module().is_grad_enabled())  # type: ignore[attr-defined]
 
 
 def refuse_learned(**values: object) -> None:

@@ -75,7 +75,7 @@ def align(operands: Mapping[str, Any], dim: Any = None) -> tuple[dict[str, Any],
     """The operands, of which pandas' are in the order of the first one's labels: input, target, and what has the shape of
     the loss."""
     values = {name: value for name, value in operands.items() if value is not None or name in ("input", "target")}
-    if not any(map(is_pandas, values.values())):
+    if "pandas" not in sys.modules or not any(map(is_pandas, values.values())):
         return values, None
     labels = Labels({name: values[name] for name in ("input", "target")}, dim)
     for name, value in values.items():

@@ -98,18 +98,26 @@ class _Loss(torch.autograd.Function):  # type: ignore[misc]
             wanted = [v for v, is_needed in zip((x, t), needed) if is_needed]
             found = iter(torch.autograd.grad(loss, wanted, grad_output, create_graph=True))
             return (*(next(found) if is_needed else None for is_needed in needed), None, None)
-        upstream = _arrays.read(grad_output)
         # Given away once: autograd may add to them in place.
         grads, ctx.grads = ctx.grads, None
-        factor = grad_output.item() if grads else None
-        if grads and (factor == 1 or all(g is None or g.element_size() > 2 for g in grads)):
-            return (*(g if g is None or factor == 1 else g.mul_(factor) for g in grads), None, None)
-        return (*ctx.call.gradients(needed, upstream, with_loss=False)[1:], None, None)
+        if grads and grad_output.numel() == 1 and has_memory(grad_output):
+            factor = grad_output.item()
+            if factor == 1 or all(g is None or g.element_size() > 2 for g in grads):
+                return (*(g if g is None or factor == 1 else g.mul_(factor) for g in grads), None, None)
+        return (*ctx.call.gradients(needed, _arrays.read(grad_output), with_loss=False)[1:], None, None)
 
     @staticmethod
     def jvp(ctx: Any, *tangents: Any) -> Any:
         raise NotImplementedError("kldiv.kl_div has no derivatives in forward mode: take backward(), also under "
                                   "create_graph=True, or torch.nn.functional.kl_div")
+
+
+def has_memory(tensor: Any) -> bool:
+    """False under vmap, as of is_grads_batched, where there is no number to read."""
+    try:
+        return bool(tensor.data_ptr())
+    except RuntimeError:
+        return False
 
 
 def autocasts() -> bool:
@@ -127,10 +135,10 @@ def kl_div(input: Any, target: Any, **options: Any) -> Any:
     if torch.jit.is_tracing():
         raise RuntimeError("kldiv.kl_div cannot be traced: its result would be a constant; take torch.nn.functional.kl_div")
     x, t = as_tensor(input), as_tensor(target)
-    learned = [_arrays.is_learned(options[name]) for name in ("weight", "temperature")]
-    plain = {name: value.detach() if _arrays.is_learned(value) else value for name, value in options.items()}
+    learned = {name: options[name] for name in ("weight", "temperature") if _arrays.is_learned(options[name])}
+    plain = {**options, **{name: value.detach() for name, value in learned.items()}}
     call = Call(x, t, **plain)
     call.warn(stacklevel=3)
-    if any(learned):
+    if learned:
         return Formula(call, options)(x, t, options["weight"], options["temperature"])
     return _Loss.apply(x, t, call, plain)
