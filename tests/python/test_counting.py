@@ -58,11 +58,11 @@ class Counting(unittest.TestCase):
     def outcome(self, function, *arguments):
         """Counts, or the error's code without its place."""
         try:
-            return {name: counts for name, counts in self.counted(function(*arguments)).items() if sum(counts)}
+            return [(name, counts) for name, counts in self.counted(function(*arguments)).items() if sum(counts)]
         except kldiv.ServiceError as error:
             return error.code
         except ValueError as error:
-            return {} if "no rows" in str(error) else str(error)
+            return [] if "no rows" in str(error) else str(error)
 
     def in_pieces(self, path, size):
         with mock.patch.object(groups, "MAX_REQUEST", -1), mock.patch.object(sources, "PIECE_SIZE", size):

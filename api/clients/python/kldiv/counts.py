@@ -157,6 +157,7 @@ class TableCounts:
 
     def __init__(self, configs: list[dict[str, Any]]) -> None:
         self.monitors = {config["name"]: Counts(config) for config in configs}
+        self.seen: dict[str, None] = {}  # the table's columns that have a monitor, in order
         self.unknown: set[str] = set()
         self.digest = 0  # of all rows
 
@@ -180,6 +181,7 @@ class TableCounts:
     def _add_columns(self, columns: Columns) -> None:
         for name, column in columns.items():
             if name in self.monitors:
+                self.seen[name] = None
                 self.monitors[name].add(column)
             else:
                 self.unknown.add(name)
@@ -187,6 +189,7 @@ class TableCounts:
     def _add_evaluation(self, answer: dict[str, Any]) -> None:
         for result in answer["monitors"]:
             if result["name"] in self.monitors:
+                self.seen[result["name"]] = None
                 self.monitors[result["name"]].add_result(result)
         for warning in answer["warnings"]:
             if warning["code"] == "column_unknown":
@@ -208,14 +211,15 @@ class TableCounts:
         for name, counts in other.monitors.items():
             merged.monitors[name].merge(counts)
         merged.unknown |= other.unknown
+        merged.seen.update(other.seen)
         merged._add_digest(other.digest)
         return merged
 
     __radd__ = __add__
 
     def found(self) -> list[Counts]:
-        """Those of monitors that have observations."""
-        return [counts for counts in self.monitors.values() if counts.total()]
+        """Those of monitors that have observations, in the order of the table's columns."""
+        return [self.monitors[name] for name in self.seen if self.monitors[name].total()]
 
     def warnings(self) -> list[dict[str, Any]]:
         """What the service would warn of, in its form."""
