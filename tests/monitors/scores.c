@@ -267,7 +267,8 @@ Test(monitors_scores, a_table_is_evaluated_as_each_of_its_columns_is)
     json_decref(json);
     monitors_expect(&service, group, "a,b\n", 200);
     monitors_refused(&service, group, "z\n1\n", "columns_unknown");
-    monitors_refused(&service, group, "{\"columns\":{\"a\":[\"x\"]}}", "value_not_number #/columns/a/0");
+    monitors_refused(&service, group, "{\"columns\":{\"a\":[\"x\"]}}",
+                     "value_not_number #/columns/a/0");
     monitors_refused(&service, "POST /monitors/h/evaluate", table, "group_not_found");
     monitors_expect(&service, "PUT /monitors/g/evaluate",
                     "{\"bins\":{\"edges\":[0,1]},\"reference\":{\"counts\":[5]}}", 201);
