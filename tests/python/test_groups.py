@@ -275,6 +275,21 @@ class Groups(unittest.TestCase):
         self.assertEqual(page.count("<svg"), 20)
         self.assertRaises(KeyError, lambda: results["none"])
 
+    def test_dates_are_shown_as_dates(self):
+        days = np.datetime64("2026-01-01") + np.random.default_rng(1).permutation(400)
+        later = days + 100
+        tables = [({"d": a, "x": np.arange(400) % 7 / 2}, {"d": b, "x": np.arange(400) % 7 / 2}) for a, b in (
+            (days, later), (days.tolist(), later.tolist()))]
+        if pandas:
+            tables.append(tuple(pandas.DataFrame(table).astype({"d": "datetime64[ns]"}) for table in tables[0]))
+        for reference, current in tables:
+            self.group.reference(reference)
+            for result in self.group.observe(current, key=None)["d"], self.group.latest("d"), self.group.evaluate(current)["d"]:
+                self.assertRegex(result.sentence(), r"\[202[67]-\d\d-\d\d, 202[67]-")
+                self.assertIn("2026-", result.svg())
+            self.assertNotIn("2026-", self.group.latest("x").svg())
+            self.group.delete()
+
     def test_nothing_on_stderr_for_small_tables(self):
         with mock.patch.dict(sys.modules, ipykernel=sys), contextlib.redirect_stderr(io.StringIO()) as said:
             self.group.reference(data(2000, 1))

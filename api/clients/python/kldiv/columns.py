@@ -178,6 +178,16 @@ def integer_categories(data: Any) -> list[str]:
     return [str(name) for name, dtype in dtypes if hasattr(dtype, "categories") and dtype.categories.dtype.kind in "iu"]
 
 
+def time_columns(data: Any) -> list[str]:
+    """The columns of a frame or dict that hold dates."""
+    if not isinstance(data, Mapping) and not (is_pandas(data) and data.ndim == 2):
+        return []
+    firsts = {str(name): next((v for v in values if v is not None), None) if isinstance(values, (list, tuple)) else values
+              for name, values in data.items()}
+    return [name for name, value in firsts.items() if isinstance(value, datetime.date) or hasattr(value, "dtype") and (
+        getattr(value.dtype, "kind", "") == "M" or str(value.dtype).startswith("period"))]
+
+
 @dataclass(frozen=True)
 class Selection:
     """The columns that are read, by their names."""

@@ -16,13 +16,14 @@ import numpy as np
 from . import _wire
 from ._transport import PIECE, Body, Buffer, Response
 from .client import Client, segment
-from .columns import Column, Columns, Selection, as_texts, integer_categories, is_numeric, is_scalar, nbytes
+from .columns import Column, Columns, Selection, as_texts, integer_categories, is_numeric, is_scalar, nbytes, time_columns
 from .counts import Counts, TableCounts, digest
 from .errors import ServiceError, warn
 from .results import Result, Results, Summary, as_frame
 from .sources import CSV_TYPES, Batch, Piece, Progress, Sample, batches, is_path
 
 MAX_REQUEST = 256 << 20  # bytes of a file that is sent as it stands, and of a table in memory that is sent whole
+TIMES = {"values": "times"}  # an annotation, by which results show dates
 METHODS = {"labels": "labels", "numbers": "quantile"}
 TABLE_TYPES = {"float64": "F64", "float32": "F32", "float16": "F16", "bool": "BOOL", "int8": "I8", "int16": "I16",
                "int32": "I32", "int64": "I64", "uint8": "U8", "uint16": "U16", "uint32": "U32", "uint64": "U64"}
@@ -101,6 +102,9 @@ class Monitors(List[Dict[str, Any]]):
     def labels(self) -> set[str]:
         return {str(label) for config in self for label in config["bins"].get("labels", ())}
 
+    def times(self) -> set[str]:
+        return {config["name"] for config in self if config.get("annotations", {}).get("values") == "times"}
+
 
 class Group:
     """Client.group makes it."""
@@ -138,6 +142,10 @@ class Group:
             own = {key: value for key, value in settings.items() if key not in ("include", "exclude")}
             one = (media_type, body) if columns is None else encode({name: columns[name]} if name in columns else {})
             configs.append(self._put(f"{self._path}/{segment(name)}", {**own, "method": METHODS[kind]}, *one))
+        times = time_columns(data)
+        for config in configs:
+            if config["name"] in times:
+                config.update(self.settings(config["name"], annotations=TIMES))
         return Monitors(configs, self)
 
     def _put(self, path: str, settings: dict[str, Any], media_type: str, body: Body) -> dict[str, Any]:
@@ -185,7 +193,7 @@ class Group:
                 key = idempotency_key(rows, when, [(each["name"], each["revision"]) for each in monitors])
             response = self._post(f"{self._path}/observations", media_type, body, when, key)
             results = Results(response.json()["monitors"], response.json()["warnings"], is_replay(response))
-        self._told(results)
+        self._told(results, monitors)
         if results.replayed:
             warn("these rows were counted before, and are not counted again: the results are those of their windows; "
                  "key=None counts them once more")
@@ -237,9 +245,8 @@ class Group:
 
     def evaluate(self, data: Any, *, progress: bool | None = None) -> Results:
         """Scores a table alone, as observe() would alone, and stores nothing."""
-        shown, whole = Progress(progress), whole_file(data)
-        counted = data if isinstance(data, TableCounts) else \
-            None if whole else self._count_or_encode(data, self.monitors(), shown)
+        monitors, shown, whole = self.monitors(), Progress(progress), whole_file(data)
+        counted = data if isinstance(data, TableCounts) else None if whole else self._count_or_encode(data, monitors, shown)
         if isinstance(counted, TableCounts):
             results = Results([self.client.request("POST", f"{self._path}/{segment(each.name)}/evaluate",
                                                    json_body=each.body(), repeatable=True)
@@ -247,7 +254,7 @@ class Group:
         else:
             answer = self._post_evaluation(*(whole or counted[:2]))  # type: ignore[index]
             results = Results(answer["monitors"], answer["warnings"])
-        return self._told(results)
+        return self._told(results, monitors)
 
     def monitors(self) -> Monitors:
         """The configs of all monitors."""
@@ -272,7 +279,9 @@ class Group:
 
     def latest(self, name: str) -> Result:
         """The last closed window of a monitor, with its bins."""
-        return Result(self.client.request("GET", f"{self._path}/{segment(name)}/windows/latest"))
+        result = Result(self.client.request("GET", f"{self._path}/{segment(name)}/windows/latest"))
+        result.times = result.name in Monitors([self.client.request("GET", f"{self._path}/{segment(name)}")], self).times()
+        return result
 
     def events(self, since: Any = None) -> Any:
         """Changes of states, newest first: a DataFrame, or a list of dicts."""
@@ -323,7 +332,9 @@ class Group:
         """Deletes the group's monitors with their history."""
         self.client.request("DELETE", self._path)
 
-    def _told(self, results: Results) -> Results:
+    def _told(self, results: Results, monitors: Monitors) -> Results:
+        for result in results:
+            result.times = result.name in monitors.times()
         self._warn(results.warnings)
         if not results and not any(warning["code"] == "results_cut" for warning in results.warnings):
             raise ValueError("the table has no rows, or no column of it has a monitor")

@@ -1,6 +1,7 @@
 """What the service answers about monitors: dicts, with a picture and a sentence in notebooks."""
 from __future__ import annotations
 
+import datetime
 import html
 from typing import Any, Dict, Iterable, List
 
@@ -13,11 +14,21 @@ def percent(share: float) -> str:
     return f"{100 * share:.3g} %"
 
 
-def bin_name(each: dict[str, Any]) -> str:
-    """The name of a bin, of intervals with six digits."""
+def moment(seconds: float) -> str:
+    """A date, with its time of day unless that is midnight, in UTC."""
+    try:
+        text = f"{datetime.datetime(1970, 1, 1) + datetime.timedelta(seconds=seconds):%Y-%m-%d %H:%M}"
+    except OverflowError:
+        return f"{seconds:.6g}"
+    return text[:-6] if text.endswith(" 00:00") else text
+
+
+def bin_name(each: dict[str, Any], times: bool = False) -> str:
+    """The name of a bin, of intervals with six digits, or as dates."""
     if each.get("kind") != "interval":
         return str(each["name"])
-    return f"{each['name'][0]}{each['lower']:.6g}, {each['upper']:.6g}{each['name'][-1]}"
+    ends = [moment(each[end]) if times else f"{each[end]:.6g}" for end in ("lower", "upper")]
+    return f"{each['name'][0]}{', '.join(ends)}{each['name'][-1]}"
 
 
 def top_bins(bins: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], float]:
@@ -32,7 +43,10 @@ def top_bins(bins: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], float]:
 
 
 class Result(dict):  # type: ignore[type-arg]
-    """A window of a monitor, scored: the members are those of api/README.md."""
+    """A window of a monitor, scored: the members are those of api/README.md. `times` is true if values are seconds since
+    1970 of dates."""
+
+    times = False
 
     @property
     def name(self) -> str:
@@ -58,7 +72,7 @@ class Result(dict):  # type: ignore[type-arg]
         chosen, share = top_bins(self.get("bins") or [])
         if not chosen or self.verdict in ("ok", "insufficient_data"):
             return said + "."
-        named = ", ".join(f"{bin_name(b)} {percent(b['reference'])} → {percent(b['current'])}" for b in chosen[:MAX_NAMED])
+        named = ", ".join(f"{bin_name(b, self.times)} {percent(b['reference'])} → {percent(b['current'])}" for b in chosen[:MAX_NAMED])
         bins = "1 bin accounts" if len(chosen) == 1 else f"{len(chosen)} bins account"
         return f"{said}. {bins} for {percent(share)} of the shift: {named}{' …' if len(chosen) > MAX_NAMED else '.'}"
 
@@ -70,7 +84,7 @@ class Result(dict):  # type: ignore[type-arg]
         top = max(max(b["reference"] or 0, b["current"] or 0) for b in bins)
         step, bars, colour = WIDTH / len(bins), [], COLOURS.get(self.verdict, "#5f6368")
         for i, each in enumerate(bins):
-            title = f"{bin_name(each)}: {percent(each['reference'] or 0)} → {percent(each['current'] or 0)}"
+            title = f"{bin_name(each, self.times)}: {percent(each['reference'] or 0)} → {percent(each['current'] or 0)}"
             bars.append(f"<g><title>{html.escape(title)}</title>")
             for key, style in ("current", f'fill="{colour}" fill-opacity="0.55"'), (
                     "reference", 'fill="none" stroke="currentColor"'):
@@ -78,7 +92,8 @@ class Result(dict):  # type: ignore[type-arg]
                 bars.append(f'<rect x="{i * step + 1:.1f}" y="{HEIGHT - height + 1:.1f}" width="{max(step - 2, 1):.1f}" '
                             f'height="{height:.1f}" {style}/>')
             if len(bins) <= MAX_LABELLED:
-                below = bin_name(each) if each.get("kind") != "interval" else f"{each['lower']:.4g}"
+                below = bin_name(each) if each.get("kind") != "interval" else (
+                    moment(each["lower"]) if self.times else f"{each['lower']:.4g}")
                 bars.append(f'<text x="{i * step + 2:.1f}" y="{HEIGHT + 12}" font-size="10" fill="currentColor">'
                             f"{html.escape(below[:int(step / 6)])}</text>")
             bars.append("</g>")
@@ -99,7 +114,7 @@ class Result(dict):  # type: ignore[type-arg]
         for key, style in ("current", {"color": COLOURS.get(self.verdict, "#5f6368"), "alpha": 0.55}), (
                 "reference", {"fill": False, "edgecolor": "black"}):
             axes.bar(range(len(bins)), [b[key] or 0 for b in bins], label=key, **style)
-        axes.set_xticks(range(len(bins)), [bin_name(b) for b in bins], rotation=90, fontsize="small")
+        axes.set_xticks(range(len(bins)), [bin_name(b, self.times) for b in bins], rotation=90, fontsize="small")
         axes.set_title(f"{self.name}: {self.verdict.replace('_', ' ')}")
         axes.legend()
         return axes
