@@ -113,6 +113,15 @@ class Counting(unittest.TestCase):
             seen["refused" if isinstance(whole, str) else "counted"] += 1
         self.assertGreater(min(seen.values()), 50, seen)
 
+    def test_names_by_two_ways(self):
+        texts = {name: ["a", "b", None] * 20 for name in ("x", "a/b", "ü", "../x", "x.npy", "a b", "\\", "n" * 120, "%2F", "'", '"')}
+        for added in {}, {"": ["a"] * 60}, {"m" * 1100: ["a"] * 60}, {"n": [1, "a", None] * 20}, {"f": [1.5, None, 2] * 20}:
+            table = {**texts, **added}
+            self.group.reference(texts)
+            whole = self.outcome(self.group.evaluate, table)
+            self.assertEqual(self.outcome(lambda t: self.group.evaluate(kldiv.count(self.group.monitors(), t)), table), whole)
+            self.assertEqual(len(whole), len(texts), added)
+
     def test_each_row_counts_once(self):
         """Random frames of which some columns are constant, so that monitors see the same counts again."""
         rng = np.random.default_rng(3)

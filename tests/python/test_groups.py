@@ -277,7 +277,7 @@ class Groups(unittest.TestCase):
 
     def test_dates_are_shown_as_dates(self):
         days = np.datetime64("2026-01-01") + np.random.default_rng(1).permutation(400)
-        later = days + 100
+        later = np.where(days < days.min() + 200, days, days - 200)
         tables = [({"d": a, "x": np.arange(400) % 7 / 2}, {"d": b, "x": np.arange(400) % 7 / 2}) for a, b in (
             (days, later), (days.tolist(), later.tolist()))]
         if pandas:
@@ -285,7 +285,7 @@ class Groups(unittest.TestCase):
         for reference, current in tables:
             self.group.reference(reference)
             for result in self.group.observe(current, key=None)["d"], self.group.latest("d"), self.group.evaluate(current)["d"]:
-                self.assertRegex(result.sentence(), r"\[202[67]-\d\d-\d\d, 202[67]-")
+                self.assertRegex(result.sentence(), r"\[202[67]-\d\d-\d\d.*, 202[67]-")
                 self.assertIn("2026-", result.svg())
             self.assertNotIn("2026-", self.group.latest("x").svg())
             self.group.delete()

@@ -240,8 +240,8 @@ class Transport:
     @staticmethod
     def _pause(attempt: int, response: Response | None) -> None:
         asked = response.headers.get("Retry-After", "") if response else ""
-        seconds = float(asked) if asked.isdigit() else 0.1 * 2 ** min(attempt, 9)
-        time.sleep(min(seconds, MAX_PAUSE_S) * random.uniform(1, 1.25))
+        seconds = min(float(asked), RETRY_SECONDS) if asked.isdigit() else min(0.1 * 2 ** min(attempt, 9), MAX_PAUSE_S)
+        time.sleep(seconds * random.uniform(1, 1.25))
 
     def request(self, method: str, path: str, query: Query | None = None, headers: Mapping[str, str] | None = None,
                 body: Body = (), repeatable: bool | None = None, retries: int | None = None) -> Response:

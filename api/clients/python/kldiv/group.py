@@ -24,6 +24,7 @@ from .sources import CSV_TYPES, Batch, Piece, Progress, Sample, batches, is_path
 
 MAX_REQUEST = 256 << 20  # bytes of a file that is sent as it stands, and of a table in memory that is sent whole
 TIMES = {"values": "times"}  # an annotation, by which results show dates
+MAX_ENTRY = 1000  # bytes of a name in an archive
 METHODS = {"labels": "labels", "numbers": "quantile"}
 TABLE_TYPES = {"float64": "F64", "float32": "F32", "float16": "F16", "bool": "BOOL", "int8": "I8", "int16": "I16",
                "int32": "I32", "int64": "I64", "uint8": "U8", "uint16": "U16", "uint32": "U32", "uint64": "U64"}
@@ -37,11 +38,13 @@ def as_list(column: Column) -> list[Any]:
 
 def encode(columns: Columns, labels: Collection[str] = ()) -> tuple[str, Body]:
     """The media type and body of a table: safetensors of the arrays where they lie, .npz if there are texts, JSON if
-    there are values of several types, or missing ones where the empty text is among the labels."""
+    there are values of several types, missing ones where the empty text is among the labels, or names that archives
+    cannot have."""
     if all(is_numeric(column) for column in columns.values()):
         return _wire.SAFETENSORS, encode_arrays(columns)
     texts = {name: column if is_numeric(column) else as_texts(column) for name, column in columns.items()}
-    if "" in labels or any(column is None for column in texts.values()):
+    if "" in labels or any(column is None or not 0 < len(name.encode(errors="replace")) < MAX_ENTRY or "\0" in name
+                           for name, column in texts.items()):
         return "application/json", [json.dumps({"columns": {name: as_list(c) for name, c in columns.items()}}).encode()]
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w") as archive:
