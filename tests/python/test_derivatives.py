@@ -93,6 +93,13 @@ class Derivatives(unittest.TestCase):
 
             torch.testing.assert_close(call(*tensors), value, rtol=1e-11, atol=1e-12)
             self.assertTrue(gradcheck(call, tensors), options)
+        try:
+            import pandas
+            a, b = pandas.Series([-1.0, -2.0], ["a", "b"]), pandas.Series([0.2, 0.8], ["b", "a"])
+            loss = kldiv.kl_div(a, b, weight=torch.ones(2, requires_grad=True), reduction="sum")
+            self.assertAlmostEqual(loss.item(), kldiv.kl_div(a, b, reduction="sum"), 12)
+        except ImportError:
+            print("python3-pandas is not installed: labels beside a learned weight are NOT TESTED")
         weight = torch.ones(3, requires_grad=True)
         for refused in (lambda: kldiv.value_and_grad([-1.0] * 3, [1.0] * 3, weight=weight),
                         lambda: kldiv.partial([-1.0] * 3, [1.0] * 3, weight=weight),

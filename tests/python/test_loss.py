@@ -184,6 +184,13 @@ class Loss(unittest.TestCase):
         self.assertEqual(kldiv.kl_div(frame["a"], t[:, 0], reduction="sum"), kldiv.kl_div(x[:, 0], t[:, 0], reduction="sum"))
         self.assertEqual(list(kldiv.kl_div(frame["a"], t[:, 0], reduction="none").index), [7, 8, 9])
 
+        for dtype in "Float64", "Float32", "float32":
+            nullable = pandas.DataFrame(x).astype(dtype)
+            loss = kldiv.kl_div(nullable, pandas.DataFrame(t).astype(dtype), reduction="sum")
+            self.assertEqual(loss.dtype.name, dtype.lower())
+        nullable = pandas.Series([-1.0, None], dtype="Float64")
+        self.assertTrue(math.isnan(kldiv.kl_div(nullable, [0.5, 0.5], reduction="sum")))
+
     def test_counts_of_two_samples_are_aligned(self):
         try:
             import pandas

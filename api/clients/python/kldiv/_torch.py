@@ -8,6 +8,7 @@ import torch
 
 from . import _arrays, _library
 from ._call import Call, axes_of
+from ._labels import align
 from .loss import Partial
 
 REDUCTIONS = {number: name for name, number in _library.REDUCTIONS.items() if name != "elementwise_mean"}
@@ -134,7 +135,9 @@ def kl_div(input: Any, target: Any, **options: Any) -> Any:
     """The loss as a tensor. Gradients go to input, target, weight and temperature."""
     if torch.jit.is_tracing():
         raise RuntimeError("kldiv.kl_div cannot be traced: its result would be a constant; take torch.nn.functional.kl_div")
-    x, t = as_tensor(input), as_tensor(target)
+    values, _ = align({"input": input, "target": target, "weight": options["weight"], "mask": options["mask"]},
+                      None if options["dim"] is None else axes_of(options["dim"]))
+    x, t, options = as_tensor(values.pop("input")), as_tensor(values.pop("target")), {**options, **values}
     learned = {name: options[name] for name in ("weight", "temperature") if _arrays.is_learned(options[name])}
     plain = {**options, **{name: value.detach() for name, value in learned.items()}}
     call = Call(x, t, **plain)
