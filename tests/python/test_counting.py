@@ -1,6 +1,7 @@
 """Rows that are counted here and rows that the service reads: the same counts, each row once, replays told."""
 import base64
 import gzip
+import io
 import json
 import math
 import os
@@ -84,6 +85,23 @@ class Counting(unittest.TestCase):
             self.assertEqual(self.in_pieces(path, rng.choice([1, 7, 30]) if len(body) < 60 else 40), whole, body)
         self.assertEqual(self.outcome(self.group.evaluate, self.path(gzip.compress(b"a,b\n1,2\n"), "x.csv.gz")),
                          self.outcome(self.group.evaluate, self.path(b"a,b\n1,2\n")))
+
+    def test_open_files(self):
+        self.monitors({"a": BINS["a"]})
+        body = b"a\n" + b"0.5\n" * 500
+
+        class Trickle(io.BytesIO):
+            def read(self, size=-1):
+                return super().read(min(size, 7))
+
+        for size in 100, 1 << 20:
+            with mock.patch.object(sources, "PIECE_SIZE", size):
+                for file in io.BytesIO(body), Trickle(body), io.BufferedReader(io.BytesIO(body)), open(self.path(body), "rb"), \
+                        open(self.path(body), encoding="utf-8"):
+                    with file:
+                        self.assertEqual(self.group.evaluate(file)["a"]["n"], 500)
+        self.assertRaises((TypeError, ValueError), self.group.evaluate, io.StringIO("a\n1\n"))
+        self.assertRaises((ValueError, kldiv.ServiceError), self.group.evaluate, io.BytesIO())
 
     def column(self, rng):
         n = 40

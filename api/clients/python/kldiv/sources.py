@@ -22,6 +22,7 @@ from .columns import (ALL, Array1, Column, Columns, Selection, is_record, is_sca
 ROWS = 1 << 16  # of a batch of a file
 PIECE_SIZE = 32 << 20  # bytes of a CSV file that are read at once
 MAX_RECORD = 256 << 20
+MAX_HEADER = 1 << 16  # bytes in which a header is looked for first
 CSV_TYPES = {".csv": "text/csv", ".tsv": "text/tab-separated-values"}
 SUFFIXES = (".csv", ".tsv", ".csv.gz", ".tsv.gz", ".parquet", ".npz")
 END = object()
@@ -92,36 +93,57 @@ def piece_records(piece: Piece) -> Columns:
             [piece.records[begin:end].rstrip(b"\r\n") + b"\n" for begin, end in zip([0, *ends], ends)]}
 
 
-def header_end(text: bytes, ends: Array1) -> int:
-    """Position after the header: the first record that is neither blank nor sep=; before it; 0 if there is none."""
+def last_end(text: bytes, is_last: bool) -> int:
+    """Position after the last record that ends in the text."""
+    if is_last:
+        return len(text)
+    if b'"' not in text and b"\r" not in text:
+        return text.rfind(b"\n") + 1
+    ends = record_ends(text, False)
+    return int(ends[-1]) if len(ends) else 0
+
+
+def header_end(text: bytes, is_last: bool) -> int:
+    """Position after the header: the first record that is neither blank nor sep=; before it; 0 if it does not end here."""
     begin, may_tell = 0, True
-    for end in ends.tolist():
-        record = text[begin:end].strip(b"\r\n") if begin else text[:end].removeprefix(BOM).strip(b"\r\n")
-        if record and not (may_tell and SEPARATOR.fullmatch(record)):
-            return int(end)
-        begin, may_tell = end, may_tell and not record
-    return 0
+    for size in MAX_HEADER, len(text):
+        for end in record_ends(text[:size], is_last and size >= len(text)).tolist():
+            record = text[begin:end].strip(b"\r\n") if begin else text[:end].removeprefix(BOM).strip(b"\r\n")
+            if record and not (may_tell and SEPARATOR.fullmatch(record)):
+                return int(end)
+            begin, may_tell = end, may_tell and not record
+        begin, may_tell = 0, True
+    return len(text) if is_last else 0
+
+
+def read_fully(file: Any, name: str) -> bytes:
+    """PIECE_SIZE bytes, or what is left: files without a buffer, as of pipes, give less at once."""
+    parts, left = list[bytes](), PIECE_SIZE
+    while left and (part := file.read(left)):
+        if not isinstance(part, bytes):
+            raise TypeError(f"{name} gives {type(part).__name__}: a file of CSV is opened to be read as bytes")
+        parts.append(part)
+        left -= len(part)
+    return b"".join(parts)
 
 
 def csv_pieces(file: Any, name: str, media_type: str, progress: Progress, total: int | None = None) -> Iterator[Piece]:
     """A CSV file in pieces of PIECE_SIZE, cut between records. One without rows is a piece."""
     header, text, line, done, is_last, given = b"", b"", 1, 0, False, False
     while not is_last:
-        read = file.read(PIECE_SIZE)
-        if not isinstance(read, bytes):
-            raise TypeError(f"{name} gives {type(read).__name__}: a file of CSV is opened to be read as bytes")
+        read = read_fully(file, name)
         text, done, is_last = text + read, done + len(read), len(read) < PIECE_SIZE
-        ends = record_ends(text, is_last)
         if not header:
-            begin = header_end(text, ends) or (len(text) if is_last else 0)
-            header, text, ends = text[:begin], text[begin:], ends[ends > begin] - begin
+            begin = header_end(text, is_last)
+            header, text = text[:begin], text[begin:]
             line += header.count(b"\n")
-        cut = int(ends[-1]) if header and len(ends) else 0
+        cut = last_end(text, is_last) if header else 0
+        n = text.count(b"\n", 0, cut)
         if cut or (is_last and not given):
-            progress.add(len(ends), min(1.0, done / total) if total else None)
+            progress.add(n, min(1.0, done / total) if total else None)
             yield Piece(media_type, header, text[:cut], f"{name}, line {line}")
             given = True
-        line += text.count(b"\n", 0, cut)
+        line += n
         text = text[cut:]
         if len(text) > MAX_RECORD:
             raise ValueError(f"{name}: the record in line {line} has more than {MAX_RECORD:,} bytes: is a quote left open?")
