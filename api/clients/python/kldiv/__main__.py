@@ -48,7 +48,8 @@ def parser() -> argparse.ArgumentParser:
                        ("evaluate", "scores a table, stores nothing")):
         command = commands.add_parser(name, help=what)
         command.add_argument("group")
-        command.add_argument("path", help=".csv, .tsv, either with .gz, .npz, .parquet, or a folder of these; - is CSV on standard input")
+        command.add_argument("path", help=".csv, .tsv, either with .gz, .npz, .parquet, or a folder of these; - is CSV on "
+                             "standard input")
         if name == "reference":
             command.add_argument("--set", action="append", default=[], metavar="SETTING=VALUE",
                                  help="as the API has them: window=3600s, critical=0.2, include=age,country")

@@ -57,8 +57,8 @@ def as_numpy(value: Any) -> np.ndarray[Any, Any]:
     if is_pandas(value):
         dtypes = list(value.dtypes) if value.ndim == 2 else [value.dtype]
         if dtypes and all(getattr(dtype, "kind", "") == "f" for dtype in dtypes):  # also pandas' own, with NA
-            return np.asarray(value.to_numpy(dtype=np.result_type(*(getattr(d, "numpy_dtype", getattr(d, "subtype", d)) for d in dtypes)),
-                                             na_value=np.nan))
+            dtypes = [getattr(dtype, "numpy_dtype", getattr(dtype, "subtype", dtype)) for dtype in dtypes]
+            return np.asarray(value.to_numpy(dtype=np.result_type(*dtypes), na_value=np.nan))
     if hasattr(value, "__dlpack__") and not hasattr(value, "__array__"):
         return np.from_dlpack(value)
     return np.asarray(value)

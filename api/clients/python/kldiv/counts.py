@@ -223,8 +223,9 @@ class TableCounts:
 
     def warnings(self) -> list[dict[str, Any]]:
         """What the service would warn of, in its form."""
-        given: list[tuple[str, str, int | None, str]] = [("column_unknown", name, None, "the group has no monitor of this name, so the column is left out")
-                 for name in sorted(self.unknown)]
+        given: list[tuple[str, str, int | None, str]] = [
+            ("column_unknown", name, None, "the group has no monitor of this name, so the column is left out")
+            for name in sorted(self.unknown)]
         for each in self.monitors.values():
             if not each.total():
                 given.append(("column_absent", each.name, None,

@@ -72,7 +72,8 @@ class Result(dict):  # type: ignore[type-arg]
         chosen, share = top_bins(self.get("bins") or [])
         if not chosen or self.verdict in ("ok", "insufficient_data"):
             return said + "."
-        named = ", ".join(f"{bin_name(b, self.times)} {percent(b['reference'])} → {percent(b['current'])}" for b in chosen[:MAX_NAMED])
+        named = ", ".join(f"{bin_name(b, self.times)} {percent(b['reference'])} → {percent(b['current'])}"
+                          for b in chosen[:MAX_NAMED])
         bins = "1 bin accounts" if len(chosen) == 1 else f"{len(chosen)} bins account"
         return f"{said}. {bins} for {percent(share)} of the shift: {named}{' …' if len(chosen) > MAX_NAMED else '.'}"
 
@@ -198,7 +199,8 @@ class Summary(Dict[str, Any]):
         for i, each in enumerate(periods):
             height = HEIGHT * each["drifting"] / max(1, each["monitors"])
             bars.append(f"<g><title>{html.escape(each['start'])}: {each['drifting']} of {each['monitors']} drift</title>"
-                        f'<rect x="{i * step:.1f}" y="{HEIGHT - height:.1f}" width="{max(step - 1, 1):.1f}" height="{height + 1:.1f}" '
+                        f'<rect x="{i * step:.1f}" y="{HEIGHT - height:.1f}" width="{max(step - 1, 1):.1f}" '
+                        f'height="{height + 1:.1f}" '
                         f'fill="{COLOURS["critical" if each["drifting"] else "ok"]}"/></g>')
         return (f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{HEIGHT + 2}" role="img">'
                 f'<title>Monitors that drifted, of {len(periods)} periods</title>{"".join(bars)}</svg>') if bars else ""
