@@ -290,6 +290,27 @@ class Repeats(unittest.TestCase):
         script.thread.join()
         self.assertFalse(kldiv.Client(script.url).ready())
 
+    def test_connections_that_end_with_the_response(self):
+        for size in 2, 1 << 20:
+            body = '"' + "x" * size + '"'
+            script = Script([(200, "Connection: close\r\n", body)], [OK])
+            client = kldiv.Client(script.url)
+            self.assertEqual(client.request("GET", "/x"), "x" * size)
+            self.assertEqual((len(client.transport.idle), client.request("GET", "/y")), (0, {}))
+        listener = socket.create_server(("127.0.0.1", 0))
+
+        def until_closed():
+            connection, _ = listener.accept()
+            connection.recv(10_000)
+            connection.sendall(b"HTTP/1.0 200 x\r\n\r\n[1, ")
+            time.sleep(0.2)
+            connection.sendall(b"2]")
+            connection.close()
+
+        threading.Thread(target=until_closed, daemon=True).start()
+        self.assertEqual(kldiv.Client(f"http://127.0.0.1:{listener.getsockname()[1]}").request("GET", "/x"), [1, 2])
+        listener.close()
+
     def test_a_trickle_is_bounded(self):
         for begin in b"HTTP/1.1 200 x\r\nContent-Length: 1000\r\n\r\n", b"":
             listener = socket.create_server(("127.0.0.1", 0))

@@ -47,32 +47,33 @@ class _UnixConnection(http.client.HTTPConnection):
 
 
 class _TimedReader(io.RawIOBase):
-    """What arrives on a socket until a moment: each read alone has a timeout, which a trickle would never reach."""
+    """What arrives on a socket until a moment: each read alone has a timeout, which a trickle would never reach. `file` is
+    the socket's own, which keeps it open after the connection has closed it."""
 
-    def __init__(self, sock: socket.socket, timeout: float | None) -> None:
-        self.sock, self.end = sock, None if timeout is None else time.monotonic() + timeout
+    def __init__(self, sock: socket.socket, file: Any) -> None:
+        self.sock, self.file, timeout = sock, file, sock.gettimeout()
+        self.end = None if timeout is None else time.monotonic() + timeout
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:
-        if self.end is None:
-            return self.sock.recv_into(buffer)
-        before, left = self.sock.gettimeout(), self.end - time.monotonic()
-        if left <= 0:
-            raise TimeoutError("timed out")
-        self.sock.settimeout(left)
-        try:
-            return self.sock.recv_into(buffer)
-        finally:
-            self.sock.settimeout(before)
+        if self.end is not None:
+            left = self.end - time.monotonic()
+            if left <= 0:
+                raise TimeoutError("timed out")
+            self.sock.settimeout(left)
+        return self.sock.recv_into(buffer)
+
+    def close(self) -> None:
+        self.file.close()
+        super().close()
 
 
 class _TimedResponse(http.client.HTTPResponse):
     def __init__(self, sock: socket.socket, *arguments: Any, **named: Any) -> None:
         super().__init__(sock, *arguments, **named)
-        self.fp.close()
-        self.fp = io.BufferedReader(_TimedReader(sock, sock.gettimeout()), 1 << 16)
+        self.fp = io.BufferedReader(_TimedReader(sock, self.fp), 1 << 16)
 
 
 class Response:
@@ -231,6 +232,7 @@ class Transport:
             response = Response(self.url + target, answer.status, answer.headers, answer.read())
             kept = not answer.will_close
         if kept:
+            connection.sock.settimeout(self.timeout)
             with self.lock:
                 self.idle.append(connection)
         else:
