@@ -79,6 +79,31 @@ class Derivatives(unittest.TestCase):
                 penalties.append(z.grad)
             torch.testing.assert_close(*penalties)
 
+    def test_targets_without_mass(self):
+        """One-hot targets, masked logits: the derivative by the input is the library's, also under create_graph."""
+        inf = float("inf")
+        inputs = {"log_prob": ([-1.0, -3.0, -2.0], [-1.0, -inf, -2.0]), "prob": ([0.5, 0.2, 0.3], [0.5, 0.0, 0.5]),
+                  "logit": ([1.0, -3.0, 2.0], [1.0, -inf, 2.0])}
+        targets = {"prob": [0.25, 0.0, 0.75], "log_prob": [-1.0, -inf, -0.5], "logit": [0.0, -inf, 1.0]}
+        n = 0
+        for (space, both), (target_space, t), compat in itertools.product(inputs.items(), targets.items(),
+                                                                          ["pytorch", "oneflow", "math"]):
+            for values in both:
+                x = torch.tensor([values], dtype=torch.float64, requires_grad=True)
+                options = {"input_space": space, "target_space": target_space, "compat": compat, "reduction": "sum", "dim": -1}
+                loss = kldiv.kl_div(x, torch.tensor([t], dtype=torch.float64), **options)
+                if loss.isnan():
+                    continue
+                plain, = grad(loss, x, retain_graph=True)
+                differentiable, = grad(loss, x, create_graph=True)
+                torch.testing.assert_close(differentiable.detach(), plain, msg=lambda text: f"{options} {values}: {text}")
+                temperature = torch.ones((), dtype=torch.float64, requires_grad=True)
+                if "logit" in (space, target_space):
+                    again = kldiv.kl_div(x, torch.tensor([t], dtype=torch.float64), temperature=temperature, **options)
+                    torch.testing.assert_close(again, loss)
+                n += 1
+        self.assertGreater(n, 20)
+
     def test_learned_weights_and_temperatures(self):
         for number in range(40):
             (x, t), options = self.random_call()

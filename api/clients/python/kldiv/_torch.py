@@ -32,18 +32,34 @@ class Formula:
             logits = torch.where(kept, logits, torch.full_like(logits, NO_LOGIT))
         return logits - torch.logsumexp(logits, self.axes(logits.ndim, [-1]), keepdim=True) if logits.ndim else logits * 0
 
+    def empty(self, t: Any, is_log: bool, is_logit: bool) -> Any:
+        """Where the target has no mass and nothing counts, by `compat`; None if the formula holds everywhere."""
+        compat = self.options["compat"]
+        if compat == "pytorch" or (is_log and compat == "oneflow" and not is_logit):
+            return None
+        return t == -math.inf if is_log else t == 0 if compat == "math" else (t <= 0) | t.isnan()
+
     def elements(self, x: Any, t: Any, temperature: Any, kept: Any) -> Any:
         spaces = self.options["input_space"], self.options["target_space"]
-        log_q = self.log_softmax(x, temperature, kept) if spaces[0] == "logit" else x.log() if spaces[0] == "prob" else x
         is_log = bool(self.options["log_target"]) or spaces[1] in ("log_prob", "logit")
-        log_t = self.log_softmax(t, temperature, kept) if spaces[1] == "logit" else t
-        empty = None
-        if self.options["compat"] != "pytorch" or spaces[0] == "prob":  # where the target has no mass nothing counts
-            empty = log_t == -math.inf if is_log else t <= 0 if self.options["compat"] == "oneflow" else t == 0
-            log_q, log_t, t = (torch.where(empty, torch.full_like(v, fill), v)
-                               for v, fill in ((log_q, 0.0), (log_t, 0.0), (t, 1.0)))
-        losses = log_t.exp() * (log_t - log_q) if is_log else torch.xlogy(t, t) - t * log_q
-        return losses if empty is None else torch.where(empty, torch.zeros_like(losses), losses)
+        t = self.log_softmax(t, temperature, kept) if spaces[1] == "logit" else t
+        empty = self.empty(t, is_log, spaces[1] == "logit")
+
+        def filled(values: Any, number: float) -> Any:
+            return values if empty is None else torch.where(empty, torch.full_like(values, number), values)
+
+        if spaces[0] == "logit":
+            log_q = filled(self.log_softmax(x, temperature, kept), 0.0)
+        else:
+            log_q = filled(x, 1.0).log() if spaces[0] == "prob" else filled(x, 1.0)
+        if spaces[1] == "logit":  # a logit of -inf is a probability of 0
+            none = t == -math.inf
+            log_t = torch.where(none, torch.zeros_like(t), t)
+            losses = torch.where(none, torch.zeros_like(t), log_t.exp() * log_t) - t.exp() * log_q
+        else:
+            t = filled(t, 0.0 if is_log else 1.0)
+            losses = t.exp() * (t - log_q) if is_log else torch.xlogy(t, t) - t * log_q
+        return filled(losses, 0.0)
 
     def __call__(self, input: Any, target: Any, weight: Any, temperature: Any) -> Any:
         x, t = torch.broadcast_tensors(input.double(), target.double())
