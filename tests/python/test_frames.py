@@ -162,6 +162,20 @@ class Frames(unittest.TestCase):
         for key in 5, "", b"x", "x" * 300, object(), "ü\n":
             with self.assertRaises((TypeError, ValueError, kldiv.ServiceError), msg=repr(key)):
                 self.group.observe({"x": [1.0]}, key=key)
+        for name in "", ".", "..", [], {}, object(), True, 2.5, b"x":
+            for call in (lambda each: self.group.mute(each, seconds=60), self.group.unmute, self.group.latest, self.client.group,
+                         self.group.notes, lambda each: self.group.settings(each, retention_days=5), self.group.windows):
+                with self.assertRaises((TypeError, ValueError), msg=repr(name)):
+                    call(name)
+        for names in [1.5], object(), 2.5, [object()], datetime.date(2026, 1, 1):
+            for argument in "include", "exclude":
+                self.assertRaises(TypeError, self.group.reference, {"x": [1.5, 2]}, **{argument: names})
+        for note in None, 5, {}, "x", np.zeros(3):
+            self.assertRaises(TypeError, self.group.delete_note, note)
+        for query in 5, "x", ["x"]:
+            self.assertRaises(TypeError, self.client.request, "GET", "/groups", query)
+        for wrt in [], "x", 5, [5], None:
+            self.assertRaises((TypeError, ValueError), self.client.value_and_grad, [-1.0], [1.0], wrt)
         for wrong in ("x", 0, -1, 2.5, None):
             self.assertRaises((TypeError, ValueError), self.group.reference, {"x": [1.0, 2]}, sample=wrong)
         for wrong in (None, 5, [{}], [5], ["x"], {}, "x"):

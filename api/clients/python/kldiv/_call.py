@@ -54,6 +54,14 @@ def temperature_of(value: Any) -> float:
     return float(value)
 
 
+def wanted_of(wrt: Any) -> list[str]:
+    """The operands by which gradients are wanted."""
+    names = [wrt] if isinstance(wrt, str) else list(wrt)
+    if not names or not all(isinstance(name, str) for name in names) or not set(names) <= {"input", "target"}:
+        raise ValueError("wrt is input, target or both")
+    return names
+
+
 class Call:
     """A planned call. It holds all that the plan points to."""
 

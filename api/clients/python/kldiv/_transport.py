@@ -135,6 +135,8 @@ def query_text(value: Any, name: str = "") -> str:
 
 
 def encode_query(query: Query | None) -> str:
+    if not isinstance(query, (Mapping, type(None))):
+        raise TypeError(f"a query is a dict, not {query!r}")
     pairs = [(name, query_text(value, name)) for name, value in (query or {}).items() if value is not None]
     return "?" + urllib.parse.urlencode(pairs) if pairs else ""
 

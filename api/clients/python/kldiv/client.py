@@ -9,8 +9,10 @@ import weakref
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Sequence
 
+import numpy as np
+
 from . import _arrays, _wire
-from ._call import axes_of, flag, truth
+from ._call import axes_of, flag, truth, wanted_of
 from ._labels import align
 from ._transport import Body, Query, Transport, plain
 from .errors import ServiceError
@@ -97,7 +99,7 @@ class Client:
                        *, weight: Any = None, mask: Any = None, **options: Any) -> tuple[Any, dict[str, Any]]:
         """The loss, and its gradients by name, as kldiv.value_and_grad gives them. With tensors of PyTorch,
         input.backward(grads["input"]) continues the gradient into a model."""
-        names = [wrt] if isinstance(wrt, str) else list(wrt)
+        names = wanted_of(wrt)
         results = self._call({"input": input, "target": target, "weight": weight, "mask": mask,
                               "grad_output": grad_output}, {**options, "gradient": names})
         return results["loss"], {name: results[f"gradient.{name}"] for name in names}
@@ -175,5 +177,9 @@ def check_types(options: dict[str, Any]) -> None:
 
 
 def segment(name: Any) -> str:
-    """A name as a segment of a path."""
+    """A name as a segment of a path. "." and ".." would name another resource."""
+    if not isinstance(name, (str, int, np.integer)) or isinstance(name, bool):
+        raise TypeError(f"{name!r} is no name of a group or a monitor")
+    if str(name) in ("", ".", ".."):
+        raise ValueError(f"{name!r} is no name of a group or a monitor")
     return urllib.parse.quote(str(name), safe="")

@@ -92,7 +92,10 @@ def names_of(value: Any) -> list[str] | None:
     """include or exclude: a text with commas, a name, or names."""
     if value is None or isinstance(value, str):
         return value.split(",") if value else None
-    return [str(value)] if is_scalar(value) else [str(name) for name in value]
+    names = [value] if is_scalar(value) else list(value)
+    if not all(isinstance(name, (str, int, np.integer)) for name in names):
+        raise TypeError(f"{value!r} are no names of columns")
+    return [str(name) for name in names]
 
 
 class Monitors(List[Dict[str, Any]]):
@@ -326,10 +329,12 @@ class Group:
         return list(self._pages(self._path_of("notes", monitor), "notes", query))
 
     def delete_note(self, note: dict[str, Any]) -> None:
+        if not isinstance(note, dict) or not {"name", "id"} <= set(note):
+            raise TypeError("a note is what note() and notes() return")
         self.client.request("DELETE", f"{self._path_of('notes', note['name'])}/{note['id']}")
 
     def _path_of(self, what: str, monitor: str | None) -> str:
-        return f"{self._path}/{segment(monitor)}/{what}" if monitor else f"/groups/{segment(self.name)}/{what}"
+        return f"{self._path}/{segment(monitor)}/{what}" if monitor is not None else f"/groups/{segment(self.name)}/{what}"
 
     def delete(self) -> None:
         """Deletes the group's monitors with their history."""

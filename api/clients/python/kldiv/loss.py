@@ -7,7 +7,7 @@ from typing import Any, Sequence
 import numpy as np
 
 from . import _arrays, _library
-from ._call import Call, word
+from ._call import Call, wanted_of, word
 
 
 def kl_div(input: Any, target: Any, size_average: bool | None = None, reduce: bool | None = None,
@@ -41,9 +41,7 @@ def shaped(loss: Any, call: Call) -> Any:
 def value_and_grad(input: Any, target: Any, wrt: str | Sequence[str] = "input", grad_output: Any = None,
                    **options: Any) -> tuple[Any, dict[str, Any]]:
     """The loss, and its gradients by name: wrt is "input", "target" or both. Options are those of kl_div."""
-    names = [wrt] if isinstance(wrt, str) else list(wrt)
-    if not names or not set(names) <= {"input", "target"}:
-        raise ValueError("wrt is input, target or both")
+    names = wanted_of(wrt)
     call = Call(input, target, grad_output=grad_output, **options)
     call.warn(stacklevel=2)
     loss, *grads = call.gradients(("input" in names, "target" in names), call.grad_output)
