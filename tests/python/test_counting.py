@@ -5,6 +5,7 @@ import io
 import json
 import math
 import os
+import pathlib
 import pickle
 import random
 import tempfile
@@ -20,7 +21,8 @@ import kldiv
 from kldiv import group as groups
 from kldiv import sources
 
-TABLES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "golden", "tables.jsonl")
+TABLES = next(path for folder in pathlib.Path(__file__).resolve().parents
+              for pattern in ("golden/tables.jsonl", "*/golden/tables.jsonl") for path in folder.glob(pattern))
 WORDS = ["", "NA", "None", "null", "NaN", "nan", "true", "False", "TRUE", "1", "1.0", "2.5", "-0", "1e3", "Inf", "-Infinity",
          "inf", "١", "１２", "1,5", "1_000", "a", "ü", "a b", " 1", "0x1", "+1", "007", "x" * 70]
 BINS = {"a": {"edges": [-1, 0, 1, 2.5, 1000]}, "b": {"labels": ["a", "1", "true", "false", "2.5", "ü", "1,5", "x"]},
