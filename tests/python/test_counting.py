@@ -199,7 +199,8 @@ class Counting(unittest.TestCase):
         old = kldiv.count(self.group.monitors(), {"a": [1.0]})
         self.monitors({"a": BINS["b"]})
         new = kldiv.count(self.group.monitors(), {"a": ["x"]})
-        for wrong in (lambda: old + new), (lambda: new + 1):
+        for wrong in (lambda: old + new), (lambda: new + 1), (lambda: self.group.observe(old)), \
+                (lambda: self.group.evaluate(old)):
             self.assertRaises((ValueError, TypeError), wrong)
         self.assertRaises(ValueError, kldiv.count, list(self.group.monitors()), self.path(b"a\n1\n"))
 

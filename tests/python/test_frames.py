@@ -118,7 +118,12 @@ class Frames(unittest.TestCase):
                         self.assertEqual("labels" in configs["c"]["bins"], data is frame)
                     results = self.client.group("kinds").observe(data)
                     self.assertEqual({r.kl for r in results if r.name != "x"}, {0.0})
-        self.assertEqual(len(self.client.group("only").reference(frame[["zip"]], kinds={"zip": "labels"})), 1)
+            for data in frame, file.name:
+                configs = self.client.group("only").reference(data, kinds={"zip": "labels"}, include=["zip"])
+                self.assertEqual([(c["name"], len(c["bins"]["labels"])) for c in configs], [("zip", 30)])
+            frame[["zip"]].to_csv(file.name, index=False)
+            for data in frame[["zip"]], file.name:
+                self.assertEqual(len(self.client.group("only").reference(data, kinds={"zip": "labels"})), 1)
         for wrong in {"zip": "text"}, {"nothing": "labels"}:
             self.assertRaises((ValueError, kldiv.ServiceError), self.group.reference, frame, kinds=wrong)
 

@@ -217,6 +217,13 @@ class TableCounts:
 
     __radd__ = __add__
 
+    def check(self, configs: Iterable[dict[str, Any]]) -> None:
+        """ValueError if a monitor was replaced meanwhile: its bins are others."""
+        now = {config["name"]: config.get("revision") for config in configs}
+        for each in self.found():
+            if now.get(each.name) != each.revision:
+                raise ValueError(f"the monitor {each.name!r} was replaced after the table was counted: count it again")
+
     def found(self) -> list[Counts]:
         """Those of monitors that have observations, in the order of the table's columns."""
         return [self.monitors[name] for name in self.seen if self.monitors[name].total()]

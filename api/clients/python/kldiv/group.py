@@ -139,11 +139,15 @@ class Group:
         media_type, body, columns = self._reference_body(data, sample, seed, progress, chosen)
         alone = {str(name): kind for name, kind in kinds.items() if chosen.has(str(name))}
         configs: list[dict[str, Any]] = []
-        if columns is None or set(columns) - set(alone):
-            own = {**settings, "exclude": [*(chosen.exclude or () if columns is None else ()), *alone] or None}
-            if chosen.include is not None:
-                own["include"] = [name for name in chosen.include if name not in alone]
-            configs += self._put(self._path, own, media_type, body)["monitors"]
+        included = chosen.include and [name for name in chosen.include if name not in alone]
+        if included != [] and (columns is None or set(columns) - set(alone)):
+            own = {**settings, "include": included,
+                   "exclude": [*(chosen.exclude or () if columns is None else ()), *alone] or None}
+            try:
+                configs += self._put(self._path, own, media_type, body)["monitors"]
+            except ServiceError as error:  # the file may have no columns but those of `kinds`
+                if error.code != "reference_empty" or not alone:
+                    raise
         for name, kind in alone.items():
             own = {key: value for key, value in settings.items() if key not in ("include", "exclude")}
             one = (media_type, body) if columns is None else encode({name: columns[name]} if name in columns else {})
@@ -192,6 +196,7 @@ class Group:
         whole = whole_file(data)
         counted = data if isinstance(data, TableCounts) else None if whole else self._count_or_encode(data, monitors, shown)
         if isinstance(counted, TableCounts):
+            counted.check(monitors)
             results = self._post_counts(counted, when, key)
         else:
             media_type, body, rows = counted or (*whole, Path(data))  # type: ignore[misc]
@@ -254,6 +259,7 @@ class Group:
         monitors, shown, whole = self.monitors(), Progress(progress), whole_file(data)
         counted = data if isinstance(data, TableCounts) else None if whole else self._count_or_encode(data, monitors, shown)
         if isinstance(counted, TableCounts):
+            counted.check(monitors)
             results = Results([self.client.request("POST", f"{self._path}/{segment(each.name)}/evaluate",
                                                    json_body=each.body(), repeatable=True)
                                for each in counted.found()], counted.warnings())
