@@ -43,9 +43,15 @@ def nbytes(column: Column) -> int:
     return len(column) * (8 + 4 * sum(len(value) for value in some if isinstance(value, str)) // max(1, len(some)))
 
 
-def as_texts(column: Column) -> Array1 | None:
-    """A column of texts as numpy has them, missing ones empty; None if it holds other values, or would grow too much."""
-    if isinstance(column, np.ndarray) or not set(map(type, column)) <= TEXTS:
+def as_texts(column: Column, of_booleans: bool) -> Array1 | None:
+    """A column of texts, or of booleans, as numpy has texts, missing ones empty; None if it holds other values, or would
+    grow too much."""
+    if isinstance(column, np.ndarray):
+        return None
+    types = set(map(type, column))
+    if of_booleans and types == {bool, type(None)}:
+        return np.array(["" if value is None else str(value).lower() for value in column])
+    if not types <= TEXTS:
         return None
     letters, width = "".join(filter(None, column)), max(map(len, filter(None, column)), default=1)
     if 4 * width * len(column) > (1 << 20) + 32 * len(letters) or "\0" in letters:

@@ -16,7 +16,7 @@ import numpy as np
 from . import _wire
 from ._transport import PIECE, Body, Buffer, Response
 from .client import Client, segment
-from .columns import Column, Columns, Selection, as_texts, integer_categories, is_numeric, is_scalar, nbytes, time_columns
+from .columns import Column, Columns, Selection, as_texts, integer_categories, is_numeric, is_scalar, nbytes, size, time_columns
 from .counts import Counts, TableCounts, digest
 from .errors import ServiceError, warn
 from .results import Result, Results, Summary, as_frame
@@ -24,6 +24,7 @@ from .sources import CSV_TYPES, Batch, Piece, Progress, Sample, batches, is_path
 
 MAX_REQUEST = 256 << 20  # bytes of a file that is sent as it stands, and of a table in memory that is sent whole
 TIMES = {"values": "times"}  # an annotation, by which results show dates
+MAX_CELLS = 200_000  # of a table that is sent as JSON
 MAX_ENTRY = 1000  # bytes of a name in an archive
 METHODS = {"labels": "labels", "numbers": "quantile"}
 TABLE_TYPES = {"float64": "F64", "float32": "F32", "float16": "F16", "bool": "BOOL", "int8": "I8", "int16": "I16",
@@ -36,22 +37,31 @@ def as_list(column: Column) -> list[Any]:
             "-Infinity" if v == -math.inf else v for v in values]
 
 
-def encode(columns: Columns, labels: Collection[str] = ()) -> tuple[str, Body]:
-    """The media type and body of a table: safetensors of the arrays where they lie, .npz if there are texts, JSON if
-    there are values of several types, missing ones where the empty text is among the labels, or names that archives
-    cannot have."""
+def as_json(columns: Columns) -> tuple[str, Body]:
+    """The media type and body of any table."""
+    return "application/json", [json.dumps({"columns": {name: as_list(c) for name, c in columns.items()}}).encode()]
+
+
+def compact(columns: Columns, labels: Collection[str] | None) -> tuple[str, Body] | None:
+    """Safetensors of the arrays where they lie, or .npz if there are texts. None if there are values of several types,
+    missing texts where the empty one is among the monitors' labels, or names that archives cannot have. In a reference,
+    without labels, booleans may be texts."""
     if all(is_numeric(column) for column in columns.values()):
         return _wire.SAFETENSORS, encode_arrays(columns)
-    texts = {name: column if is_numeric(column) else as_texts(column) for name, column in columns.items()}
-    if "" in labels or any(column is None or not 0 < len(name.encode(errors="replace")) < MAX_ENTRY or "\0" in name
-                           for name, column in texts.items()):
-        return "application/json", [json.dumps({"columns": {name: as_list(c) for name, c in columns.items()}}).encode()]
+    texts = {name: column if is_numeric(column) else as_texts(column, labels is None) for name, column in columns.items()}
+    if "" in (labels or ()) or any(column is None or not 0 < len(name.encode(errors="replace")) < MAX_ENTRY or "\0" in name
+                                   for name, column in texts.items()):
+        return None
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w") as archive:
         for name, column in texts.items():
             with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True) as entry:
                 np.lib.format.write_array(entry, column, allow_pickle=False)  # type: ignore[no-untyped-call]
     return "application/x-npz", [file.getbuffer()]
+
+
+def encode_reference(columns: Columns) -> tuple[str, Body]:
+    return compact(columns, None) or as_json(columns)
 
 
 def encode_arrays(columns: Columns) -> list[Buffer]:
@@ -150,7 +160,8 @@ class Group:
                     raise
         for name, kind in alone.items():
             own = {key: value for key, value in settings.items() if key not in ("include", "exclude")}
-            one = (media_type, body) if columns is None else encode({name: columns[name]} if name in columns else {})
+            one = (media_type, body) if columns is None else encode_reference(
+                {name: columns[name]} if name in columns else {})
             configs.append(self._put(f"{self._path}/{segment(name)}", {**own, "method": METHODS[kind]}, *one))
         times = time_columns(data)
         for config in configs:
@@ -178,7 +189,7 @@ class Group:
             warn(f"the reference is a sample of {sample:,} of {kept.seen:,} rows")
         columns = kept.columns()
         if not media_type:
-            return (*encode(columns), columns)
+            return (*encode_reference(columns), columns)
         (header, rows), = columns.items()
         return media_type, [header.encode(errors="surrogateescape"), b"".join(rows)], None
 
@@ -215,10 +226,14 @@ class Group:
         """The counts of a table that is large or comes in batches; the media type, body and digest of another."""
         source = batches(data, shown)
         heads = list(itertools.islice(source, 2))
-        if len(heads) < 2 and not is_large(heads[0] if heads else {}):
+        body: tuple[str, Body] | None = None
+        head = heads[0] if heads else {}
+        if len(heads) < 2 and isinstance(head, Piece):
+            body = head.media_type, head.body()
+        elif len(heads) < 2 and not isinstance(head, Piece) and sum(map(nbytes, head.values())) <= MAX_REQUEST:
+            body = compact(head, monitors.labels()) or (as_json(head) if size(head) * len(head) <= MAX_CELLS else None)
+        if body:
             shown.end()
-            head = heads[0] if heads else {}
-            body = (head.media_type, head.body()) if isinstance(head, Piece) else encode(head, monitors.labels())
             return (*body, digest(head))
         counts = TableCounts(monitors)
         counts.add(given_back(heads, source), self)
@@ -377,13 +392,6 @@ def whole_file(data: Any) -> tuple[str, Body] | None:
 
 def is_replay(response: Response) -> bool:
     return bool(response.headers.get("Idempotent-Replayed") == "true")
-
-
-def is_large(batch: Batch) -> bool:
-    """Is a table in memory larger than a request should be?"""
-    if isinstance(batch, Piece):
-        return False
-    return sum(map(nbytes, batch.values())) > MAX_REQUEST
 
 
 def window_row(name: str, window: dict[str, Any]) -> dict[str, Any]:
