@@ -49,6 +49,8 @@ const struct api_endpoint api_endpoints[] = {
      api_delete, api_delete_end},
     {"POST", GROUP "/observations", "Observations of a table", API_WRITES | API_OBSERVES,
      api_post_begin, api_post_prepare, api_post, api_post_end},
+    {"POST", GROUP "/evaluate", "Score a table without storing it", 0, api_post_begin,
+     api_evaluate_prepare, api_post, api_post_end},
     {"PUT", MONITOR, "Create or replace a monitor", API_WRITES, api_put_begin, api_put_prepare,
      api_put, api_put_end},
     {"GET", MONITOR, "Config of a monitor", 0, api_list_begin, api_list_prepare, api_show_monitor,

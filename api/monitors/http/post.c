@@ -55,12 +55,29 @@ static bool snapshot_counts(struct api_observations *o, struct api_observed *obs
     return true;
 }
 
-/* Reads the reference of an evaluation: the last closed windows before its time. */
+/* Makes the snapshots of all columns. *needs_store is true if one is compared with windows. */
+static bool snapshot_columns(struct api_observations *o, bool *needs_store)
+{
+    for (size_t i = 0; i < o->n; i++) {
+        if (!snapshot_counts(o, &o->observed[i]))
+            return false;
+        *needs_store |= o->observed[i].snapshot->settings.previous > 0;
+    }
+    return true;
+}
+
+/* Reads the references of an evaluation: the last closed windows before its time. */
 static bool run_evaluation(struct api_store_job *job, struct api_monitors *monitors)
 {
     struct api_observations *o = (struct api_observations *)job;
-    return api_snapshot_compare(monitors, o->observed->held.id, NULL,
-                                (struct api_position){o->time, INT64_MAX}, o->observed->snapshot);
+    const struct api_position before = {o->time, INT64_MAX};
+    for (size_t i = 0; i < o->n; i++) {
+        struct api_observed *observed = &o->observed[i];
+        if (observed->snapshot->settings.previous > 0 &&
+            !api_snapshot_compare(monitors, observed->held.id, NULL, before, observed->snapshot))
+            return false;
+    }
+    return true;
 }
 
 /* ---- Steps */
@@ -122,7 +139,8 @@ static bool read_body(struct api_observations *o, double max_ns)
     if (behind && (o->unknown > 0 || o->n == 0))
         return catch_up(o);
     o->is_read = true;
-    if (o->evaluates && !snapshot_counts(o, o->observed))
+    bool needs_store = !o->evaluates;
+    if (o->evaluates && !snapshot_columns(o, &needs_store))
         return false;
     o->job = (struct api_store_job){.is_concurrent = true,
                                     .key = o->has_key ? o->key : NULL,
@@ -130,7 +148,7 @@ static bool read_body(struct api_observations *o, double max_ns)
                                     .read_back = o->evaluates ? NULL : api_apply_read_back};
     for (size_t i = 0; i < o->n; i++)
         o->job.counts += o->observed[i].held.config->bins.n_bins;
-    if (o->n > 0 && (!o->evaluates || o->observed->snapshot->settings.previous > 0))
+    if (o->n > 0 && needs_store)
         x->work = &o->job;
     return reserve_response(o);
 }

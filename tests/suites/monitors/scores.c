@@ -232,3 +232,45 @@ Test(monitors_scores, many_requests_add_up_to_one)
         monitors_end(&service);
     }
 }
+
+/* ---- Tables that are scored alone */
+
+Test(monitors_scores, a_table_is_evaluated_as_each_of_its_columns_is)
+{
+    static const char table[] = "a,b,z\n1,x,0\n3,NA,0\n9,y,0\n",
+                      group[] = "POST /monitors/g/evaluate";
+    struct api_service service = monitors_new(10);
+    monitors_expect(&service, "PUT /monitors/g/a",
+                    "{\"bins\":{\"edges\":[0,2,4]},\"reference\":{\"counts\":[50,50]}}", 201);
+    monitors_expect(&service, "PUT /monitors/g/b?compare=previous:2",
+                    "{\"bins\":{\"labels\":[\"x\",\"y\"]}}", 201);
+    monitors_expect(&service, "POST /monitors/g/b/observations", "b\nx\nx\ny\n", 200);
+    json_t *json = monitors_get(&service, group, table, 200);
+    cr_expect_eq(json_array_size(at(json, "monitors")), 2);
+    expect_at(json, "warnings.0.column", "\"z\"");
+    expect_at(json, "monitors.1.n_reference", "3");
+    for (size_t i = 0; i < 2; i++) {
+        char line[80], path[20];
+        snprintf(path, sizeof path, "monitors.%zu", i);
+        json_t *expected = json_deep_copy(at(json, path));
+        snprintf(line, sizeof line, "POST /monitors/g/%s/evaluate", text_at(expected, "name"));
+        json_t *alone = monitors_get(&service, line, table, 200);
+        json_object_del(alone, "group");
+        json_object_del(alone, "warnings");
+        cr_expect(json_equal(alone, expected), "%s", line);
+        json_decref(alone);
+        json_decref(expected);
+    }
+    json_decref(json);
+    json = monitors_get(&service, "GET /monitors/g/a/windows", NULL, 200);
+    expect_at(json, "windows", "[]");
+    json_decref(json);
+    monitors_expect(&service, group, "a,b\n", 200);
+    monitors_refused(&service, group, "z\n1\n", "columns_unknown");
+    monitors_refused(&service, group, "{\"columns\":{\"a\":[\"x\"]}}",
+                     "value_not_number #/columns/a/0");
+    monitors_refused(&service, "POST /monitors/h/evaluate", table, "group_not_found");
+    monitors_expect(&service, "PUT /monitors/g/evaluate",
+                    "{\"bins\":{\"edges\":[0,1]},\"reference\":{\"counts\":[5]}}", 201);
+    monitors_end(&service);
+}

@@ -1,5 +1,5 @@
 /* Errors of requests that say what the sender most likely meant. */
-#include "tests/support/support.h"
+#include "tests/suites/support/support.h"
 
 #include <criterion/criterion.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* Requests that are made of operations of the OpenAPI document. */
-#include "tests/service/openapi_asked.h"
+#include "tests/suites/service/openapi_asked.h"
 
 #include <criterion/criterion.h>
 #include <ctype.h>

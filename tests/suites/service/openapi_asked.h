@@ -1,7 +1,7 @@
 /* Requests that are made of operations of the OpenAPI document. */
 #pragma once
 
-#include "tests/service/openapi_document.h"
+#include "tests/suites/service/openapi_document.h"
 
 /* visit: an operation of the document; `path` is as the document writes it. */
 struct visit {

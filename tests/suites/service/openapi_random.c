@@ -1,6 +1,6 @@
 /* Random requests made of the OpenAPI document: each is answered with a status, a type and JSON that it describes. */
-#include "tests/service/openapi_asked.h"
-#include "tests/support/monitors.h"
+#include "tests/suites/service/openapi_asked.h"
+#include "tests/suites/support/monitors.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>

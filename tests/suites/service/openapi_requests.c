@@ -1,8 +1,8 @@
 /* Requests that importers make of the OpenAPI document, and each type that Accept may name: they succeed, and answers are
  * as it says. */
 #include "api/web/web.h"
-#include "tests/service/openapi_asked.h"
-#include "tests/support/monitors.h"
+#include "tests/suites/service/openapi_asked.h"
+#include "tests/suites/support/monitors.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>

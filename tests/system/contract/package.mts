@@ -98,7 +98,21 @@ for await (const { n } of group.windows("age", { limit: 1 }))
 assert.deepEqual(sizes, [2, 200, 300]);
 assert.equal((await group.evaluate("age", { values: ages })).verdict, "ok");
 assert.equal((await group.evaluate("age", { values: [...ages.slice(0, 99), NaN] })).missing_ratio, 0.01);
+for (const table of [{ age: ages, kind: kinds }, ages.map((age, i) => ({ age, kind: kinds[i] })), "age,kind\n1,a\n"]) {
+    const { monitors, warnings } = await group.evaluate(table);
+    assert.deepEqual([monitors.map(({ name }) => name), monitors[0]!.window, warnings], [["age", "kind"], null, []]);
+}
+for await (const { n } of group.windows("age", { from: new Date("2026-01-02"), to: new Date("2026-01-03") }))
+    assert.equal(n, 200);
 assert.equal((await group.latest("age")).bins.length > 2, true);
+
+// Dates are seconds since 1970, in columns, rows and beside typed arrays; one that is none is missing.
+const days = Array.from({ length: 100 }, (_, i) => new Date(Date.UTC(2026, 0, 1 + (i * 7) % 50))), noon = days.map(() => 0.5);
+await client.group("dates").reference({ day: days, n: Float64Array.from(noon) }, { include: "day,n" });
+for (const table of [{ day: days, n: noon }, days.map((day) => ({ day, n: 0.5 }))])
+    assert.deepEqual((await client.group("dates").evaluate(table)).monitors.map(({ kl }) => kl), [0, 0]);
+const unknownDay = await client.group("dates").evaluate({ day: [new Date(NaN), days[0]!, null, undefined], n: [1, 2, 3, 4] });
+assert.equal(unknownDay.monitors[0]!.missing_ratio, 0.75);
 assert.deepEqual((await group.summary()).group, "plants / wine");
 assert.equal((await group.settings({ thresholds: { critical: 0.5 } })).monitors[0]!.thresholds.critical, 0.5);
 assert((await group.mute({ seconds: 60 })).muted.until);

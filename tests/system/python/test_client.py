@@ -1,10 +1,18 @@
 """The client: losses by every way, errors, connections that are kept, what is repeated, asyncio."""
 import asyncio
+import contextlib
+import inspect
 import math
+import multiprocessing
 import os
+import pickle
+import socket
+import threading
+import time
 import unittest
 import warnings
 from concurrent.futures import ThreadPoolExecutor
+from unittest import mock
 
 import numpy as np
 from service import Script, Server
@@ -104,6 +112,27 @@ class Losses(unittest.TestCase):
             self.client.request("POST", "/kl_div", json_body={"input": [1, None], "target": [1, 2]})
         self.assertEqual((raised.exception.code, raised.exception.pointer), ("element_invalid", "#/input/1"))
 
+    def test_wrong_types_of_options(self):
+        x, t = operands()
+        for name, value in [("log_target", "false"), ("broadcast", 1), ("reduction", None), ("dim", 1.5), ("dim", "1"),
+                            ("size_average", "x"), ("diagnose", None), ("mask", x), ("weight", "1"), ("reduction", 7),
+                            ("input_space", 3), ("temperature", "x"), ("base", 10)]:
+            for call in self.client.kl_div, self.client.value_and_grad, self.client.partial:
+                with self.assertRaises((TypeError, ValueError, kldiv.ServiceError), msg=name):
+                    call(x, t, **{name: value})
+
+    def test_labels_of_pandas(self):
+        try:
+            import pandas
+        except ImportError:
+            self.skipTest("python3-pandas is not installed")
+        x, t = (pandas.DataFrame(v, list("abcdef")) for v in operands(dtype="float64"))
+        shuffled = t.loc[list("fbdcea")]
+        self.assertEqual(self.client.kl_div(x, shuffled), kldiv.kl_div(x, t))
+        loss, grads = self.client.value_and_grad(x, shuffled, ["input", "target"], reduction="none", dim=-1)
+        self.assertEqual((list(loss.index), list(grads["target"].index)), (list("abcdef"), list("fbdcea")))
+        pandas.testing.assert_frame_equal(grads["input"], -t)
+
     def test_warnings_are_given(self):
         x, t = operands()
         with warnings.catch_warnings(record=True) as given:
@@ -140,6 +169,40 @@ class Losses(unittest.TestCase):
                 return await asyncio.gather(*(client.kl_div(x, t, reduction="sum") for _ in range(10)))
 
         self.assertEqual(set(asyncio.run(many())), {kldiv.kl_div(x, t, reduction="sum")})
+
+    def test_asyncio_has_every_method(self):
+        for plain, asynchronous in (kldiv.Client, kldiv.AsyncClient), (kldiv.Group, kldiv.AsyncGroup):
+            public = {name for name, value in vars(plain).items() if callable(value) and not name.startswith("_")}
+            self.assertEqual(public - set(vars(asynchronous)), set())
+            for name in public - {"group"}:
+                self.assertTrue(inspect.iscoroutinefunction(getattr(asynchronous, name)), name)
+
+        async def every():
+            table = {"x": [i % 7 * 1.5 for i in range(100)], "k": ["a", "b"] * 50}
+            async with kldiv.AsyncClient(self.server.url) as client:
+                group = client.group("asyncio")
+                await group.reference(table)
+                await group.observe(table)
+                await group.evaluate(table)
+                self.assertIn("k", await group.observe(iter([table, table])))
+                for name, arguments in {"windows": ["x"], "events": [], "summary": [], "monitors": [], "latest": ["x"],
+                                        "notes": []}.items():
+                    await getattr(group, name)(*arguments)
+                await group.settings("x", retention_days=np.int64(7))
+                await group.mute(seconds=np.float64(60))
+                await group.unmute()
+                await group.delete_note(await group.note("text"))
+                x, t = operands()
+                self.assertEqual(await client.partial(x, t), self.client.partial(x, t))
+                await client.value_and_grad(x, t)
+                self.assertIn("asyncio", [row["group"] for row in await client.groups()])
+                with (await client.region(4096)) as region:
+                    self.assertEqual(region.size, 4096)
+                await client.request("GET", "/groups")
+                await group.delete()
+                await client.close()
+
+        asyncio.run(every())
 
     def test_tokens(self):
         path = os.path.join(self.server.directory, "tokens")
@@ -192,6 +255,92 @@ class Repeats(unittest.TestCase):
         self.assertEqual((answer.code, len(script.requests)), ("not_found", 1))
         _, answer = self.ask("GET", [(418, "", "<html>teapot")])
         self.assertEqual((answer.code, answer.detail), ("http_418", "<html>teapot"))
+
+    def test_it_waits_as_long_as_a_rollout(self):
+        limited = (429, "Retry-After: 0\r\n", '{"code": "rate_limited", "detail": "x"}')
+        script, answer = self.ask("GET", [limited, None], [(502, "", "<html>"), OK])
+        self.assertEqual((answer, len(script.requests)), ({}, 4))
+        script = Script()
+        script.thread.join()
+        began = time.monotonic()
+        with mock.patch.object(_transport, "RETRY_SECONDS", 1.0), self.assertRaises(kldiv.ServiceError):
+            kldiv.Client(script.url).request("GET", "/x")
+        self.assertTrue(1 < time.monotonic() - began < 8)
+        self.assertEqual(_transport.RETRY_SECONDS, 30)
+
+    def test_what_is_not_the_service(self):
+        page = "<html><h1>Sign in</h1> to <b>go on</b>"
+        html = "Content-Type: text/html\r\n"
+        for response, words in [((302, "Location: https://login.example/\r\n", ""), "login.example"),
+                                ((200, html, page), "Sign in to go on"), ((200, "", "\0\1\2"), "answers"), ((304, "", ""), "answers"),
+                                ((200, html, "x" * 100_000), "xxx"), ((200, html, "\xff\xfe"), "answers")]:
+            for call in (lambda client: client.request("GET", "/x"), lambda client: client.kl_div([-1.0], [1.0]),
+                         lambda client: client.group("g").monitors(), lambda client: client.group("g").evaluate({"x": [1]})):
+                script = Script([response])
+                with self.assertRaises(kldiv.ServiceError) as raised:
+                    call(kldiv.Client(script.url))
+                self.assertEqual((raised.exception.status, raised.exception.code), (response[0], "not_the_service"))
+                for each in words, script.url:
+                    self.assertIn(each, raised.exception.detail)
+                self.assertLess(len(str(raised.exception)), 400)
+        answers = {True: [OK], False: [(200, html, page)], None: [(503, "Retry-After: 60\r\n", '{"code": "draining"}')]}
+        for ready, response in answers.items():
+            self.assertEqual(kldiv.Client(Script(response).url).ready(), bool(ready))
+        script = Script()
+        script.thread.join()
+        self.assertFalse(kldiv.Client(script.url).ready())
+
+    def test_connections_that_end_with_the_response(self):
+        for size in 2, 1 << 20:
+            body = '"' + "x" * size + '"'
+            script = Script([(200, "Connection: close\r\n", body)], [OK])
+            client = kldiv.Client(script.url)
+            self.assertEqual(client.request("GET", "/x"), "x" * size)
+            self.assertEqual((len(client.transport.idle), client.request("GET", "/y")), (0, {}))
+        listener = socket.create_server(("127.0.0.1", 0))
+
+        def until_closed():
+            connection, _ = listener.accept()
+            connection.recv(10_000)
+            connection.sendall(b"HTTP/1.0 200 x\r\n\r\n[1, ")
+            time.sleep(0.2)
+            connection.sendall(b"2]")
+            connection.close()
+
+        threading.Thread(target=until_closed, daemon=True).start()
+        self.assertEqual(kldiv.Client(f"http://127.0.0.1:{listener.getsockname()[1]}").request("GET", "/x"), [1, 2])
+        listener.close()
+
+    def test_a_trickle_is_bounded(self):
+        for begin in b"HTTP/1.1 200 x\r\nContent-Length: 1000\r\n\r\n", b"":
+            listener = socket.create_server(("127.0.0.1", 0))
+
+            def trickle():
+                connection, _ = listener.accept()
+                with contextlib.suppress(OSError):
+                    connection.sendall(begin)
+                    for _ in range(100):
+                        connection.sendall(b"H")
+                        time.sleep(0.1)
+                connection.close()
+
+            threading.Thread(target=trickle, daemon=True).start()
+            began = time.monotonic()
+            with self.assertRaises(kldiv.ServiceError) as raised:
+                kldiv.Client(f"http://127.0.0.1:{listener.getsockname()[1]}", timeout=0.7, retries=0).request("GET", "/x")
+            self.assertLess(time.monotonic() - began, 5)
+            self.assertEqual(raised.exception.code, "unreachable")
+            listener.close()
+
+    def test_errors_can_be_pickled(self):
+        for error in (kldiv.LossError("a", "b", 3), kldiv.ServiceError(422, "c", "d", [{"pointer": "#/x"}], "id")):
+            again = pickle.loads(pickle.dumps(error))
+            self.assertEqual((str(again), vars(again)), (str(error), vars(error)))
+        with multiprocessing.get_context("fork").Pool(1) as pool, self.assertRaises(kldiv.LossError) as raised:
+            pool.apply_async(kldiv.kl_div, ([-1.0], [1.0], None, None, "x")).get(30)
+        self.assertEqual(raised.exception.code, "reduction_invalid")
+        client = pickle.loads(pickle.dumps(kldiv.Client("http://127.0.0.1:9/x", "secret", timeout=3)))
+        self.assertEqual((client.transport.url, client.transport.timeout), ("http://127.0.0.1:9/x", 3))
 
     def test_it_gives_up(self):
         script = Script()

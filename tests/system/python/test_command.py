@@ -1,5 +1,7 @@
 """python -m kldiv; and the monitors of asyncio."""
 import asyncio
+import gzip
+import json
 import os
 import subprocess
 import sys
@@ -28,11 +30,11 @@ class Command(unittest.TestCase):
     def path(cls, name):
         return os.path.join(cls.directory.name, f"{name}.csv")
 
-    def run_command(self, *arguments, status=0):
+    def run_command(self, *arguments, status=0, stdin=b""):
         ran = subprocess.run([sys.executable, "-m", "kldiv", "--url", self.server.url, *arguments],
-                             capture_output=True, text=True, timeout=60)
+                             capture_output=True, input=stdin, timeout=60)
         self.assertEqual(ran.returncode, status, ran.stderr)
-        return ran.stdout + ran.stderr
+        return (ran.stdout + ran.stderr).decode()
 
     def test_a_day(self):
         self.assertIn("2 monitors: x, k", self.run_command("reference", "shell", self.path("train"), "--set", "critical=0.3"))
@@ -54,6 +56,38 @@ class Command(unittest.TestCase):
             said = self.run_command(*arguments, status=1)
             self.assertIn(words, said)
             self.assertEqual(said.count("\n"), 1)
+
+    def test_usage_is_not_drift(self):
+        for arguments in [], ["nothing"], ["observe"], ["observe", "g"], ["observe", "g", "x", "--no"], ["watch", "g", "--every", "x"]:
+            self.assertIn("usage: ", self.run_command(*arguments, status=64))
+        self.assertEqual(self.run_command("--version"), f"kldiv {kldiv.__version__}\n")
+        self.assertIn("exit status is 2", self.run_command("--help"))
+
+    def test_json_standard_input_and_gzip(self):
+        monitors = json.loads(self.run_command("--json", "reference", "json", self.path("train")))
+        self.assertEqual([config["name"] for config in monitors], ["x", "k"])
+        with open(self.path("shifted"), "rb") as file:
+            body = file.read()
+        with gzip.open(self.path("packed") + ".gz", "wb") as file:
+            file.write(body)
+        answers = [json.loads(self.run_command("--json", "evaluate", "json", path, status=2, stdin=stdin)) for path, stdin in (
+            (self.path("shifted"), b""), (self.path("packed") + ".gz", b""), ("-", body))]
+        self.assertEqual({answer["monitors"][0]["kl"] for answer in answers}, {answers[0]["monitors"][0]["kl"]})
+        for replayed in False, True:
+            answer = self.run_command("--json", "observe", "json", "-", status=2, stdin=body)
+            self.assertEqual(json.loads(answer.splitlines()[0])["replayed"], replayed)
+            self.assertEqual("key=None" in answer, replayed)
+        self.assertEqual(json.loads(self.run_command("--json", "watch", "json", "--once", status=2))["group"], "json")
+
+    def test_an_empty_file_is_an_error(self):
+        self.run_command("reference", "empty", self.path("train"))
+        for body in b"", b"\n", b"x,k\n":
+            with open(self.path("empty"), "wb") as file:
+                file.write(body)
+            for command in "observe", "evaluate":
+                self.run_command(command, "empty", self.path("empty"), status=1)
+                self.run_command(command, "empty", "-", status=1, stdin=body)
+        self.run_command("reference", "empty", "-", status=1)
 
     def test_asyncio(self):
         async def day():

@@ -1,14 +1,17 @@
 """The examples, run."""
 import asyncio
 import contextlib
+import importlib
 import io
 import json
 import os
 import sys
 import tempfile
 import time
+import types
 import unittest
 import warnings
+from unittest import mock
 
 import numpy as np
 from service import Server
@@ -82,6 +85,19 @@ class Examples(unittest.TestCase):
         away = middleware.Inputs(kldiv.Client("http://127.0.0.1:9", retries=0).group("x"), 3600)
         away.keep(b'{"age": 1}')
         self.assertIn("not observed: unreachable", self.printed(away.send)[1])
+        self.assertEqual(away.kept, [{"age": 1}])
+
+    def test_middleware_loses_no_good_rows(self):
+        import middleware
+        group = self.client.group("mixed")
+        group.reference({"age": np.random.default_rng(2).normal(40, 10, 1000), "plan": ["a", "b"] * 500})
+        inputs = middleware.Inputs(group, seconds=3600)
+        for i in range(101):
+            inputs.keep(json.dumps({"age": "many" if i in (3, 77) else i, "plan": "a"}).encode())
+        inputs.keep(b'{"nested": {}}')
+        said = self.printed(inputs.send)[1]
+        self.assertEqual(said.count("an input is not observed: 422 value_not_number"), 2)
+        self.assertEqual([group.latest(name)["n"] for name in ("age", "plan")], [100, 100])
 
     def test_middleware_of_fastapi(self):
         import middleware
@@ -132,6 +148,93 @@ class Examples(unittest.TestCase):
         here, there = distillation.train(), distillation.train(self.client)
         self.assertLess(here[-1], here[0] / 100)
         np.testing.assert_allclose(there[:20], here[:20], 1e-4)
+
+    def with_package(self, name, **members):
+        """A package, or a stand-in that has these members."""
+        try:
+            return importlib.import_module(name)
+        except ImportError:
+            print(f"{name} is not installed: its example runs with a stand-in, itself it is NOT TESTED")
+        patched = {}
+        for path, member in members.items():
+            parts = path.split(".")
+            for i in range(len(parts)):
+                patched.setdefault(".".join([name, *parts[:i]]), types.ModuleType(name))
+            setattr(patched[".".join([name, *parts[:-1]])], parts[-1], member)
+        patcher = mock.patch.dict(sys.modules, patched)
+        patcher.start()
+        self.addCleanup(patcher.stop)
+        return patched[name]
+
+    def test_mlflow(self):
+        metrics, pages = {}, []
+        mlflow = self.with_package("mlflow", log_metrics=metrics.update, log_artifact=lambda path: pages.append(
+            os.path.getsize(path)), start_run=contextlib.nullcontext)
+        from with_mlflow import log_drift
+        group = self.client.group("mlflow")
+        table = {"length (cm)": np.random.default_rng(1).normal(size=1000), "k": ["a", "b"] * 500}
+        group.reference(table)
+        with mlflow.start_run():
+            self.assertEqual(len(log_drift(group, table)), 2)
+        if metrics:  # of the stand-in
+            self.assertEqual((set(metrics), len(pages)), ({"kl/length _cm_", "kl/k"}, 1))
+
+    def test_airflow(self):
+        self.with_package("airflow", **{"decorators.task": lambda function: function,
+                                        "exceptions.AirflowFailException": type("Fail", (Exception,), {})})
+        from with_airflow import check_drift
+        run = getattr(check_drift, "function", check_drift)
+        self.client.group("flow").reference({"price": np.random.default_rng(1).normal(10, 2, 2000)})
+        for mean in 10, 15:
+            values = np.random.default_rng(mean).normal(mean, 2, 500)
+            path = self.file(f"flow-{mean}.csv", "price\n" + "".join(f"{v:.2f}\n" for v in values))
+            if mean == 10:
+                self.assertEqual(run(self.server.url, "flow", path), {"price": "ok"})
+            else:
+                with self.assertRaisesRegex(sys.modules["airflow.exceptions"].AirflowFailException, "^price: critical"):
+                    run(self.server.url, "flow", path)
+
+    def test_lightning_and_transformers(self):
+        try:
+            import torch
+        except ImportError:
+            self.skipTest("python3-torch is not installed")
+
+        class Trainer:
+            def __init__(self, model):
+                self.model = model
+
+        class Model(torch.nn.Linear):
+            def forward(self, x=None, labels=None):
+                logits = super().forward(x)
+                return logits if labels is None else types.SimpleNamespace(logits=logits)
+
+        logged = []
+        self.with_package("lightning", LightningModule=type("LightningModule", (torch.nn.Module,), {
+            "log": lambda self, name, value: logged.append(name)}))
+        real = self.with_package("transformers", Trainer=Trainer).Trainer is not Trainer
+        from with_lightning import Distilled
+        from with_transformers import DistillationTrainer
+        student, teacher = Model(4, 6), Model(4, 6)
+        x, labels = torch.randn(2, 3, 4), torch.tensor([[1, 2, -100], [3, -100, 0]])
+        module = Distilled(student, teacher)
+        if "torch" not in sys.modules["lightning"].__dict__:  # the stand-in, which has no trainer
+            optimizer = module.configure_optimizers()
+            losses = []
+            for _ in range(200):
+                optimizer.zero_grad()
+                loss = module.training_step([x], 0)
+                loss.backward()
+                optimizer.step()
+                losses.append(loss.item())
+            self.assertLess(losses[-1], losses[0] / 5)
+        if not real:
+            trainer = DistillationTrainer(student, teacher=teacher)
+            loss, outputs = trainer.compute_loss(student, {"x": x, "labels": labels}, return_outputs=True)
+            rows = labels != -100
+            expected = kldiv.kl_div(outputs.logits[rows], teacher(x)[rows], input_space="logit", target_space="logit",
+                                    temperature=2.0, dim=-1)
+            torch.testing.assert_close(loss, expected)
 
     def test_prometheus_histogram(self):
         import prometheus_histogram as example

@@ -1,18 +1,22 @@
 """Groups of monitors: tables of every kind give the verdicts that the service gives of CSV; sizes, keys, times, pages."""
+import contextlib
 import csv
 import datetime
+import io
 import os
 import subprocess
 import sys
 import tempfile
 import unittest
 import warnings
+from unittest import mock
 
 import numpy as np
 from service import Server
 
 import kldiv
 from kldiv import group as groups
+from kldiv import sources
 
 try:
     import pandas
@@ -76,16 +80,12 @@ class Groups(unittest.TestCase):
     def test_large_tables_are_one_window(self):
         reference = data(2000, 1)
         self.group.reference(reference)
-        for number, (limit, rows) in enumerate([(groups.MAX_REQUEST, 10**6), (1000, 10)]):
-            old = groups.MAX_REQUEST, groups.MAX_TEXT_ROWS
-            groups.MAX_REQUEST, groups.MAX_TEXT_ROWS = limit, rows
-            try:
+        for number, limit in enumerate([groups.MAX_REQUEST, 1000]):
+            with mock.patch.object(groups, "MAX_REQUEST", limit):
                 results = self.group.observe(data(500, 3 + number))
                 self.assertEqual({r["n"] for r in results}, {500})
                 results = self.group.observe(self.write_csv("large.csv", data(700, 5 + number)))
                 self.assertEqual({r["n"] for r in results}, {700})
-            finally:
-                groups.MAX_REQUEST, groups.MAX_TEXT_ROWS = old
         self.assertEqual(len(self.group.windows("age")), 4)
 
     def test_counted_and_sent_whole_are_the_same(self):
@@ -218,12 +218,20 @@ class Groups(unittest.TestCase):
             warnings.simplefilter("always")
             self.group.reference({**data(2000, 1), "id": [f"{i:x}" for i in range(2000)]})
             self.group.observe({**data(500, 2), "new": np.arange(500)})
-            self.group.observe(iter([{"age": [1.0, 2], "new": [1, 2]}, {"age": ["many", None]}]))
-        self.assertEqual([str(w.message).split(":")[0] for w in given],
-                         ["nearly_unique", "column_unknown", "the group has no monitor for new",
-                          "1 values of age are no numbers"])
+            self.group.observe(iter([{"age": [1.0, 2], "new": [1, 2]}, {"age": [3.0, None]}]))
+            with mock.patch.object(groups, "MAX_REQUEST", 1), mock.patch.object(sources, "PIECE_SIZE", 18):
+                self.group.observe(self.write_csv("many.csv", {"age": ["many", "1"], "other": [1, 2]}))
+        self.assertEqual([":".join(str(w.message).split(":")[:2]) for w in given],
+                         ["nearly_unique: column 'id'", "column_unknown: column 'new'",
+                          "column_unknown: column 'new'", "column_absent: column 'country'", "column_absent: column 'member'",
+                          "column_unknown: column 'other'", "column_absent: column 'country'", "column_absent: column 'member'",
+                          "values_unreadable: column 'age'"])
         self.assertEqual({w.filename for w in given}, {__file__})
         self.assertRaises(ValueError, self.group.observe, iter([{"no": [1]}, {"no": [2]}]))
+        for table in {"age": ["many", None]}, iter([{"age": ["many"]}, {"age": [1]}]):
+            with self.assertRaises(kldiv.ServiceError) as raised:
+                self.group.observe(table)
+            self.assertEqual((raised.exception.status, raised.exception.code), (422, "value_not_number"))
 
     def test_pictures(self):
         self.group.reference(data(2000, 1))
@@ -241,8 +249,57 @@ class Groups(unittest.TestCase):
         page = hostile.observe({"<script>": ["<b>"] * 100})._repr_html_()
         self.assertNotIn("<script>", page)
         self.assertNotIn("<b>", page)
-        self.assertEqual(len(results.frame()), 3)
+        frame = rows(results.frame())
+        self.assertEqual([r["p_value"] for r in frame], [r["g_test"]["p_value"] for r in results])
+        self.assertEqual([r["sentence"] for r in frame], [r.sentence() for r in results])
+        results.save_html(self.path("page.html"))
+        with open(self.path("page.html"), encoding="utf-8") as file:
+            self.assertEqual(file.read().count("<svg"), 3)
+        page = self.group._repr_html_()
+        self.assertIn("3 monitors: 2 ok, 1 critical", page)
+        self.assertIn("1 of 3 drift", page)
+        tree.fromstring(self.group.summary().svg())
+        try:
+            import matplotlib
+            matplotlib.use("Agg")
+            results.plot().savefig(self.path("x.png"))
+            results["age"].plot()
+        except ImportError:
+            print("python3-matplotlib is not installed: plot() is NOT TESTED")
+        wide = self.client.group("wide")
+        table = {f"c{i:03}": np.arange(100) % 7 for i in range(30)}
+        wide.reference(table)
+        page = wide.observe(table)._repr_html_()
+        self.assertIn("0 of 30 columns drift", page)
+        self.assertIn("10 more are not shown", page)
+        self.assertEqual(page.count("<svg"), 20)
         self.assertRaises(KeyError, lambda: results["none"])
+
+    def test_dates_are_shown_as_dates(self):
+        days = np.datetime64("2026-01-01") + np.random.default_rng(1).permutation(400)
+        later = np.where(days < days.min() + 200, days, days - 200)
+        tables = [({"d": a, "x": np.arange(400) % 7 / 2}, {"d": b, "x": np.arange(400) % 7 / 2}) for a, b in (
+            (days, later), (days.tolist(), later.tolist()))]
+        if pandas:
+            tables.append(tuple(pandas.DataFrame(table).astype({"d": "datetime64[ns]"}) for table in tables[0]))
+        for reference, current in tables:
+            self.group.reference(reference)
+            for result in self.group.observe(current, key=None)["d"], self.group.latest("d"), self.group.evaluate(current)["d"]:
+                self.assertRegex(result.sentence(), r"\[202[67]-\d\d-\d\d.*, 202[67]-")
+                self.assertIn("2026-", result.svg())
+            self.assertNotIn("2026-", self.group.latest("x").svg())
+            self.group.delete()
+
+    def test_nothing_on_stderr_for_small_tables(self):
+        with mock.patch.dict(sys.modules, ipykernel=sys), contextlib.redirect_stderr(io.StringIO()) as said:
+            self.group.reference(data(2000, 1))
+            self.group.observe(iter([data(500, 2), data(500, 3)]))
+            self.assertEqual(said.getvalue(), "")
+            progress = sources.Progress(None)
+            progress.begin -= 2
+            progress.add(5, 0.5)
+            progress.end()
+        self.assertIn("5 rows [##########", said.getvalue())
 
     def test_dates_and_missing_values_travel(self):
         columns = {"d": np.arange(0, 200_000, 100, "timedelta64[s]") + np.datetime64("2026-01-01"),

@@ -110,7 +110,7 @@ class Loss(unittest.TestCase):
         with self.assertRaises(kldiv.LossError) as raised:
             kldiv.kl_div(x, -t, compat="math")
         self.assertEqual(raised.exception.index, 0)
-        for wrong, words in ([1, 2], "Integral"), ([1j, 2], "Complex"), (["a", "b"], "float64"):
+        for wrong, words in (np.array([1, 2]), "Integral"), ([True, False], "Integral"), ([1j, 2], "Complex"), (["a", "b"], "float64"):
             with self.assertRaisesRegex(TypeError, words):
                 kldiv.kl_div(wrong, wrong)
 
@@ -178,11 +178,123 @@ class Loss(unittest.TestCase):
             self.skipTest("python3-pandas is not installed")
         x, t = operands(self.rng, (3, 2), "float64")
         frame = pandas.DataFrame(x, index=[7, 8, 9], columns=["a", "b"])
-        none = kldiv.kl_div(frame, pandas.DataFrame(t), reduction="none")
+        none = kldiv.kl_div(frame, t, reduction="none")
         self.assertEqual((list(none.index), list(none.columns)), ([7, 8, 9], ["a", "b"]))
         self.assertEqual(none.to_numpy().tolist(), kldiv.kl_div(x, t, reduction="none").tolist())
         self.assertEqual(kldiv.kl_div(frame["a"], t[:, 0], reduction="sum"), kldiv.kl_div(x[:, 0], t[:, 0], reduction="sum"))
         self.assertEqual(list(kldiv.kl_div(frame["a"], t[:, 0], reduction="none").index), [7, 8, 9])
+
+        for dtype in "Float64", "Float32", "float32":
+            nullable = pandas.DataFrame(x).astype(dtype)
+            loss = kldiv.kl_div(nullable, pandas.DataFrame(t).astype(dtype), reduction="sum")
+            self.assertEqual(loss.dtype.name, dtype.lower())
+        nullable = pandas.Series([-1.0, None], dtype="Float64")
+        self.assertTrue(math.isnan(kldiv.kl_div(nullable, [0.5, 0.5], reduction="sum")))
+
+    def test_counts_of_two_samples_are_aligned(self):
+        try:
+            import pandas
+        except ImportError:
+            self.skipTest("python3-pandas is not installed")
+        p, q = (pandas.Series(list(text)).value_counts(normalize=True) for text in ("aaabbc", "abbbcc"))
+        self.assertEqual(list(p.index), ["a", "b", "c"])
+        self.assertNotEqual(list(q.index), list(p.index))
+        expected = sum(p[k] * math.log(p[k] / q[k]) for k in "abc")
+        self.assertAlmostEqual(kldiv.kl_div(q, p, reduction="sum", input_space="prob"), expected, 14)
+        _, grads = kldiv.value_and_grad(q, p, ("input", "target"), reduction="sum", input_space="prob")
+        self.assertEqual([list(grads[name].index) for name in grads], [list(q.index), list(p.index)])
+        for name in "abc":
+            self.assertAlmostEqual(grads["input"][name], -p[name] / q[name], 14)
+        for other, words in ((q.drop("c"), "input has the label 'c'|target has the label 'c'"),
+                             (q.rename({"c": "d"}), "label 'd'|label 'c'"), (q.append(q), "occurs twice")):
+            for operands_of in (other, p), (p, other):
+                with self.assertRaisesRegex(ValueError, words):
+                    kldiv.kl_div(*operands_of, reduction="sum")
+        with self.assertRaisesRegex(ValueError, "aligned by their labels"):
+            kldiv.Client("http://127.0.0.1:9").kl_div(p, q.drop("c"))
+
+    def test_random_orders_of_labels(self):
+        try:
+            import pandas
+        except ImportError:
+            self.skipTest("python3-pandas is not installed")
+        for number in range(60):
+            rows, columns = list("pqrs"), ["a", "b", "c"]
+            x, t = operands(self.rng, (4, 3), "float64")
+            options = {"reduction": str(self.rng.choice(["none", "mean", "sum"])), "dim": [None, 0, 1][number % 3]}
+            left = {None: (4, 3), 0: (3,), 1: (4,)}[options["dim"]]
+            weight, mask = self.rng.random(left), self.rng.random(left) < 0.7
+            plain = kldiv.value_and_grad(x, t, ("input", "target"), weight=weight, mask=mask, **options)
+
+            def shuffled(values, *axes):
+                made = pandas.Series(values, axes[0]) if values.ndim == 1 else pandas.DataFrame(values, *axes)
+                for axis, labels in enumerate(axes):
+                    made = made.reindex(self.rng.permutation(labels), axis=axis)
+                return made
+
+            axes = {None: (rows, columns), 0: (columns,), 1: (rows,)}[options["dim"]]
+            a, b = shuffled(x, rows, columns), shuffled(t, rows, columns)
+            loss, grads = kldiv.value_and_grad(a, b, ("input", "target"), weight=shuffled(weight, *axes),
+                                               mask=shuffled(mask, *axes), **options)
+            if options["reduction"] == "none":
+                loss = loss.reindex(axes[0]) if len(axes) == 1 else loss.reindex(axes[0]).reindex(axes[1], axis=1)
+            np.testing.assert_allclose(loss, plain[0], 1e-13)
+            for name, given in ("input", a), ("target", b):
+                self.assertTrue(all(ours.equals(theirs) for ours, theirs in zip(grads[name].axes, given.axes)))
+                np.testing.assert_allclose(grads[name].reindex(rows).reindex(columns, axis=1), plain[1][name], 1e-13)
+            series = shuffled(t[0], columns)
+            np.testing.assert_allclose(kldiv.kl_div(a, series, reduction="sum", broadcast=True),
+                                       kldiv.kl_div(x, t[:1], reduction="sum", broadcast=True), 1e-13)
+
+    def test_masks_are_booleans(self):
+        x, t = operands(self.rng, (3, 2), "float64")
+        kept = [[1, 0], [0, 1], [1, 1]]
+        loss = kldiv.kl_div(x, t, mask=np.array(kept, bool))
+        good = [kept, np.array(kept, "u1"), np.array(kept, "i8"), np.array(kept, bool).tolist()]
+        bad = [np.where(kept, 0, -np.inf), np.array(kept, float), np.array(kept) * -100, np.where(kept, 1, np.nan),
+               np.array(kept).astype(str), "true", np.array(kept) + 1, np.array(kept, object), np.ma.array(kept, mask=kept)]
+        try:
+            import torch
+            good += [torch.tensor(kept), torch.tensor(kept, dtype=torch.bool), torch.tensor(kept, dtype=torch.uint8)]
+            bad += [torch.tensor(kept) * 2, torch.tensor(kept, dtype=torch.float32), torch.tensor([-100])]
+        except ImportError:
+            pass
+        for mask in good:
+            self.assertEqual(kldiv.kl_div(x, t, mask=mask), loss)
+        for mask in bad:
+            for call in kldiv.kl_div, kldiv.partial, kldiv.Client("http://127.0.0.1:9", retries=0).kl_div:
+                with self.assertRaisesRegex(TypeError, "mask"):
+                    call(x, t, mask=mask)
+        for masked in np.ma.array(x, mask=[[1, 0]] * 3), np.ma.array(x):
+            self.assertRaisesRegex(TypeError, "~array.mask", kldiv.kl_div, masked, t)
+            self.assertRaisesRegex(TypeError, "~array.mask", kldiv.kl_div, x, t, weight=masked)
+
+    def test_wrong_types_of_options(self):
+        x, t = operands(self.rng, (3, 2), "float64")
+        wrong = {"size_average": ["false", 2, 0.5], "reduce": ["x"], "reduction": [None, 7, "Mean"], "log_target": ["false", None, 1],
+                 "compat": [7, "torch"], "base": [10, 2.5, "E"], "input_space": ["probs", 1], "target_space": [True],
+                 "temperature": ["2", True, [1.0], 0, np.ones(2)], "dim": [1.5, "1", [0.0], [[True]]],
+                 "broadcast": ["false", 1, None], "weight": ["1", 1j, [True], {}, object()], "mask": [{}, object()]}
+        functions = [kldiv.kl_div, kldiv.value_and_grad, kldiv.partial, kldiv.step]
+        try:
+            import torch
+            functions.append(lambda a, b, **options: kldiv.kl_div(torch.from_numpy(a), torch.from_numpy(b), **options))
+        except ImportError:
+            pass
+        for name, values in wrong.items():
+            for value in values:
+                for function in functions:
+                    with self.assertRaises((TypeError, ValueError), msg=(name, value)):
+                        function(x, t, **{name: value})
+        for a, b in (None, t), (x, "text"), (object(), t), ({}, t), (x, [object()]), (b"bytes", t):
+            for function in functions[:4]:
+                self.assertRaises((TypeError, ValueError), function, a, b)
+        for value in (0, ["input", 1], "output", []):
+            self.assertRaises((TypeError, ValueError), kldiv.value_and_grad, x, t, value)
+
+    def test_lists_of_integers_are_those_of_json(self):
+        self.assertEqual(kldiv.kl_div([[-1, -2]], [[1, 0]], reduction="sum"), 1.0)
+        self.assertEqual(kldiv.kl_div(-1, 1, reduction="sum").dtype, np.float64)
 
     def test_version_is_that_of_the_library(self):
         with open(os.path.join(ROOT, "lib", "kldiv.h"), encoding="ascii") as header:

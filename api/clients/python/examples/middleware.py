@@ -45,14 +45,35 @@ class Inputs:
     def send(self):
         with self.lock:
             rows, self.kept = self.kept, []
-        names = sorted({name for row in rows for name in row})
-        if not names:
-            return
         try:
-            # key=None: the same inputs in the next minute are other observations.
-            self.group.observe({name: [row.get(name) for row in rows] for name in names}, key=None)
+            rows = self.good(rows)
+            if rows:
+                # key=None: the same inputs in the next minute are other observations.
+                self.group.observe(table(rows), key=None)
         except (kldiv.ServiceError, ValueError) as error:
             print(f"inputs are not observed: {error}", flush=True)
+            if not getattr(error, "status", 422):  # the service is away: they may go with the next ones
+                with self.lock:
+                    self.kept = (rows + self.kept)[:self.limit]
+
+    def good(self, rows):
+        """The rows that the monitors take: one with a text for a number would have all refused. Evaluated, nothing is
+        stored: halves are tried until the bad rows are alone."""
+        try:
+            if table(rows):
+                self.group.evaluate(table(rows))
+            return rows
+        except (kldiv.ServiceError, TypeError) as error:
+            if getattr(error, "status", 422) != 422:
+                raise
+            if len(rows) == 1:
+                print(f"an input is not observed: {error}", flush=True)
+                return []
+            return self.good(rows[:len(rows) // 2]) + self.good(rows[len(rows) // 2:])
+
+
+def table(rows):
+    return {name: [row.get(name) for row in rows] for name in sorted({name for row in rows for name in row})}
 
 
 class ObservedASGI:

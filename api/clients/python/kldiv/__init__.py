@@ -10,12 +10,15 @@
 """
 from ._library import simd, threads
 from ._version import __version__
-from .aio import AsyncClient
+from .aio import AsyncClient, AsyncGroup
 from .client import Client
 from .counts import TableCounts, count
 from .errors import LossError, ServiceError
+from .group import Group, Monitors
 from .loss import Partial, kl_div, partial, step, value_and_grad
 from .region import Region
+from .results import Result, Results
 
-__all__ = ["AsyncClient", "Client", "LossError", "Partial", "Region", "ServiceError", "TableCounts", "__version__", "count",
-           "kl_div", "partial", "simd", "step", "threads", "value_and_grad"]
+__all__ = ["AsyncClient", "AsyncGroup", "Client", "Group", "LossError", "Monitors", "Partial", "Region", "Result", "Results",
+           "ServiceError", "TableCounts", "__version__", "count", "kl_div", "partial", "simd", "step", "threads",
+           "value_and_grad"]

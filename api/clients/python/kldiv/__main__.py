@@ -3,38 +3,53 @@
     python -m kldiv reference fraud train.parquet --set window=3600s
     python -m kldiv observe fraud today.csv --timestamp 2026-01-31T00:00:00Z
     python -m kldiv evaluate fraud today.csv
+    zcat today.csv.gz | python -m kldiv --json evaluate fraud -
     python -m kldiv watch fraud
 
-The exit status is 2 if a monitor is critical (observe, evaluate, watch --once), 1 after an error."""
+The exit status is 2 if a monitor is critical (observe, evaluate, watch --once), 1 after an error, 64 if the command is not
+one of these."""
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
 import time
 import warnings
-from typing import Any, Sequence
+from typing import Any, NoReturn, Sequence
 
+from ._version import __version__
 from .client import Client
 from .errors import ServiceError
 from .group import Group
 from .results import Results
 
-CRITICAL = 2
+CRITICAL, USAGE = 2, 64
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse's own status of a wrong command is that of drift here."""
+
+    def error(self, message: str) -> NoReturn:
+        self.print_usage(sys.stderr)
+        self.exit(USAGE, f"{self.prog}: {message}\n")
 
 
 def parser() -> argparse.ArgumentParser:
-    whole = argparse.ArgumentParser("kldiv", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    whole = Parser("kldiv", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     whole.add_argument("--url", default=os.environ.get("KLDIV_URL", "http://127.0.0.1:8080"),
                        help="of the service, or unix:PATH; default KLDIV_URL, or %(default)s")
     whole.add_argument("--token", default=os.environ.get("KLDIV_TOKEN"), help="default KLDIV_TOKEN")
     whole.add_argument("--ca-file", help="the CA of an https URL")
+    whole.add_argument("--json", action="store_true", help="prints JSON, a line for each answer")
+    whole.add_argument("--version", action="version", version=f"kldiv {__version__}")
     commands = whole.add_subparsers(dest="command", required=True)
     for name, what in (("reference", "a monitor for each column of a table"), ("observe", "adds a table"),
                        ("evaluate", "scores a table, stores nothing")):
         command = commands.add_parser(name, help=what)
         command.add_argument("group")
-        command.add_argument("path", help=".csv, .tsv, .npz, .parquet, or a folder of these")
+        command.add_argument("path", help=".csv, .tsv, either with .gz, .npz, .parquet, or a folder of these; - is CSV on "
+                             "standard input")
         if name == "reference":
             command.add_argument("--set", action="append", default=[], metavar="SETTING=VALUE",
                                  help="as the API has them: window=3600s, critical=0.2, include=age,country")
@@ -56,8 +71,9 @@ def settings(pairs: Sequence[str]) -> dict[str, Any]:
     return {name: value for name, _, value in split}
 
 
-def print_results(results: Results) -> int:
-    print(results)
+def print_results(results: Results, as_json: bool) -> int:
+    print(json.dumps({"monitors": results, "warnings": results.warnings, "replayed": results.replayed})
+          if as_json else results)
     return CRITICAL if any(result.verdict == "critical" for result in results) else 0
 
 
@@ -69,13 +85,13 @@ def summary_text(summary: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def watch(group: Group, every: float, once: bool) -> int:
+def watch(group: Group, every: float, once: bool, as_json: bool) -> int:
     last = ""
     while True:
         summary = group.summary()
         text = summary_text(summary)
         if text != last:
-            print(f"{time.strftime('%H:%M:%S')} {text}", flush=True)
+            print(json.dumps(summary) if as_json else f"{time.strftime('%H:%M:%S')} {text}", flush=True)
             last = text
         if once:
             return CRITICAL if summary["state"] == "critical" else 0
@@ -84,16 +100,18 @@ def watch(group: Group, every: float, once: bool) -> int:
 
 def run(arguments: argparse.Namespace) -> int:
     group = Client(arguments.url, arguments.token, ca_file=arguments.ca_file).group(arguments.group)
+    if arguments.command == "watch":
+        return watch(group, arguments.every, arguments.once, arguments.json)
+    data = sys.stdin if arguments.path == "-" else arguments.path
     if arguments.command == "reference":
-        monitors = group.reference(arguments.path, **settings(arguments.set))
-        print(f"{len(monitors)} monitors: {', '.join(config['name'] for config in monitors)}")
+        monitors = group.reference(data, **settings(arguments.set))
+        print(json.dumps(monitors) if arguments.json else
+              f"{len(monitors)} monitors: {', '.join(config['name'] for config in monitors)}")
         return 0
     if arguments.command == "observe":
-        return print_results(group.observe(arguments.path, arguments.timestamp,
-                                           key=None if arguments.again else "content"))
-    if arguments.command == "evaluate":
-        return print_results(group.evaluate(arguments.path))
-    return watch(group, arguments.every, arguments.once)
+        return print_results(group.observe(data, arguments.timestamp, key=None if arguments.again else "content"),
+                             arguments.json)
+    return print_results(group.evaluate(data), arguments.json)
 
 
 def show_warning(message: Any, *_: Any, **__: Any) -> None:

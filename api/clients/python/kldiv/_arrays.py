@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
-from typing import Any, Sequence
+from typing import Any, Callable, Sequence
 
 import numpy as np
 
@@ -34,12 +34,31 @@ def is_tensor(value: object) -> bool:
     return torch is not None and isinstance(value, torch.Tensor)
 
 
+def is_learned(value: object) -> bool:
+    """Would a gradient by it be expected?"""
+    return is_tensor(value) and bool(value.requires_grad and torch_module().is_grad_enabled())  # type: ignore[attr-defined]
+
+
+def refuse_learned(**values: object) -> None:
+    for name, value in values.items():
+        if is_learned(value):
+            raise ValueError(f"{name} requires a gradient, which kldiv.kl_div gives and this call does not: take "
+                             f"{name}.detach()")
+
+
 def is_pandas(value: object) -> bool:
     pandas: Any = sys.modules.get("pandas")
     return pandas is not None and isinstance(value, (pandas.DataFrame, pandas.Series))
 
 
 def as_numpy(value: Any) -> np.ndarray[Any, Any]:
+    if isinstance(value, np.ma.MaskedArray):
+        raise TypeError("the mask of a numpy.ma array is not read: give array.data, and mask=~array.mask, where True counts")
+    if is_pandas(value):
+        dtypes = list(value.dtypes) if value.ndim == 2 else [value.dtype]
+        if dtypes and all(getattr(dtype, "kind", "") == "f" for dtype in dtypes):  # also pandas' own, with NA
+            dtypes = [getattr(dtype, "numpy_dtype", getattr(dtype, "subtype", dtype)) for dtype in dtypes]
+            return np.asarray(value.to_numpy(dtype=np.result_type(*dtypes), na_value=np.nan))
     if hasattr(value, "__dlpack__") and not hasattr(value, "__array__"):
         return np.from_dlpack(value)
     return np.asarray(value)
@@ -57,8 +76,14 @@ def read_tensor(tensor: Any, dtypes: Sequence[str]) -> Array:
     name = str(tensor.dtype).replace("torch.", "")
     if name not in dtypes:
         raise unsupported(name)
-    tensor = tensor.detach().contiguous()
-    return Array(DTYPES.get(name, 0), tuple(tensor.shape), tensor.data_ptr(), tensor)
+    if str(tensor.layout) != "torch.strided":
+        raise TypeError(f"the tensor's layout is {tensor.layout}: take tensor.to_dense()")
+    try:
+        tensor = tensor.detach().contiguous()
+        return Array(DTYPES.get(name, 0), tuple(tensor.shape), tensor.data_ptr(), tensor)
+    except RuntimeError as error:
+        raise TypeError("the tensor has no memory of its own, as under vmap and other transforms of functions: call kl_div "
+                        "outside of them, which takes any number of axes, or torch's") from error
 
 
 def read(value: Any) -> Array:
@@ -66,6 +91,8 @@ def read(value: Any) -> Array:
     if is_tensor(value):
         return read_tensor(value, DTYPE_NAMES)
     array = as_numpy(value)
+    if isinstance(value, (list, tuple, int)) and array.dtype.kind in "iu":  # as JSON, whose numbers are doubles
+        array = array.astype(np.float64)
     if array.dtype.name not in DTYPES:
         raise unsupported(array.dtype.name)
     array = np.require(array, array.dtype.newbyteorder("="), "C")
@@ -73,11 +100,25 @@ def read(value: Any) -> Array:
 
 
 def read_mask(value: Any) -> Array:
+    """Booleans, or integers that are 0 and 1."""
     if is_tensor(value):
         torch = torch_module()
+        if value.dtype != torch.bool:
+            check_mask(str(value.dtype).replace("torch.", ""), lambda: (value != 0) & (value != 1), value)
         return read_tensor(value.to(torch.bool), ["bool"])
-    array = np.require(as_numpy(value), np.bool_, "C")
+    array = as_numpy(value)
+    if array.dtype != bool and array.size:
+        check_mask(array.dtype.name, lambda: (array != 0) & (array != 1), array)
+    array = np.require(array, np.bool_, "C")
     return Array(0, array.shape, array.ctypes.data, array)
+
+
+def check_mask(dtype: str, find: Callable[[], Any], values: Any) -> None:
+    wrong = find() if dtype.startswith(("int", "uint")) else None
+    if wrong is None or bool(wrong.any()):
+        held = dtype if wrong is None else f"the number {values[wrong].ravel()[0]}"
+        raise TypeError(f"the mask holds {held}: it takes booleans, or integers that are 0 and 1, where 1 or True counts and 0 "
+                        "or False is left out; for labels with an ignore_index it is labels != ignore_index")
 
 
 def empty(shape: tuple[int, ...], dtype: int, like: Sequence[Array]) -> Array:

@@ -9,6 +9,7 @@ import numpy as np
 
 from . import _arrays, _library
 from ._arrays import Array
+from ._labels import align
 from ._library import Mask, Options, PlanStart, Problem, Results, Tensor, check
 from .errors import LossError
 
@@ -16,7 +17,7 @@ FLAGS = {None: 0, True: 1, False: 2}
 
 
 def word(words: dict[str, int], option: str, value: object) -> int:
-    if value is None:
+    if value is None and option != "reduction":
         return 0
     number = words.get(str(value))
     if number is None:
@@ -26,31 +27,69 @@ def word(words: dict[str, int], option: str, value: object) -> int:
     return number
 
 
+def truth(option: str, value: Any) -> bool:
+    if not isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{option} must be True or False, not {value!r}")
+    return bool(value)
+
+
+def flag(option: str, value: Any) -> int:
+    return FLAGS[None if value is None else truth(option, value)]
+
+
+def axes_of(dim: Any) -> list[int]:
+    axes = np.atleast_1d(np.asarray(dim))
+    if axes.size and axes.dtype.kind not in "iu":
+        raise TypeError(f"dim must be an integer or integers, not {dim!r}")
+    return [int(axis) for axis in axes.ravel()]
+
+
+def temperature_of(value: Any) -> float:
+    if value is None:
+        return 0.0
+    if isinstance(value, (str, bytes, bool)) or np.ndim(value) != 0:
+        raise TypeError(f"temperature must be a number, not {value!r}")
+    if float(value) == 0:
+        raise LossError("temperature_invalid", "the temperature is 0")
+    return float(value)
+
+
+def wanted_of(wrt: Any) -> list[str]:
+    """The operands by which gradients are wanted."""
+    names = [wrt] if isinstance(wrt, str) else list(wrt)
+    if not names or not all(isinstance(name, str) for name in names) or not set(names) <= {"input", "target"}:
+        raise ValueError("wrt is input, target or both")
+    return names
+
+
 class Call:
     """A planned call. It holds all that the plan points to."""
 
     def __init__(self, input: Any, target: Any, size_average: bool | None = None, reduce: bool | None = None,
                  reduction: str = "mean", log_target: bool = False, compat: str = "pytorch", base: str | int = "e",
                  input_space: str | None = None, target_space: str | None = None, temperature: float | None = None,
-                 dim: Any = None, broadcast: bool = False, weight: Any = None, mask: Any = None) -> None:
+                 dim: Any = None, broadcast: bool = False, weight: Any = None, mask: Any = None,
+                 grad_output: Any = None) -> None:
         self.kept: list[Any] = []
-        self.operands = (_arrays.read(input), _arrays.read(target))
+        _arrays.refuse_learned(weight=weight, temperature=temperature)
+        axes = None if dim is None else axes_of(dim)
+        values, self.labels = align({"input": input, "target": target, "weight": weight, "mask": mask,
+                                     "grad_output": grad_output}, axes)
+        self.operands = (_arrays.read(values["input"]), _arrays.read(values["target"]))
+        self.grad_output = _arrays.read(values["grad_output"]) if "grad_output" in values else None
         self.options = Options(
-            word(_library.REDUCTIONS, "reduction", reduction), FLAGS[size_average], FLAGS[reduce], bool(log_target),
-            word(_library.COMPATS, "compat", compat), word(_library.BASES, "base", base),
+            word(_library.REDUCTIONS, "reduction", reduction), flag("size_average", size_average), flag("reduce", reduce),
+            truth("log_target", log_target), word(_library.COMPATS, "compat", compat), word(_library.BASES, "base", base),
             word(_library.SPACES, "input_space", input_space), word(_library.SPACES, "target_space", target_space),
-            temperature or 0.0)
-        if temperature == 0:
-            raise LossError("temperature_invalid", "the temperature is 0")
-        self.options.broadcast = broadcast
-        if dim is not None:
-            axes = [int(axis) for axis in np.atleast_1d(dim)]
+            temperature_of(temperature))
+        self.options.broadcast = truth("broadcast", broadcast)
+        if axes is not None:
             self.options.dim = ctypes.cast(self.keep((ctypes.c_int * len(axes))(*axes)), ctypes.c_void_p)
             self.options.n_dim = len(axes)
-        if weight is not None:
-            self.options.weight = self.tensor(_arrays.read(weight))
-        if mask is not None:
-            array = _arrays.read_mask(mask)
+        if "weight" in values:
+            self.options.weight = self.tensor(_arrays.read(values["weight"]))
+        if "mask" in values:
+            array = _arrays.read_mask(values["mask"])
             self.options.mask = ctypes.addressof(self.keep(Mask(len(array.shape), self.shape_of(array), array.pointer)))
         self.plan = ctypes.create_string_buffer(_library.struct_size(_library.PLAN))
         kl = _library.load()
@@ -89,13 +128,13 @@ class Call:
         self.run(_library.load().kl_run, self.plan, _library.pool.get(), loss.pointer)
         return loss.value
 
-    def gradients(self, wrt: tuple[bool, bool], grad_output: Any = None,
+    def gradients(self, wrt: tuple[bool, bool], grad_output: Array | None = None,
                   with_loss: bool = True) -> tuple[Any, Any, Any]:
         """The loss, and the gradients by input and by target; None for what is not wanted."""
         loss = _arrays.empty(self.shape, self.dtype, self.operands) if with_loss else None
         grads = [_arrays.empty(a.shape, a.dtype, [a]) if wanted else None for a, wanted in zip(self.operands, wrt)]
         results = Results(loss.pointer if loss else None, tuple(g.pointer if g else None for g in grads), None)
-        upstream = None if grad_output is None else self.tensor(_arrays.read(grad_output))
+        upstream = None if grad_output is None else self.tensor(grad_output)
         self.run(_library.load().kl_run_gradients, self.plan, upstream, _library.pool.get(),
                  ctypes.byref(results))
         return (loss.value if loss else None, *(g.value if g else None for g in grads))  # type: ignore[return-value]

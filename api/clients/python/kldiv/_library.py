@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import operator
 import os
 import pathlib
 import threading
@@ -153,14 +154,16 @@ pool = _Pool()
 
 def threads(n: int) -> None:
     """Computes with n threads from now on. The bits of a result do not depend on their number."""
-    if n < 1:
+    if operator.index(n) < 1:
         raise ValueError("there is at least one thread")
-    pool.resize(n)
+    pool.resize(operator.index(n))
 
 
 def simd(name: str = "auto") -> str:
     """Computes with one instruction set ("avx512", "avx2", "neon", "generic", or "auto" for the best), for the bits of
     machines that have others. Returns the name of the one in use. Call it before other threads compute."""
+    if not isinstance(name, str):
+        raise TypeError(f"the name of an instruction set is a text, not {name!r}")
     problem = Problem()
     check(load().kl_simd_select(name.encode(), ctypes.byref(problem)), problem)
     return str(load().kl_simd_name().decode())

@@ -1,47 +1,163 @@
 """The loss in PyTorch's autograd. Imported when a tensor comes."""
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
-from torch.autograd.function import once_differentiable
 
-from ._call import Call
+from . import _arrays, _library
+from ._call import Call, axes_of
+from ._labels import align
+from .loss import Partial
+
+REDUCTIONS = {number: name for name, number in _library.REDUCTIONS.items() if name != "elementwise_mean"}
+NO_LOGIT = -1e300
 
 
-def needed(ctx: Any) -> tuple[bool, bool]:
-    return bool(ctx.needs_input_grad[0]), bool(ctx.needs_input_grad[1])
+class Formula:
+    """The loss by operations that autograd differentiates any number of times, in float64: the slow path of second
+    derivatives, and of weights and temperatures that are learned. `call` has checked the options."""
+
+    def __init__(self, call: Call, options: dict[str, Any]) -> None:
+        self.call, self.options = call, options
+
+    def axes(self, ndim: int, default: Any = None) -> list[int]:
+        dim = self.options["dim"]
+        return [axis % max(1, ndim) for axis in (default if dim is None else axes_of(dim))]
+
+    def log_softmax(self, logits: Any, temperature: Any, kept: Any) -> Any:
+        logits = logits / (1.0 if temperature is None else temperature)
+        if kept is not None:  # what is masked out is not in the softmax
+            logits = torch.where(kept, logits, torch.full_like(logits, NO_LOGIT))
+        return logits - torch.logsumexp(logits, self.axes(logits.ndim, [-1]), keepdim=True) if logits.ndim else logits * 0
+
+    def empty(self, t: Any, is_log: bool, is_logit: bool) -> Any:
+        """Where the target has no mass and nothing counts, by `compat`; None if the formula holds everywhere."""
+        compat = self.options["compat"]
+        if compat == "pytorch" or (is_log and compat == "oneflow" and not is_logit):
+            return None
+        return t == -math.inf if is_log else t == 0 if compat == "math" else (t <= 0) | t.isnan()
+
+    def elements(self, x: Any, t: Any, temperature: Any, kept: Any) -> Any:
+        spaces = self.options["input_space"], self.options["target_space"]
+        is_log = bool(self.options["log_target"]) or spaces[1] in ("log_prob", "logit")
+        t = self.log_softmax(t, temperature, kept) if spaces[1] == "logit" else t
+        empty = self.empty(t, is_log, spaces[1] == "logit")
+
+        def filled(values: Any, number: float) -> Any:
+            return values if empty is None else torch.where(empty, torch.full_like(values, number), values)
+
+        if spaces[0] == "logit":
+            log_q = filled(self.log_softmax(x, temperature, kept), 0.0)
+        else:
+            log_q = filled(x, 1.0).log() if spaces[0] == "prob" else filled(x, 1.0)
+        if spaces[1] == "logit":  # a logit of -inf is a probability of 0
+            none = t == -math.inf
+            log_t = torch.where(none, torch.zeros_like(t), t)
+            losses = torch.where(none, torch.zeros_like(t), log_t.exp() * log_t) - t.exp() * log_q
+        else:
+            t = filled(t, 0.0 if is_log else 1.0)
+            losses = t.exp() * (t - log_q) if is_log else torch.xlogy(t, t) - t * log_q
+        return filled(losses, 0.0)
+
+    def __call__(self, input: Any, target: Any, weight: Any, temperature: Any) -> Any:
+        x, t = torch.broadcast_tensors(input.double(), target.double())
+        summed, mask, kept = self.axes(x.ndim, []), self.options["mask"], None
+        if mask is not None:
+            mask = torch.as_tensor(mask).bool().expand([n for i, n in enumerate(x.shape) if i not in summed])
+            kept = mask
+            for axis in sorted(summed):
+                kept = kept.unsqueeze(axis)
+            x, t = (torch.where(kept, v, torch.ones_like(v)) for v in (x, t))
+        losses = self.elements(x, t, temperature, kept)
+        losses = losses.sum(summed) if summed else losses
+        if str(self.options["base"]) == "2":
+            losses = losses / math.log(2)
+        factor = torch.ones_like(losses) if weight is None else torch.as_tensor(weight).double().expand_as(losses)
+        if mask is not None:
+            factor = torch.where(mask, factor, torch.zeros_like(factor))
+        return self.reduce(losses * factor, factor).to(getattr(torch, _library.DTYPE_NAMES[self.call.dtype]))
+
+    def reduce(self, losses: Any, factor: Any) -> Any:
+        reduction = REDUCTIONS[self.call.reduction]
+        if reduction == "none":
+            return losses
+        if reduction == "batchmean":
+            return losses.sum() / Partial(self.call.partial_state()).divisor("batchmean")[0]
+        return losses.sum() / factor.sum() if reduction == "mean" else losses.sum()
 
 
 class _Loss(torch.autograd.Function):  # type: ignore[misc]
     """Forward computes a reduced loss together with its gradients, in one pass over memory. Backward returns these,
     multiplied by the upstream gradient; where that would round half precision twice, and for a loss that is not
-    reduced, the library computes them with the upstream gradient inside."""
+    reduced, the library computes them with the upstream gradient inside. Under create_graph backward is differentiable."""
 
     @staticmethod
-    def forward(ctx: Any, input: Any, target: Any, call: Call) -> Any:
-        ctx.save_for_backward(input, target)
-        ctx.call, ctx.grads = call, None
+    def forward(ctx: Any, input: Any, target: Any, call: Call, options: dict[str, Any]) -> Any:
+        ctx.call, ctx.grads, ctx.options = call, None, options
+        # The gradient by log-probabilities does not depend on them: they may be changed in place.
+        ctx.spare = None if ctx.needs_input_grad[1] or options["input_space"] not in (None, "log_prob") else input
+        kept = [v for v in (options["weight"], options["mask"]) if isinstance(v, torch.Tensor)]
+        ctx.save_for_backward(target, *([input] if ctx.spare is None else []), *kept)
         if call.shape != () or not any(ctx.needs_input_grad):
             return call.loss()
-        loss, *ctx.grads = call.gradients(needed(ctx))
+        loss, *ctx.grads = call.gradients(ctx.needs_input_grad[:2])
         return loss
 
     @staticmethod
-    @once_differentiable  # type: ignore[misc]
-    def backward(ctx: Any, grad_output: Any) -> tuple[Any, Any, None]:
-        _ = ctx.saved_tensors  # fails if one was changed since
+    def backward(ctx: Any, grad_output: Any) -> tuple[Any, ...]:
+        target, *saved = ctx.saved_tensors  # fails if one was changed since
+        needed = ctx.needs_input_grad[:2]
+        if torch.is_grad_enabled():  # create_graph
+            x, t = (v.view_as(v) for v in (saved[0] if ctx.spare is None else ctx.spare, target))
+            loss = Formula(ctx.call, ctx.options)(x, t, ctx.options["weight"], ctx.options["temperature"])
+            wanted = [v for v, is_needed in zip((x, t), needed) if is_needed]
+            found = iter(torch.autograd.grad(loss, wanted, grad_output, create_graph=True))
+            return (*(next(found) if is_needed else None for is_needed in needed), None, None)
         # Given away once: autograd may add to them in place.
         grads, ctx.grads = ctx.grads, None
-        factor = grad_output.item() if grads else None
-        if grads and (factor == 1 or all(g is None or g.element_size() > 2 for g in grads)):
-            by_input, by_target = (g if g is None or factor == 1 else g.mul_(factor) for g in grads)
-            return by_input, by_target, None
-        _, by_input, by_target = ctx.call.gradients(needed(ctx), grad_output, with_loss=False)
-        return by_input, by_target, None
+        if grads and grad_output.numel() == 1 and has_memory(grad_output):
+            factor = grad_output.item()
+            if factor == 1 or all(g is None or g.element_size() > 2 for g in grads):
+                return (*(g if g is None or factor == 1 else g.mul_(factor) for g in grads), None, None)
+        return (*ctx.call.gradients(needed, _arrays.read(grad_output), with_loss=False)[1:], None, None)
+
+    @staticmethod
+    def jvp(ctx: Any, *tangents: Any) -> Any:
+        raise NotImplementedError("kldiv.kl_div has no derivatives in forward mode: take backward(), also under "
+                                  "create_graph=True, or torch.nn.functional.kl_div")
 
 
-def loss(call: Call, input: Any, target: Any) -> Any:
-    """The loss as a tensor. Gradients go to input and target, not to a weight."""
-    tensors = [v if isinstance(v, torch.Tensor) else torch.as_tensor(v) for v in (input, target)]
-    return _Loss.apply(*tensors, call)
+def has_memory(tensor: Any) -> bool:
+    """False under vmap, as of is_grads_batched, where there is no number to read."""
+    try:
+        return bool(tensor.data_ptr())
+    except RuntimeError:
+        return False
+
+
+def autocasts() -> bool:
+    return bool(torch.is_autocast_enabled("cpu") if hasattr(torch, "get_autocast_dtype") else torch.is_autocast_cpu_enabled())
+
+
+def as_tensor(value: Any) -> Any:
+    tensor = value if isinstance(value, torch.Tensor) else torch.as_tensor(_arrays.read(value).value)
+    # As F.kl_div, which autocast runs in float32.
+    return tensor.float() if tensor.dtype in (torch.float16, torch.bfloat16) and autocasts() else tensor
+
+
+def kl_div(input: Any, target: Any, **options: Any) -> Any:
+    """The loss as a tensor. Gradients go to input, target, weight and temperature."""
+    if torch.jit.is_tracing():
+        raise RuntimeError("kldiv.kl_div cannot be traced: its result would be a constant; take torch.nn.functional.kl_div")
+    values, _ = align({"input": input, "target": target, "weight": options["weight"], "mask": options["mask"]},
+                      None if options["dim"] is None else axes_of(options["dim"]))
+    x, t, options = as_tensor(values.pop("input")), as_tensor(values.pop("target")), {**options, **values}
+    learned = {name: options[name] for name in ("weight", "temperature") if _arrays.is_learned(options[name])}
+    plain = {**options, **{name: value.detach() for name, value in learned.items()}}
+    call = Call(x, t, **plain)
+    call.warn(stacklevel=3)
+    if learned:
+        return Formula(call, options)(x, t, options["weight"], options["temperature"])
+    return _Loss.apply(x, t, call, plain)

@@ -1,13 +1,17 @@
 """HTTP over kept connections, TCP, TLS or a unix socket, by the standard library.
 
-What may be repeated is: after a lost connection, a timeout, or a 502, 503 or 504, with growing pauses, or those that
-Retry-After asks for. Other requests are sent again only if they surely did not arrive."""
+What may be repeated is: after a lost connection, a timeout, or a 429, 502, 503 or 504, with growing pauses, or those that
+Retry-After asks for, for RETRY_SECONDS. Other requests are sent again only if they surely did not arrive."""
 from __future__ import annotations
 
+import datetime
 import http.client
+import io
+import itertools
 import json
 import os
 import random
+import re
 import selectors
 import socket
 import ssl
@@ -16,7 +20,7 @@ import time
 import urllib.parse
 from email.message import Message
 from pathlib import Path
-from typing import Any, Mapping, Sequence, Union
+from typing import Any, Callable, Mapping, Sequence, Union
 
 from ._version import __version__
 from .errors import ServiceError
@@ -25,9 +29,10 @@ Buffer = Union[bytes, memoryview]
 Body = Union[Sequence[Buffer], Path]  # buffers one after another, or a file
 Query = Mapping[str, Any]
 
-MAX_PAUSE_S = 30.0
+MAX_PAUSE_S = 5.0
+RETRY_SECONDS = 30.0  # as long as a service may take to be replaced
 PIECE = 1 << 20
-TEMPORARY = (502, 503, 504)
+TEMPORARY = (429, 502, 503, 504)
 
 
 class _UnixConnection(http.client.HTTPConnection):
@@ -41,12 +46,56 @@ class _UnixConnection(http.client.HTTPConnection):
         self.sock.connect(self.path)
 
 
+class _TimedReader(io.RawIOBase):
+    """What arrives on a socket until a moment: each read alone has a timeout, which a trickle would never reach. `file` is
+    the socket's own, which keeps it open after the connection has closed it."""
+
+    def __init__(self, sock: socket.socket, file: Any) -> None:
+        self.sock, self.file, timeout = sock, file, sock.gettimeout()
+        self.end = None if timeout is None else time.monotonic() + timeout
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        if self.end is not None:
+            left = self.end - time.monotonic()
+            if left <= 0:
+                raise TimeoutError("timed out")
+            self.sock.settimeout(left)
+        return self.sock.recv_into(buffer)
+
+    def close(self) -> None:
+        self.file.close()
+        super().close()
+
+
+class _TimedResponse(http.client.HTTPResponse):
+    def __init__(self, sock: socket.socket, *arguments: Any, **named: Any) -> None:
+        super().__init__(sock, *arguments, **named)
+        self.fp = io.BufferedReader(_TimedReader(sock, self.fp), 1 << 16)
+
+
 class Response:
-    def __init__(self, status: int, headers: Message, body: bytes) -> None:
-        self.status, self.headers, self.body = status, headers, body
+    def __init__(self, url: str, status: int, headers: Message, body: bytes) -> None:
+        self.url, self.status, self.headers, self.body = url, status, headers, body
 
     def json(self) -> Any:
-        return json.loads(self.body) if self.body else None
+        return self.read(json.loads) if self.body else None
+
+    def read(self, parse: Callable[[bytes], Any]) -> Any:
+        """The body, parsed; an error that shows it if it is not the service's."""
+        try:
+            return parse(self.body)
+        except (ValueError, LookupError, TypeError, OverflowError, MemoryError) as error:
+            raise self.unexpected() from error
+
+    def unexpected(self) -> ServiceError:
+        """The error of a response that is not the service's: a redirect, or a page of a proxy."""
+        place = self.headers.get("Location")
+        words = " ".join(re.sub(r"<[^>]*>", " ", self.body[:4000].decode(errors="replace")).split())[:100]
+        what = f"redirects to {place}" if place else f"answers {words!r} ({self.headers.get('Content-Type', 'of no type')})"
+        return ServiceError(self.status, "not_the_service", f"{self.url} {what}", None, self.headers.get("X-Request-Id"))
 
     def error(self) -> ServiceError:
         request_id = self.headers.get("X-Request-Id")
@@ -61,16 +110,34 @@ class Response:
             return ServiceError(self.status, f"http_{self.status}", text, None, request_id)
 
 
-def query_text(value: Any) -> str:
+def plain(value: Any) -> Any:
+    """A value of numpy, or a duration, for json."""
+    if isinstance(value, datetime.timedelta):
+        return value.total_seconds()
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    if isinstance(value, (set, frozenset, range)):
+        return list(value)
+    raise TypeError(f"{type(value).__name__} is no value of JSON")
+
+
+def query_text(value: Any, name: str = "") -> str:
+    if isinstance(value, datetime.timedelta):
+        return f"{value.total_seconds():.15g}{'s' if name == 'window' else ''}"  # without s it counts values
+    value = value.tolist() if hasattr(value, "tolist") else value
     if isinstance(value, bool):
         return "true" if value else "false"
-    if isinstance(value, (list, tuple)):
+    if isinstance(value, (list, tuple, set, frozenset)):
         return ",".join(query_text(part) for part in value)
+    if not isinstance(value, (str, int, float)):
+        raise TypeError(f"{value!r} is no value of a parameter: numbers, texts, booleans, durations and lists of these are")
     return str(value)
 
 
 def encode_query(query: Query | None) -> str:
-    pairs = [(name, query_text(value)) for name, value in (query or {}).items() if value is not None]
+    if not isinstance(query, (Mapping, type(None))):
+        raise TypeError(f"a query is a dict, not {query!r}")
+    pairs = [(name, query_text(value, name)) for name, value in (query or {}).items() if value is not None]
     return "?" + urllib.parse.urlencode(pairs) if pairs else ""
 
 
@@ -88,8 +155,19 @@ def is_quiet(connection: http.client.HTTPConnection) -> bool:
 class Transport:
     """May be used by any number of threads, and after a fork."""
 
-    def __init__(self, url: str, token: str | None, ca_file: str | None, timeout: float, retries: int) -> None:
+    def __init__(self, url: str, token: str | None, ca_file: str | None, timeout: float,
+                 retries: int | None) -> None:
+        self.arguments = {"url": url, "token": token, "ca_file": ca_file, "timeout": timeout, "retries": retries}
+        given: list[tuple[str, Any, Any]] = [
+            ("url", url, str), ("token", token, (str, type(None))), ("timeout", timeout, (int, float)),
+            ("retries", retries, (int, type(None))), ("ca_file", ca_file, (str, os.PathLike, type(None)))]
+        for name, value, types in given:
+            if not isinstance(value, types):
+                raise TypeError(f"{name} cannot be {value!r}")
+        if not timeout > 0 or (retries or 0) < 0:
+            raise ValueError(f"timeout and retries cannot be {timeout} and {retries}")
         parts = urllib.parse.urlsplit(url)
+        _ = parts.port  # ValueError if it is none
         if parts.scheme not in ("http", "https", "unix") or (parts.scheme == "unix") == bool(parts.netloc):
             raise ValueError(f"{url!r} is not http://HOST[:PORT], https://HOST[:PORT] or unix:PATH")
         self.lock, self.idle, self.pid = threading.Lock(), list[http.client.HTTPConnection](), os.getpid()
@@ -131,6 +209,7 @@ class Transport:
     @staticmethod
     def _send(connection: http.client.HTTPConnection, method: str, target: str, headers: Mapping[str, str],
               body: Body) -> None:
+        connection.response_class = _TimedResponse
         connection.putrequest(method, target, skip_accept_encoding=True)
         for name, value in headers.items():
             connection.putheader(name, value)
@@ -152,27 +231,31 @@ class Transport:
         except (BrokenPipeError, ConnectionResetError):
             pass  # the response may say why: 413 comes before the body was read
         with connection.getresponse() as answer:
-            response = Response(answer.status, answer.headers, answer.read())
+            response = Response(self.url + target, answer.status, answer.headers, answer.read())
             kept = not answer.will_close
         if kept:
+            connection.sock.settimeout(self.timeout)
             with self.lock:
                 self.idle.append(connection)
         else:
             connection.close()
         return response
 
-    def _pause(self, attempt: int, response: Response | None) -> None:
+    @staticmethod
+    def _pause(attempt: int, response: Response | None) -> None:
         asked = response.headers.get("Retry-After", "") if response else ""
-        seconds = float(asked) if asked.isdigit() else 0.1 * 2 ** attempt
-        time.sleep(min(seconds, MAX_PAUSE_S) * random.uniform(1, 1.25))
+        seconds = min(float(asked), RETRY_SECONDS) if asked.isdigit() else min(0.1 * 2 ** min(attempt, 9), MAX_PAUSE_S)
+        time.sleep(seconds * random.uniform(1, 1.25))
 
     def request(self, method: str, path: str, query: Query | None = None, headers: Mapping[str, str] | None = None,
-                body: Body = (), repeatable: bool | None = None) -> Response:
+                body: Body = (), repeatable: bool | None = None, retries: int | None = None) -> Response:
         """One request; errors are raised. Without `repeatable`, GET, PUT, PATCH and DELETE may be repeated."""
         may_repeat = method != "POST" if repeatable is None else repeatable
-        target = self.prefix + path + encode_query(query)
-        for attempt in range(self.retries + 1):
-            last, response, arrived = attempt == self.retries, None, False
+        retries = self.retries if retries is None else retries
+        target, end = self.prefix + path + encode_query(query), time.monotonic() + RETRY_SECONDS
+        for attempt in itertools.count():
+            last = time.monotonic() >= end if retries is None else attempt >= retries
+            response, arrived = None, False
             connection = self._take()
             try:
                 if connection.sock is None:
@@ -183,8 +266,10 @@ class Transport:
                 connection.close()
                 if last or (arrived and not may_repeat) or isinstance(error, ssl.SSLCertVerificationError):
                     raise ServiceError(0, "unreachable", f"{self.url}: {error or type(error).__name__}") from error
-            if response and response.status < 400:
+            if response and 200 <= response.status < 300:
                 return response
+            if response and response.status < 400:
+                raise response.unexpected()
             if response and (last or not may_repeat or response.status not in TEMPORARY):
                 raise response.error()
             self._pause(attempt, response)

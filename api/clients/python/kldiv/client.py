@@ -1,6 +1,7 @@
 """The client of the service."""
 from __future__ import annotations
 
+import functools
 import json
 import urllib.parse
 import warnings
@@ -8,8 +9,13 @@ import weakref
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Sequence
 
+import numpy as np
+
 from . import _arrays, _wire
-from ._transport import Body, Query, Transport
+from ._call import axes_of, flag, truth, wanted_of
+from ._labels import align
+from ._transport import Body, Query, Transport, plain
+from .errors import ServiceError
 from .region import Region
 
 if TYPE_CHECKING:
@@ -19,15 +25,20 @@ if TYPE_CHECKING:
 class Client:
     """A service at http://HOST:PORT, https://HOST or unix:PATH, with a path before its own if it stands behind one.
 
-    Connections are kept. A request that may be repeated is, up to `retries` times. Threads may share a client."""
+    Connections are kept. A request that may be repeated is, for 30 s, or `retries` times. A response may take `timeout`
+    seconds. Threads may share a client."""
 
     def __init__(self, url: str = "http://127.0.0.1:8080", token: str | None = None, *, ca_file: str | None = None,
-                 timeout: float = 60.0, retries: int = 4) -> None:
+                 timeout: float = 60.0, retries: int | None = None) -> None:
         self.transport = Transport(url, token, ca_file, timeout, retries)
         self._regions: weakref.WeakSet[Region] = weakref.WeakSet()
 
     def __repr__(self) -> str:
         return f"<kldiv.Client of {self.transport.url}>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled it is a client of the same service, without connections and regions."""
+        return functools.partial(Client, **self.transport.arguments), ()
 
     def __enter__(self) -> Client:
         return self
@@ -43,13 +54,16 @@ class Client:
     def request(self, method: str, path: str, query: Query | None = None, json_body: Any = None,
                 repeatable: bool | None = None) -> Any:
         """Any request of the API with JSON, and its response."""
-        body: Body = () if json_body is None else [json.dumps(json_body).encode()]
+        body: Body = () if json_body is None else [json.dumps(json_body, default=plain).encode()]
         headers = {} if json_body is None else {"Content-Type": "application/json"}
         return self.transport.request(method, path, query, headers, body, repeatable).json()
 
     def ready(self) -> bool:
-        """Does the service take requests?"""
-        return self.transport.request("GET", "/readyz").status == 200
+        """Does the service take requests? False also if nothing, or something else, answers."""
+        try:
+            return isinstance(self.transport.request("GET", "/readyz", retries=0).json(), dict)
+        except ServiceError:
+            return False
 
     def group(self, name: str) -> Group:
         """The monitors of a group, which need not exist yet."""
@@ -85,7 +99,7 @@ class Client:
                        *, weight: Any = None, mask: Any = None, **options: Any) -> tuple[Any, dict[str, Any]]:
         """The loss, and its gradients by name, as kldiv.value_and_grad gives them. With tensors of PyTorch,
         input.backward(grads["input"]) continues the gradient into a model."""
-        names = [wrt] if isinstance(wrt, str) else list(wrt)
+        names = wanted_of(wrt)
         results = self._call({"input": input, "target": target, "weight": weight, "mask": mask,
                               "grad_output": grad_output}, {**options, "gradient": names})
         return results["loss"], {name: results[f"gradient.{name}"] for name in names}
@@ -100,13 +114,18 @@ class Client:
 
     def _call(self, tensors: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
         as_tensor = any(_arrays.is_tensor(tensors[name]) for name in ("input", "target"))
-        arrays = {name: _arrays.read_mask(value) if name == "mask" else _arrays.read(value)
-                  for name, value in tensors.items() if value is not None}
+        _arrays.refuse_learned(weight=tensors["weight"], temperature=options.get("temperature"))
+        check_types(options)
+        values, labels = align(tensors, options.get("dim"))
+        arrays = {name: _arrays.read_mask(value) if name == "mask" else _arrays.read(value) for name, value in values.items()}
         shared = {name: place for name, array in arrays.items() if (place := self._place(name, array))}
         send = self._infer if shared and not options.get("partial") else self._post
         results, metadata = send(arrays, shared, options, as_tensor)
         for warning in json.loads(metadata.get("warnings", "[]")):
             warnings.warn(warning["message"], UserWarning, 3)
+        if labels and not options.get("partial"):
+            results = {name: labels.gradient(name[9:], value) if name.startswith("gradient.") else labels.loss(value)
+                       for name, value in results.items()}
         return {name: value if as_tensor or value.shape else value[()] for name, value in results.items()}
 
     def _place(self, name: str, array: _arrays.Array) -> dict[str, Any] | None:
@@ -123,7 +142,7 @@ class Client:
         response = self.transport.request(
             "POST", "/kl_div", options, {"Content-Type": _wire.SAFETENSORS, "Accept": _wire.SAFETENSORS},
             _wire.safetensors(arrays), repeatable=True)
-        return _wire.read_safetensors(response.body, as_tensor)
+        return response.read(lambda body: _wire.read_safetensors(body, as_tensor))  # type: ignore[no-any-return]
 
     def _infer(self, arrays: dict[str, _arrays.Array], shared: dict[str, dict[str, Any]], options: dict[str, Any],
                as_tensor: bool) -> tuple[dict[str, Any], dict[str, str]]:
@@ -142,9 +161,25 @@ class Client:
             {"Content-Type": "application/octet-stream", "Inference-Header-Content-Length": str(len(header))},
             [header, *parts], repeatable=True)
         size = int(response.headers.get("Inference-Header-Content-Length", len(response.body)))
-        return _wire.read_inference(response.body, size, as_tensor)
+        return response.read(lambda body: _wire.read_inference(body, size, as_tensor))  # type: ignore[no-any-return]
 
 
-def segment(name: str) -> str:
-    """A name as a segment of a path."""
-    return urllib.parse.quote(name, safe="")
+def check_types(options: dict[str, Any]) -> None:
+    """Options of the wrong type are refused here as by kldiv.kl_div: as texts of a query some would do."""
+    for name in {"log_target", "broadcast", "diagnose"} & set(options):
+        truth(name, options[name])
+    for name in "size_average", "reduce":
+        flag(name, options.get(name))
+    if options.get("reduction", "mean") is None:
+        raise ValueError("None is not a valid value for reduction")
+    if options.get("dim") is not None:
+        axes_of(options["dim"])
+
+
+def segment(name: Any) -> str:
+    """A name as a segment of a path. "." and ".." would name another resource."""
+    if not isinstance(name, (str, int, np.integer)) or isinstance(name, bool):
+        raise TypeError(f"{name!r} is no name of a group or a monitor")
+    if str(name) in ("", ".", ".."):
+        raise ValueError(f"{name!r} is no name of a group or a monitor")
+    return urllib.parse.quote(str(name), safe="")

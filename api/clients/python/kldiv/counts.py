@@ -1,21 +1,32 @@
-"""Counts of columns in the bins of monitors, as the service counts: what a table of any size becomes before it travels."""
+"""Counts of columns in the bins of monitors: what a table of any size becomes before it travels.
+
+Numbers are counted by the library, as in the service. Values of other columns are those that JSON would carry. Records of
+CSV files are read by the service itself, which counts them without storing anything."""
 from __future__ import annotations
 
 import collections
 import copy
+import hashlib
 import math
-from typing import Any
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, Iterable
 
 import numpy as np
 
 from . import _library
 from .columns import Column, Columns
-from .sources import Progress, batches
+from .errors import ServiceError
+from .sources import Batch, Piece, Progress, batches
+
+if TYPE_CHECKING:
+    from .group import Group
 
 MISSING = ("", "NaN", "NA", "null", "None")
-INFINITIES = {"Infinity": "Infinity", "Inf": "Infinity", "-Infinity": "-Infinity", "-Inf": "-Infinity"}
+INFINITIES = {"Infinity": math.inf, "Inf": math.inf, "-Infinity": -math.inf, "-Inf": -math.inf}
 SPELLINGS = (("false", "true"), ("False", "True"), ("FALSE", "TRUE"))
 DTYPES = {"float64": 0, "float32": 1, "float16": 2}
+DIGEST_BITS = 256
+READERS = 2  # pieces of CSV that the service reads at once
 
 
 def decimal_text(number: float) -> str:
@@ -26,12 +37,19 @@ def decimal_text(number: float) -> str:
     return "0" if number == 0 else text[:-2] if text.endswith(".0") else text
 
 
-def parse_number(text: str) -> float:
-    """A field of CSV as a number; NaN if it is none."""
-    try:
-        return float(text) if "_" not in text else math.nan
-    except ValueError:
-        return math.nan
+def digest(batch: Batch) -> int:
+    """A number of a batch's names and rows. Those of batches add up to one of the table."""
+    state = hashlib.sha256()
+    if isinstance(batch, Piece):
+        state.update(batch.header)
+        state.update(batch.records)
+        return int.from_bytes(state.digest(), "little")
+    for name, column in batch.items():
+        array = isinstance(column, np.ndarray)
+        state.update(repr((name, column.dtype.str if isinstance(column, np.ndarray) else "", len(column))).encode())
+        state.update(np.ascontiguousarray(column).view(np.uint8).data if array else
+                     repr(column).encode("utf-8", "surrogatepass"))
+    return int.from_bytes(state.digest(), "little")
 
 
 class Counts:
@@ -39,6 +57,7 @@ class Counts:
 
     def __init__(self, config: dict[str, Any]) -> None:
         self.name: str = config["name"]
+        self.revision = config.get("revision")
         self.bins = bins = config["bins"]
         self.labels: list[str] | None = bins.get("labels")
         self.edges = None if self.labels is not None else np.array(bins["edges"], np.float64)
@@ -47,7 +66,7 @@ class Counts:
         self.counts = np.zeros(n + 2 if self.labels is not None else n, np.uint64)
         self.index = {label: i for i, label in enumerate(self.labels or [])}
         self.booleans = self._booleans()
-        self.unreadable = 0  # texts for a monitor of numbers, which count as missing
+        self.unreadable = 0  # fields of CSV for a monitor of numbers, which count as missing
 
     def _booleans(self) -> tuple[int | None, int | None]:
         """The labels that booleans have: true and false in one of three spellings."""
@@ -59,24 +78,26 @@ class Counts:
 
     def add(self, column: Column) -> None:
         if self.edges is not None:
-            self._add_numbers(column)
+            self._add_numbers(column if isinstance(column, np.ndarray) else np.array([self._number(v) for v in column]))
         elif isinstance(column, np.ndarray):
             values, n = np.unique(column[~np.isnan(column)] if column.dtype.kind == "f" else column, return_counts=True)
             for value, count in zip(values.tolist(), n.tolist()):
                 self.counts[self._bin(value)] += np.uint64(count)
             self.counts[-1] += np.uint64(len(column) - int(n.sum()))
         else:
-            for value, count in collections.Counter((type(v), v) for v in column).items():
-                self.counts[self._bin(value[1])] += np.uint64(count)
+            for (_, value), count in collections.Counter((type(v), v) for v in column).items():
+                self.counts[self._bin(value)] += np.uint64(count)
 
-    def _add_numbers(self, column: Column) -> None:
+    def _number(self, value: Any) -> float:
+        if not isinstance(value, str):
+            return math.nan if value is None else float(value)
+        if value not in MISSING and value not in INFINITIES:
+            raise ServiceError(422, "value_not_number", f"column {self.name!r}: the monitor expects numbers, but this is "
+                               f"the text {value[:60]!r}")
+        return INFINITIES.get(value, math.nan)
+
+    def _add_numbers(self, column: np.ndarray[Any, Any]) -> None:
         assert self.edges is not None
-        if not isinstance(column, np.ndarray):
-            numbers = np.array([math.nan if v is None else parse_number(v) if isinstance(v, str) else float(v)
-                                for v in column])
-            self.unreadable += sum(isinstance(column[i], str) and column[i] not in MISSING
-                                   for i in np.flatnonzero(np.isnan(numbers)))
-            column = numbers
         if column.dtype.name not in DTYPES:
             column = column.astype(np.float64)
         column = np.ascontiguousarray(column)
@@ -91,22 +112,30 @@ class Counts:
                 return self.index[value]
             if value in MISSING:
                 return missing
-            if value.lower() in ("true", "false"):
+            if value.isascii() and value.lower() in ("true", "false"):
                 return self._boolean(value.lower() == "true", other)
-            value = parse_number(value) if value not in INFINITIES else float(value)
+            if value not in INFINITIES:
+                return other
+            value = INFINITIES[value]
         if value is None:
             return missing
         if isinstance(value, bool):
             exact = self.index.get("true" if value else "false")
             return exact if exact is not None else self._boolean(value, other)
-        return other if math.isnan(value) else self.index.get(decimal_text(value), other)
+        return self.index.get(decimal_text(float(value)), other)
 
     def _boolean(self, value: bool, other: int) -> int:
         found = self.booleans[value]
         return other if found is None else found
 
+    def add_result(self, result: dict[str, Any]) -> None:
+        """Adds the counts of an evaluation, whose bins have fractions of n."""
+        if result["revision"] != self.revision:
+            raise ValueError(f"the monitor {self.name!r} was replaced while a table was counted: observe it again")
+        self.counts += np.array([round((each["current"] or 0) * result["n"]) for each in result["bins"]], np.uint64)
+
     def merge(self, other: Counts) -> None:
-        if (self.name, self.bins) != (other.name, other.bins):
+        if (self.name, self.revision, self.bins) != (other.name, other.revision, other.bins):
             raise ValueError(f"counts of {self.name} and {other.name} are in other bins")
         self.counts += other.counts
         self.unreadable += other.unreadable
@@ -128,36 +157,99 @@ class TableCounts:
 
     def __init__(self, configs: list[dict[str, Any]]) -> None:
         self.monitors = {config["name"]: Counts(config) for config in configs}
+        self.seen: dict[str, None] = {}  # the table's columns that have a monitor, in order
         self.unknown: set[str] = set()
+        self.digest = 0  # of all rows
 
-    def add(self, columns: Columns) -> None:
+    def add(self, source: Iterable[Batch], group: Group | None = None) -> None:
+        """Adds batches, of which the service reads those of CSV files, some at once."""
+        waiting = collections.deque[Future[dict[str, Any]]]()
+        with ThreadPoolExecutor(READERS) as executor:
+            for batch in source:
+                self._add_digest(digest(batch))
+                if not isinstance(batch, Piece):
+                    self._add_columns(batch)
+                    continue
+                if group is None:
+                    raise ValueError("a CSV file is read by the service: give count() what group.monitors() returns")
+                waiting.append(executor.submit(group._evaluate_piece, batch))
+                if len(waiting) > READERS:
+                    self._add_evaluation(waiting.popleft().result())
+            for future in waiting:
+                self._add_evaluation(future.result())
+
+    def _add_columns(self, columns: Columns) -> None:
         for name, column in columns.items():
             if name in self.monitors:
+                self.seen[name] = None
                 self.monitors[name].add(column)
             else:
                 self.unknown.add(name)
 
+    def _add_evaluation(self, answer: dict[str, Any]) -> None:
+        for result in answer["monitors"]:
+            if result["name"] in self.monitors:
+                self.seen[result["name"]] = None
+                self.monitors[result["name"]].add_result(result)
+        for warning in answer["warnings"]:
+            if warning["code"] == "column_unknown":
+                self.unknown.add(warning["column"])
+            elif warning["code"] == "values_unreadable":
+                self.monitors[warning["column"]].unreadable += warning["count"]
+
+    def _add_digest(self, number: int) -> None:
+        self.digest = (self.digest + number) % (1 << DIGEST_BITS)
+
     def __add__(self, other: TableCounts) -> TableCounts:
         if isinstance(other, int) and other == 0:  # sum() begins with it
             return self
+        if not isinstance(other, TableCounts):
+            return NotImplemented
+        if set(self.monitors) != set(other.monitors):
+            raise ValueError("counts of tables for other monitors")
         merged = copy.deepcopy(self)
         for name, counts in other.monitors.items():
             merged.monitors[name].merge(counts)
         merged.unknown |= other.unknown
+        merged.seen.update(other.seen)
+        merged._add_digest(other.digest)
         return merged
 
     __radd__ = __add__
 
+    def check(self, configs: Iterable[dict[str, Any]]) -> None:
+        """ValueError if a monitor was replaced meanwhile: its bins are others."""
+        now = {config["name"]: config.get("revision") for config in configs}
+        for each in self.found():
+            if now.get(each.name) != each.revision:
+                raise ValueError(f"the monitor {each.name!r} was replaced after the table was counted: count it again")
+
     def found(self) -> list[Counts]:
-        """Those of monitors that have observations."""
-        return [counts for counts in self.monitors.values() if counts.total()]
+        """Those of monitors that have observations, in the order of the table's columns."""
+        return [self.monitors[name] for name in self.seen if self.monitors[name].total()]
+
+    def warnings(self) -> list[dict[str, Any]]:
+        """What the service would warn of, in its form."""
+        given: list[tuple[str, str, int | None, str]] = [
+            ("column_unknown", name, None, "the group has no monitor of this name, so the column is left out")
+            for name in sorted(self.unknown)]
+        for each in self.monitors.values():
+            if not each.total():
+                given.append(("column_absent", each.name, None,
+                              "the table has no column for this monitor, which is left alone"))
+            if each.unreadable:
+                given.append(("values_unreadable", each.name, each.unreadable,
+                              f"{each.unreadable:,} values are not numbers and count as missing"))
+        return [dict(zip(("code", "column", "count", "message"), each)) for each in given]
 
 
-def count(configs: list[dict[str, Any]], *parts: Any) -> TableCounts:
+def count(monitors: Iterable[dict[str, Any]], *parts: Any) -> TableCounts:
     """The counts of parts of a table, each whatever group.observe() takes: for workers of an engine, which get
-    group.monitors()."""
+    group.monitors(). CSV files go to the group's service."""
+    configs = list(monitors)
+    if not configs or not all(isinstance(config, dict) and {"name", "bins"} <= set(config) for config in configs):
+        raise TypeError("monitors are what group.monitors() returns")
     counts = TableCounts(configs)
     for part in parts:
-        for columns in batches(part, Progress(False)):
-            counts.add(columns)
+        counts.add(batches(part, Progress(False)), getattr(monitors, "group", None))
     return counts

@@ -1,6 +1,8 @@
 """The errors of this package."""
 from __future__ import annotations
 
+import sys
+import warnings
 from typing import Any
 
 
@@ -13,9 +15,13 @@ class LossError(ValueError):
         super().__init__(f"{code}: {detail}")
         self.code, self.detail, self.index = code, detail, index
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return LossError, (self.code, self.detail, self.index)
+
 
 class ServiceError(Exception):
-    """An error that the service answered, or `code` "unreachable" and `status` 0 if it did not answer.
+    """An error that the service answered, or `code` "unreachable" and `status` 0 if it did not answer; "not_the_service" if
+    something else did, as a page to log in.
 
     `pointer` is the JSON Pointer, or the name of the query parameter, of the first thing at fault; `errors` has all."""
 
@@ -26,6 +32,9 @@ class ServiceError(Exception):
         self.errors = errors or []
         self.request_id = request_id
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ServiceError, (self.status, self.code, self.detail, self.errors, self.request_id)
+
     @property
     def pointer(self) -> str | None:
         for error in self.errors:
@@ -33,3 +42,11 @@ class ServiceError(Exception):
             if isinstance(place, str):
                 return place
         return None
+
+
+def warn(message: str) -> None:
+    """A UserWarning at the line that called the package."""
+    level, frame = 1, sys._getframe(0)
+    while frame.f_back is not None and frame.f_globals["__name__"].split(".")[0] == "kldiv":
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, UserWarning, level)

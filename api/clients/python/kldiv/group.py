@@ -1,28 +1,32 @@
 """A group of monitors: a table's columns, watched for drift."""
 from __future__ import annotations
 
-import csv
+import datetime
 import hashlib
 import io
 import itertools
 import json
 import math
-import warnings
+import zipfile
 from pathlib import Path
-from typing import Any, Iterator
+from typing import Any, Collection, Dict, Iterable, Iterator, List, Mapping
 
 import numpy as np
 
 from . import _wire
-from ._transport import PIECE, Body
+from ._transport import PIECE, Body, Buffer, Response
 from .client import Client, segment
-from .columns import Column, Columns, is_numeric, size
-from .counts import Counts, TableCounts
-from .results import Result, Results, as_frame
-from .sources import Progress, Sample, batches, is_path
+from .columns import Column, Columns, Selection, as_texts, integer_categories, is_numeric, is_scalar, nbytes, size, time_columns
+from .counts import Counts, TableCounts, digest
+from .errors import ServiceError, warn
+from .results import Result, Results, Summary, as_frame
+from .sources import CSV_TYPES, Batch, Piece, Progress, Sample, batches, is_path
 
-MAX_REQUEST = 256 << 20  # bytes of a file that is sent as it stands, and of a table that is sent as numbers
-MAX_TEXT_ROWS = 100_000  # rows of a table with texts that is sent whole
+MAX_REQUEST = 256 << 20  # bytes of a file that is sent as it stands, and of a table in memory that is sent whole
+TIMES = {"values": "times"}  # an annotation, by which results show dates
+MAX_CELLS = 200_000  # of a table that is sent as JSON
+MAX_ENTRY = 1000  # bytes of a name in an archive
+METHODS = {"labels": "labels", "numbers": "quantile"}
 TABLE_TYPES = {"float64": "F64", "float32": "F32", "float16": "F16", "bool": "BOOL", "int8": "I8", "int16": "I16",
                "int32": "I32", "int64": "I64", "uint8": "U8", "uint16": "U16", "uint32": "U32", "uint64": "U64"}
 
@@ -33,49 +37,89 @@ def as_list(column: Column) -> list[Any]:
             "-Infinity" if v == -math.inf else v for v in values]
 
 
-def encode(columns: Columns) -> tuple[str, Body]:
-    """The media type and body of a table: safetensors of the arrays where they lie, or JSON if there are texts."""
-    if not all(is_numeric(column) for column in columns.values()):
-        return "application/json", [json.dumps({"columns": {name: as_list(c) for name, c in columns.items()}}).encode()]
-    header, parts, end = dict[str, Any](), list[memoryview](), 0
+def as_json(columns: Columns) -> tuple[str, Body]:
+    """The media type and body of any table."""
+    return "application/json", [json.dumps({"columns": {name: as_list(c) for name, c in columns.items()}}).encode()]
+
+
+def compact(columns: Columns, labels: Collection[str] | None) -> tuple[str, Body] | None:
+    """Safetensors of the arrays where they lie, or .npz if there are texts. None if there are values of several types,
+    missing texts where the empty one is among the monitors' labels, or names that archives cannot have. In a reference,
+    without labels, booleans may be texts."""
+    if all(is_numeric(column) for column in columns.values()):
+        return _wire.SAFETENSORS, encode_arrays(columns)
+    texts = {name: column if is_numeric(column) else as_texts(column, labels is None) for name, column in columns.items()}
+    if "" in (labels or ()) or any(column is None or not 0 < len(name.encode(errors="replace")) < MAX_ENTRY or "\0" in name
+                                   for name, column in texts.items()):
+        return None
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        for name, column in texts.items():
+            with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True) as entry:
+                np.lib.format.write_array(entry, column, allow_pickle=False)  # type: ignore[no-untyped-call]
+    return "application/x-npz", [file.getbuffer()]
+
+
+def encode_reference(columns: Columns) -> tuple[str, Body]:
+    return compact(columns, None) or as_json(columns)
+
+
+def encode_arrays(columns: Columns) -> list[Buffer]:
+    header, parts, end = dict[str, Any](), list[Buffer](), 0
     for name, column in columns.items():
         array = np.asarray(column)
         begin, end = end, end + array.nbytes
         header[name] = {"dtype": TABLE_TYPES[array.dtype.name], "shape": [len(array)], "data_offsets": [begin, end]}
         parts.append(array.view(np.uint8).data)
-    return _wire.SAFETENSORS, [_wire.safetensors_header(header), *parts]
+    return [_wire.safetensors_header(header), *parts]
 
 
-def encode_csv(columns: Columns) -> tuple[str, Body]:
-    """Fields of a CSV file, for the service to read as that file's."""
-    file = io.StringIO()
-    writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows(zip(*columns.values()))
-    return "text/csv", [file.getvalue().encode()]
-
-
-def content_key(path: str, timestamp: Any, body: Body) -> str:
-    """An Idempotency-Key of the content: the same observations again count once."""
-    digest = hashlib.sha256(f"{path}\n{timestamp}\n".encode())
-    if isinstance(body, Path):
-        with body.open("rb") as file:
+def idempotency_key(rows: int | Path, when: Any, revisions: list[tuple[str, Any]]) -> str:
+    """A key of a table's rows, or of a file, the time, and the monitors' revisions."""
+    state = hashlib.sha256(repr((rows if isinstance(rows, int) else "", when, sorted(revisions))).encode())
+    if isinstance(rows, Path):
+        with rows.open("rb") as file:
             while piece := file.read(PIECE):
-                digest.update(piece)
-    else:
-        for part in body:
-            digest.update(part)
-    return f"sha256-{digest.hexdigest()}"
+                state.update(piece)
+    return f"sha256-{state.hexdigest()}"
 
 
 def time_text(value: Any) -> Any:
     """A time as the service takes it: RFC 3339, or seconds since 1970; of Python or pandas, without a zone UTC."""
-    if value is None or isinstance(value, (str, int, float)):
-        return value
     if isinstance(value, np.datetime64):
         return f"{np.datetime_as_string(value, 'us')}Z"
+    value = value.item() if isinstance(value, np.generic) else value
+    if value is None or (isinstance(value, (str, int, float)) and not isinstance(value, bool)):
+        return value
+    value = value.to_timestamp() if hasattr(value, "to_timestamp") else value  # a Period
+    if not isinstance(value, datetime.date):
+        raise TypeError(f"{value!r} is no time: texts of RFC 3339, seconds since 1970, dates and times are")
     text: str = value.isoformat()
     return text if getattr(value, "tzinfo", True) else f"{text}Z"
+
+
+def names_of(value: Any) -> list[str] | None:
+    """include or exclude: a text with commas, a name, or names."""
+    if value is None or isinstance(value, str):
+        return value.split(",") if value else None
+    names = [value] if is_scalar(value) else list(value)
+    if not all(isinstance(name, (str, int, np.integer)) for name in names):
+        raise TypeError(f"{value!r} are no names of columns")
+    return [str(name) for name in names]
+
+
+class Monitors(List[Dict[str, Any]]):
+    """The configs of a group's monitors, for workers: they can be pickled, and know the group, which reads CSV files."""
+
+    def __init__(self, configs: Iterable[dict[str, Any]], group: Group) -> None:
+        super().__init__(configs)
+        self.group = group
+
+    def labels(self) -> set[str]:
+        return {str(label) for config in self for label in config["bins"].get("labels", ())}
+
+    def times(self) -> set[str]:
+        return {config["name"] for config in self if config.get("annotations", {}).get("values") == "times"}
 
 
 class Group:
@@ -88,108 +132,160 @@ class Group:
     def __repr__(self) -> str:
         return f"<kldiv.Group {self.name!r} at {self.client.transport.url}>"
 
+    def _repr_html_(self) -> str:
+        return self.summary()._repr_html_()
+
     def reference(self, data: Any, *, sample: int = 1_000_000, seed: int = 0, progress: bool | None = None,
-                  **settings: Any) -> list[dict[str, Any]]:
+                  kinds: Mapping[str, str] | None = None, **settings: Any) -> Monitors:
         """Creates or replaces a monitor for each column; the service's configs. Settings are those of api/README.md.
 
-        Of more than `sample` rows a uniform sample is the reference, and a warning says so."""
-        media_type, body = self._reference_body(data, sample, seed, progress)
-        answer = self.client.transport.request("PUT", self._path, settings, {"Content-Type": media_type}, body).json()
-        self._warn(answer["warnings"])
-        monitors: list[dict[str, Any]] = answer["monitors"]
-        return monitors
+        `kinds` says what columns are, "labels" or "numbers", where their values do not: {"zip": "labels"}; categories of
+        integers are labels. Of more than `sample` rows a uniform sample is the reference, and a warning says so."""
+        kinds = {**dict.fromkeys(integer_categories(data), "labels"), **(kinds or {})}
+        unknown = {str(kind) for kind in kinds.values()} - set(METHODS)
+        if unknown:
+            raise ValueError(f"kinds are labels or numbers, not {', '.join(sorted(unknown))}")
+        chosen = Selection(*(names_of(settings.get(name)) for name in ("include", "exclude")))
+        media_type, body, columns = self._reference_body(data, sample, seed, progress, chosen)
+        alone = {str(name): kind for name, kind in kinds.items() if chosen.has(str(name))}
+        configs: list[dict[str, Any]] = []
+        included = chosen.include and [name for name in chosen.include if name not in alone]
+        if included != [] and (columns is None or set(columns) - set(alone)):
+            own = {**settings, "include": included,
+                   "exclude": [*(chosen.exclude or () if columns is None else ()), *alone] or None}
+            try:
+                configs += self._put(self._path, own, media_type, body)["monitors"]
+            except ServiceError as error:  # the file may have no columns but those of `kinds`
+                if error.code != "reference_empty" or not alone:
+                    raise
+        for name, kind in alone.items():
+            own = {key: value for key, value in settings.items() if key not in ("include", "exclude")}
+            one = (media_type, body) if columns is None else encode_reference(
+                {name: columns[name]} if name in columns else {})
+            configs.append(self._put(f"{self._path}/{segment(name)}", {**own, "method": METHODS[kind]}, *one))
+        times = time_columns(data)
+        for config in configs:
+            if config["name"] in times:
+                config.update(self.settings(config["name"], annotations=TIMES))
+        return Monitors(configs, self)
 
-    def _reference_body(self, data: Any, sample: int, seed: int, progress: bool | None) -> tuple[str, Body]:
-        whole = self._whole_file(data)
+    def _put(self, path: str, settings: dict[str, Any], media_type: str, body: Body) -> dict[str, Any]:
+        answer: dict[str, Any] = self.client.transport.request("PUT", path, settings, {"Content-Type": media_type}, body).json()
+        self._warn(answer.pop("warnings", []))
+        return answer
+
+    def _reference_body(self, data: Any, sample: int, seed: int, progress: bool | None,
+                        chosen: Selection) -> tuple[str, Body, Columns | None]:
+        """The media type and body of a reference, and its columns unless it is CSV."""
+        whole = whole_file(data)
         if whole:
-            return whole
-        shown, kept = Progress(progress), Sample(sample, seed)
-        for batch in batches(data, shown):
+            return (*whole, None)
+        shown, kept, media_type = Progress(progress), Sample(sample, seed), ""
+        for batch in batches(data, shown, chosen):
             kept.add(batch)
+            media_type = batch.media_type if isinstance(batch, Piece) else ""
         shown.end()
         if kept.seen > sample:
-            warnings.warn(f"the reference is a sample of {sample:,} of {kept.seen:,} rows", UserWarning, 3)
-        return encode_csv(kept.columns()) if is_csv(data) else encode(kept.columns())
-
-    @staticmethod
-    def _whole_file(data: Any) -> tuple[str, Body] | None:
-        """A file that the service reads itself."""
-        if is_csv(data) and Path(data).stat().st_size <= MAX_REQUEST:
-            kind = "text/tab-separated-values" if Path(data).suffix == ".tsv" else "text/csv"
-            return kind, Path(data)
-        return None
+            warn(f"the reference is a sample of {sample:,} of {kept.seen:,} rows")
+        columns = kept.columns()
+        if not media_type:
+            return (*encode_reference(columns), columns)
+        (header, rows), = columns.items()
+        return media_type, [header.encode(errors="surrogateescape"), b"".join(rows)], None
 
     def observe(self, data: Any, timestamp: Any = None, *, key: str | None = "content",
                 progress: bool | None = None) -> Results:
         """Adds a table to the monitors of its columns: one window, or part of one, whatever the table's size.
 
-        A table that is large, or comes in batches, is counted here, in the bins of the monitors, and counts travel:
-        a request for each monitor. The same content at the same timestamp counts once in 24 hours, so that a notebook
-        may run again; another `key` is used as it is, None for none."""
-        when = time_text(timestamp)
-        if isinstance(data, TableCounts):
-            return self._post_counts(self._checked(data, 3), when, key)
-        whole, shown = self._whole_file(data), Progress(progress)
-        source = iter(()) if whole else batches(data, shown)
+        A table that is large, or comes in batches, is counted first, in the bins of the monitors, and counts are added:
+        a request for each monitor. The same rows at the same timestamp, for monitors of the same revision, count once in
+        24 hours, so that a notebook may run again: `replayed` of the results is true then, and a warning says so.
+        Another `key` is used as it is, None for none."""
+        if not isinstance(key, (str, type(None))):
+            raise TypeError(f"key must be a text or None, not {key!r}")
+        when, monitors, shown = time_text(timestamp), self.monitors(), Progress(progress)
+        whole = whole_file(data)
+        counted = data if isinstance(data, TableCounts) else None if whole else self._count_or_encode(data, monitors, shown)
+        if isinstance(counted, TableCounts):
+            counted.check(monitors)
+            results = self._post_counts(counted, when, key)
+        else:
+            media_type, body, rows = counted or (*whole, Path(data))  # type: ignore[misc]
+            if key == "content":
+                key = idempotency_key(rows, when, [(each["name"], each["revision"]) for each in monitors])
+            response = self._post(f"{self._path}/observations", media_type, body, when, key)
+            results = Results(response.json()["monitors"], response.json()["warnings"], is_replay(response))
+        self._told(results, monitors)
+        if results.replayed:
+            warn("these rows were counted before, and are not counted again: the results are those of their windows; "
+                 "key=None counts them once more")
+        return results
+
+    def _count_or_encode(self, data: Any, monitors: Monitors,
+                         shown: Progress) -> TableCounts | tuple[str, Body, int]:
+        """The counts of a table that is large or comes in batches; the media type, body and digest of another."""
+        source = batches(data, shown)
         heads = list(itertools.islice(source, 2))
-        if whole or (len(heads) < 2 and not is_large(heads[0] if heads else {})):
+        body: tuple[str, Body] | None = None
+        head = heads[0] if heads else {}
+        if len(heads) < 2 and isinstance(head, Piece):
+            body = head.media_type, head.body()
+        elif len(heads) < 2 and not isinstance(head, Piece) and sum(map(nbytes, head.values())) <= MAX_REQUEST:
+            body = compact(head, monitors.labels()) or (as_json(head) if size(head) * len(head) <= MAX_CELLS else None)
+        if body:
             shown.end()
-            answered = self._post_table(*(whole or encode(heads[0] if heads else {})), when, key)
-            self._warn(answered.warnings)
-            return answered
-        counted = self._count(given_back(heads, source))
+            return (*body, digest(head))
+        counts = TableCounts(monitors)
+        counts.add(given_back(heads, source), self)
         shown.end()
-        return self._post_counts(counted, when, key)
+        return counts
 
-    def _post_counts(self, counted: list[Counts], when: Any, key: str | None) -> Results:
-        results = []
-        for counts in counted:
-            path, body = f"{self._path}/{segment(counts.name)}/observations", [json.dumps(counts.body()).encode()]
-            results.append(self._post(path, "application/json", body, when, key))
-        return Results(results)
+    def _evaluate_piece(self, piece: Piece) -> dict[str, Any]:
+        """The service's evaluation of records of a CSV file, which is not stored."""
+        try:
+            answer: dict[str, Any] = self._post_evaluation(piece.media_type, piece.body())
+        except ServiceError as error:
+            if error.status in (400, 422):
+                error = ServiceError(error.status, error.code, f"{piece.place} and after, where its header is line 1: "
+                                     f"{error.detail}", error.errors, error.request_id)
+            raise error from None
+        return answer
 
-    def _post_table(self, media_type: str, body: Body, when: Any, key: str | None) -> Results:
-        answer = self._post(f"{self._path}/observations", media_type, body, when, key)
-        return Results(answer["monitors"], answer["warnings"])
+    def _post_evaluation(self, media_type: str, body: Body) -> Any:
+        return self.client.transport.request("POST", f"{self._path}/evaluate", None, {"Content-Type": media_type}, body,
+                                             repeatable=True).json()
 
-    def _post(self, path: str, media_type: str, body: Body, when: Any, key: str | None) -> Any:
-        headers = {"Content-Type": media_type}
-        if key is not None:
-            headers["Idempotency-Key"] = content_key(path, when, body) if key == "content" else key
-        return self.client.transport.request("POST", path, {"timestamp": when}, headers, body,
-                                             repeatable=key is not None).json()
-
-    def _count(self, source: Iterator[Columns]) -> list[Counts]:
-        """Counts for the monitors of all columns that come."""
-        counts = TableCounts(self.monitors())
-        for batch in source:
-            counts.add(batch)
-        return self._checked(counts, 4)
-
-    @staticmethod
-    def _checked(counts: TableCounts, stacklevel: int) -> list[Counts]:
-        if counts.unknown:
-            warnings.warn(f"the group has no monitor for {', '.join(sorted(counts.unknown))}", UserWarning, stacklevel)
+    def _post_counts(self, counts: TableCounts, when: Any, key: str | None) -> Results:
+        results, replayed = [], True
         for each in counts.found():
-            if each.unreadable:
-                warnings.warn(f"{each.unreadable:,} values of {each.name} are no numbers: they count as missing",
-                              UserWarning, stacklevel)
-        if not counts.found():
-            raise ValueError("no column of the table has a monitor, or it has no rows")
-        return counts.found()
+            own = idempotency_key(counts.digest, when, [(each.name, each.revision)]) if key == "content" else key
+            response = self._post(f"{self._path}/{segment(each.name)}/observations", "application/json",
+                                  [json.dumps(each.body()).encode()], when, own)
+            results.append(response.json())
+            replayed &= is_replay(response)
+        return Results(results, counts.warnings(), replayed)
+
+    def _post(self, path: str, media_type: str, body: Body, when: Any, key: str | None) -> Response:
+        headers = {"Content-Type": media_type, **({} if key is None else {"Idempotency-Key": key})}
+        return self.client.transport.request("POST", path, {"timestamp": when}, headers, body, repeatable=key is not None)
 
     def evaluate(self, data: Any, *, progress: bool | None = None) -> Results:
-        """Scores a table alone, counted here, and stores nothing."""
-        shown = Progress(progress)
-        counted = self._count(batches(data, shown))
-        shown.end()
-        return Results(self.client.request("POST", f"{self._path}/{segment(counts.name)}/evaluate",
-                                           json_body=counts.body(), repeatable=True) for counts in counted)
+        """Scores a table alone, as observe() would alone, and stores nothing."""
+        monitors, shown, whole = self.monitors(), Progress(progress), whole_file(data)
+        counted = data if isinstance(data, TableCounts) else None if whole else self._count_or_encode(data, monitors, shown)
+        if isinstance(counted, TableCounts):
+            counted.check(monitors)
+            results = Results([self.client.request("POST", f"{self._path}/{segment(each.name)}/evaluate",
+                                                   json_body=each.body(), repeatable=True)
+                               for each in counted.found()], counted.warnings())
+        else:
+            answer = self._post_evaluation(*(whole or counted[:2]))  # type: ignore[index]
+            results = Results(answer["monitors"], answer["warnings"])
+        return self._told(results, monitors)
 
-    def monitors(self) -> list[dict[str, Any]]:
+    def monitors(self) -> Monitors:
         """The configs of all monitors."""
-        monitors: list[dict[str, Any]] = self.client.request("GET", self._path)["monitors"]
-        return monitors
+        return Monitors(self.client.request("GET", self._path)["monitors"], self)
 
     def _pages(self, path: str, member: str, query: dict[str, Any]) -> Iterator[dict[str, Any]]:
         cursor = None
@@ -210,17 +306,18 @@ class Group:
 
     def latest(self, name: str) -> Result:
         """The last closed window of a monitor, with its bins."""
-        return Result(self.client.request("GET", f"{self._path}/{segment(name)}/windows/latest"))
+        result = Result(self.client.request("GET", f"{self._path}/{segment(name)}/windows/latest"))
+        result.times = result.name in Monitors([self.client.request("GET", f"{self._path}/{segment(name)}")], self).times()
+        return result
 
     def events(self, since: Any = None) -> Any:
         """Changes of states, newest first: a DataFrame, or a list of dicts."""
         return as_frame(list(self._pages("/events", "events", {"group": self.name, "since": time_text(since),
                                                                "limit": 1000})))
 
-    def summary(self) -> dict[str, Any]:
-        """The group's state, what drifts in it, since when, and its history."""
-        answer: dict[str, Any] = self.client.request("GET", f"/groups/{segment(self.name)}")
-        return answer
+    def summary(self) -> Summary:
+        """The group's state, what drifts in it, since when, and its history: a dict, and a picture in notebooks."""
+        return Summary(self.client.request("GET", f"/groups/{segment(self.name)}"))
 
     def settings(self, monitor: str | None = None, **changes: Any) -> Any:
         """Changes settings of a monitor, or of all, by a merge patch; None sets the default. Bins, reference and
@@ -253,36 +350,48 @@ class Group:
         return list(self._pages(self._path_of("notes", monitor), "notes", query))
 
     def delete_note(self, note: dict[str, Any]) -> None:
+        if not isinstance(note, dict) or not {"name", "id"} <= set(note):
+            raise TypeError("a note is what note() and notes() return")
         self.client.request("DELETE", f"{self._path_of('notes', note['name'])}/{note['id']}")
 
     def _path_of(self, what: str, monitor: str | None) -> str:
-        return f"{self._path}/{segment(monitor)}/{what}" if monitor else f"/groups/{segment(self.name)}/{what}"
+        return f"{self._path}/{segment(monitor)}/{what}" if monitor is not None else f"/groups/{segment(self.name)}/{what}"
 
     def delete(self) -> None:
         """Deletes the group's monitors with their history."""
         self.client.request("DELETE", self._path)
 
+    def _told(self, results: Results, monitors: Monitors) -> Results:
+        for result in results:
+            result.times = result.name in monitors.times()
+        self._warn(results.warnings)
+        if not results and not any(warning["code"] == "results_cut" for warning in results.warnings):
+            raise ValueError("the table has no rows, or no column of it has a monitor")
+        return results
+
     @staticmethod
     def _warn(given: list[dict[str, Any]]) -> None:
         for warning in given:
-            warnings.warn(f"{warning['code']}: {warning['message']}", UserWarning, 3)
+            column = f"column {warning['column']!r}: " if warning["column"] else ""
+            warn(f"{warning['code']}: {column}{warning['message']}")
 
 
-def given_back(heads: list[Columns], rest: Iterator[Columns]) -> Iterator[Columns]:
+def given_back(heads: list[Batch], rest: Iterator[Batch]) -> Iterator[Batch]:
     """All batches; those that were looked at are dropped one by one."""
     while heads:
         yield heads.pop(0)
     yield from rest
 
 
-def is_csv(data: Any) -> bool:
-    return is_path(data) and Path(data).suffix in (".csv", ".tsv")
+def whole_file(data: Any) -> tuple[str, Body] | None:
+    """A CSV file that is sent as it stands."""
+    if is_path(data) and Path(data).suffix in CSV_TYPES and Path(data).stat().st_size <= MAX_REQUEST:
+        return CSV_TYPES[Path(data).suffix], Path(data)
+    return None
 
 
-def is_large(columns: Columns) -> bool:
-    if all(is_numeric(column) for column in columns.values()):
-        return sum(np.asarray(column).nbytes for column in columns.values()) > MAX_REQUEST
-    return size(columns) > MAX_TEXT_ROWS
+def is_replay(response: Response) -> bool:
+    return bool(response.headers.get("Idempotent-Replayed") == "true")
 
 
 def window_row(name: str, window: dict[str, Any]) -> dict[str, Any]:

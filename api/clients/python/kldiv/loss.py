@@ -7,7 +7,7 @@ from typing import Any, Sequence
 import numpy as np
 
 from . import _arrays, _library
-from ._call import Call
+from ._call import Call, wanted_of, word
 
 
 def kl_div(input: Any, target: Any, size_average: bool | None = None, reduce: bool | None = None,
@@ -20,35 +20,34 @@ def kl_div(input: Any, target: Any, size_average: bool | None = None, reduce: bo
     Arrays are numpy's, pandas', memory maps, lists, or tensors of PyTorch: these give tensors, for which
     loss.backward() works. The other options are those of the service: api/README.md describes them. Shapes are the
     same, unless `broadcast` is set; with it batchmean divides by the first size of the common shape."""
-    call = Call(input, target, size_average, reduce, reduction, log_target, compat, base, input_space, target_space,
-                temperature, dim, broadcast, weight, mask)
-    call.warn(stacklevel=2)
-    if _arrays.is_tensor(input) or _arrays.is_tensor(target):
+    options = {"size_average": size_average, "reduce": reduce, "reduction": reduction, "log_target": log_target,
+               "compat": compat, "base": base, "input_space": input_space, "target_space": target_space,
+               "temperature": temperature, "dim": dim, "broadcast": broadcast, "weight": weight, "mask": mask}
+    if any(map(_arrays.is_tensor, (input, target))) or any(map(_arrays.is_learned, (weight, temperature))):
         from . import _torch
-        return _torch.loss(call, input, target)
-    return shaped(call.loss(), input)
+        return _torch.kl_div(input, target, **options)
+    call = Call(input, target, **options)
+    call.warn(stacklevel=2)
+    return shaped(call.loss(), call)
 
 
-def shaped(loss: Any, input: Any) -> Any:
-    """A scalar for a loss that is reduced; one that has the shape of pandas' input as pandas has it."""
-    if loss.shape == ():
-        return loss[()]
-    if _arrays.is_pandas(input) and loss.shape == input.shape:
-        return input._constructor(loss, index=input.index).set_axis(input.axes[-1], axis=input.ndim - 1)
-    return loss
+def shaped(loss: Any, call: Call) -> Any:
+    """A scalar for a loss that is reduced; with the labels of pandas' operands for another."""
+    if _arrays.is_tensor(loss):
+        return loss
+    return loss[()] if loss.shape == () else call.labels.loss(loss) if call.labels else loss
 
 
 def value_and_grad(input: Any, target: Any, wrt: str | Sequence[str] = "input", grad_output: Any = None,
                    **options: Any) -> tuple[Any, dict[str, Any]]:
     """The loss, and its gradients by name: wrt is "input", "target" or both. Options are those of kl_div."""
-    names = [wrt] if isinstance(wrt, str) else list(wrt)
-    if not names or not set(names) <= {"input", "target"}:
-        raise ValueError("wrt is input, target or both")
-    call = Call(input, target, **options)
+    names = wanted_of(wrt)
+    call = Call(input, target, grad_output=grad_output, **options)
     call.warn(stacklevel=2)
-    loss, *grads = call.gradients(("input" in names, "target" in names), grad_output)
-    by_name = {name: grad for name, grad in zip(("input", "target"), grads) if grad is not None}
-    return (loss if _arrays.is_tensor(loss) else shaped(loss, None)), by_name
+    loss, *grads = call.gradients(("input" in names, "target" in names), call.grad_output)
+    by_name = {name: call.labels.gradient(name, grad) if call.labels else grad
+               for name, grad in zip(("input", "target"), grads) if grad is not None}
+    return shaped(loss, call), by_name
 
 
 def step(input: Any, target: Any, **options: Any) -> int:
@@ -69,8 +68,8 @@ class Partial:
 
     def __init__(self, state: bytes | None = None, dtype: str = "float16") -> None:
         size = _library.struct_size(_library.PARTIAL)
-        if state is not None and len(state) != size:
-            raise ValueError("a partial result of another version of libkldiv")
+        if state is not None and (not isinstance(state, bytes) or len(state) != size):
+            raise ValueError("a partial result of another version of libkldiv, or none")
         self.state, self.dtype = state or bytes(size), dtype
 
     def _buffer(self) -> Any:
@@ -112,8 +111,9 @@ class Partial:
     def loss(self, reduction: str = "mean", dtype: str | None = None) -> Any:
         """The loss of all that was added, in its dtype or another. bfloat16, which numpy lacks, comes as float32."""
         name = np.dtype(dtype).name if dtype and dtype != "bfloat16" else dtype or self.dtype
-        loss = _library.load().kl_partial_loss(self._buffer(), _library.REDUCTIONS[reduction],
-                                                  _library.DTYPES[name])
+        if name not in _library.DTYPES:
+            raise _arrays.unsupported(name)
+        loss = _library.load().kl_partial_loss(self._buffer(), self._reduction(reduction), _library.DTYPES[name])
         return np.dtype("float32" if name == "bfloat16" else name).type(loss)
 
     def _pair(self, of: Any, *arguments: int) -> tuple[float, float]:
@@ -126,4 +126,10 @@ class Partial:
         return self._pair(_library.load().kl_partial_sum)
 
     def divisor(self, reduction: str = "mean") -> tuple[float, float]:
-        return self._pair(_library.load().kl_partial_divisor, _library.REDUCTIONS[reduction])
+        return self._pair(_library.load().kl_partial_divisor, self._reduction(reduction))
+
+    @staticmethod
+    def _reduction(name: str) -> int:
+        if name == "none":
+            raise ValueError("a partial result has no losses of single rows: reduction is mean, batchmean or sum")
+        return word(_library.REDUCTIONS, "reduction", name)

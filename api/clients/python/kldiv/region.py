@@ -42,6 +42,8 @@ class Region:
     def empty(self, shape: int | tuple[int, ...], dtype: str = "float32") -> Any:
         """A new array of numpy in the region. For PyTorch: torch.from_numpy of it. It is not freed alone."""
         n = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
+        if n < 0:
+            raise ValueError(f"an array cannot have the shape {shape}")
         begin = -(-self._used // ALIGNMENT) * ALIGNMENT
         if begin + n > self.size:
             raise MemoryError(f"the region of {self.size} bytes has {self.size - begin} left, not {n}")

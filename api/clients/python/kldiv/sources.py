@@ -2,37 +2,50 @@
 is in memory at a time."""
 from __future__ import annotations
 
-import csv
-import io
+import gzip
 import itertools
+import operator
 import os
+import re
 import sys
+import time
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Iterator
+from typing import Any, Iterable, Iterator, Union
 
 import numpy as np
 
-from .columns import Column, Columns, named, size, table, take
+from ._transport import Buffer
+from .columns import (ALL, Array1, Column, Columns, Selection, is_record, is_scalar, named, records, size, table,
+                      take)
 
 ROWS = 1 << 16  # of a batch of a file
-SUFFIXES = (".csv", ".tsv", ".parquet", ".npz")
+PIECE_SIZE = 32 << 20  # bytes of a CSV file that are read at once
+MAX_RECORD = 256 << 20
+MAX_HEADER = 1 << 16  # bytes in which a header is looked for first
+CSV_TYPES = {".csv": "text/csv", ".tsv": "text/tab-separated-values"}
+SUFFIXES = (".csv", ".tsv", ".csv.gz", ".tsv.gz", ".parquet", ".npz")
+END = object()
+BOM = b"\xef\xbb\xbf"
+SEPARATOR = re.compile(rb'("?)(?i:sep)=[\t;,|^~: ]\1')  # by which spreadsheets tell the delimiter
 
 
 class Progress:
-    """A line in a terminal or a notebook: how many rows, and how much of a file."""
+    """A line in a terminal or a notebook: how many rows, and how much of a file; after a second."""
 
     def __init__(self, wanted: bool | None) -> None:
-        self.shown = sys.stderr.isatty() or "ipykernel" in sys.modules if wanted is None else wanted
-        self.rows = 0
+        self.wanted = sys.stderr.isatty() or "ipykernel" in sys.modules if wanted is None else wanted
+        self.rows, self.shown, self.begin = 0, False, time.monotonic()
 
     def add(self, rows: int, done: float | None = None) -> None:
         self.rows += rows
-        if self.shown:
+        if self.wanted and time.monotonic() > self.begin + 1:
+            self.shown = True
             bar = "" if done is None else f" [{'#' * int(20 * done):20}]"
             print(f"\r{self.rows:,} rows{bar}", end="", file=sys.stderr, flush=True)
 
     def end(self) -> None:
-        if self.shown and self.rows:
+        if self.shown:
             print(file=sys.stderr)
 
 
@@ -40,27 +53,116 @@ def is_path(data: Any) -> bool:
     return isinstance(data, (str, os.PathLike))
 
 
-def csv_dialect(path: Path) -> str:
-    """The delimiter, by the header line: as the service decides."""
-    with path.open(encoding="utf-8-sig") as file:
-        header = file.readline()
-    return max(",;\t", key=header.count)
+@dataclass(frozen=True)
+class Piece:
+    """Records of a CSV file after its header, for the service to read."""
+
+    media_type: str
+    header: bytes  # with what stands before it, as sep=;
+    records: bytes
+    place: str  # where the records begin
+
+    def body(self) -> list[Buffer]:
+        return [self.header, self.records]
 
 
-def csv_batches(path: Path, progress: Progress) -> Iterator[Columns]:
-    """Fields as they stand, as texts."""
-    total = path.stat().st_size or 1
-    with path.open("rb") as raw:
-        reader = csv.reader(io.TextIOWrapper(raw, "utf-8-sig", newline=""), delimiter=csv_dialect(path))
-        names: list[str] = next(reader, [])
-        while rows := list(itertools.islice((row for row in reader if row), ROWS)):
-            if any(len(row) != len(names) for row in rows):
-                raise ValueError(f"{path}: a row before line {reader.line_num + 1} has not {len(names)} fields")
-            progress.add(len(rows), min(1.0, raw.tell() / total))
-            yield {name: list(values) for name, values in zip(names, zip(*rows)) if name}
+Batch = Union[Columns, Piece]
 
 
-def parquet_batches(path: Path, progress: Progress) -> Iterator[Columns]:
+def record_ends(text: bytes, is_last: bool = True) -> Array1:
+    """Positions after the ends of records: ends of lines outside of quotes, and the last one's, if it is there."""
+    octets = np.frombuffer(text, np.uint8)
+    ends = octets == ord("\n")
+    if b"\r" in text:
+        alone = octets == ord("\r")
+        alone[:-1] &= octets[1:] != ord("\n")
+        alone[-1:] &= is_last
+        ends |= alone
+    if b'"' in text:  # the parity of the quotes before; uint8 wraps, which does not change it
+        ends &= np.cumsum(octets == ord('"'), dtype=np.uint8) & 1 == 0
+    positions = np.flatnonzero(ends) + 1
+    if is_last and len(text) and (not len(positions) or positions[-1] < len(text)):
+        positions = np.append(positions, len(text))
+    return positions
+
+
+def piece_records(piece: Piece) -> Columns:
+    """The records of a piece, as a column that has the header for its name."""
+    ends = record_ends(piece.records).tolist()
+    return {piece.header.decode(errors="surrogateescape"):
+            [piece.records[begin:end].rstrip(b"\r\n") + b"\n" for begin, end in zip([0, *ends], ends)]}
+
+
+def last_end(text: bytes, is_last: bool) -> int:
+    """Position after the last record that ends in the text."""
+    if is_last:
+        return len(text)
+    if b'"' not in text and b"\r" not in text:
+        return text.rfind(b"\n") + 1
+    ends = record_ends(text, False)
+    return int(ends[-1]) if len(ends) else 0
+
+
+def header_end(text: bytes, is_last: bool) -> int:
+    """Position after the header: the first record that is neither blank nor sep=; before it; 0 if it does not end here."""
+    begin, may_tell = 0, True
+    for size in MAX_HEADER, len(text):
+        for end in record_ends(text[:size], is_last and size >= len(text)).tolist():
+            record = text[begin:end].strip(b"\r\n") if begin else text[:end].removeprefix(BOM).strip(b"\r\n")
+            if record and not (may_tell and SEPARATOR.fullmatch(record)):
+                return int(end)
+            begin, may_tell = end, may_tell and not record
+        begin, may_tell = 0, True
+    return len(text) if is_last else 0
+
+
+def read_fully(file: Any, name: str) -> bytes:
+    """PIECE_SIZE bytes, or what is left: files without a buffer, as of pipes, give less at once."""
+    parts, left = list[bytes](), PIECE_SIZE
+    while left and (part := file.read(left)):
+        if not isinstance(part, bytes):
+            raise TypeError(f"{name} gives {type(part).__name__}: a file of CSV is opened to be read as bytes")
+        parts.append(part)
+        left -= len(part)
+    return b"".join(parts)
+
+
+def csv_pieces(file: Any, name: str, media_type: str, progress: Progress, total: int | None = None) -> Iterator[Piece]:
+    """A CSV file in pieces of PIECE_SIZE, cut between records. One without rows is a piece."""
+    header, text, line, done, is_last, given = b"", b"", 1, 0, False, False
+    while not is_last:
+        read = read_fully(file, name)
+        text, done, is_last = text + read, done + len(read), len(read) < PIECE_SIZE
+        if not header:
+            begin = header_end(text, is_last)
+            header, text = text[:begin], text[begin:]
+            line += header.count(b"\n")
+        cut = last_end(text, is_last) if header else 0
+        n = text.count(b"\n", 0, cut)
+        if cut or (is_last and not given):
+            progress.add(n, min(1.0, done / total) if total else None)
+            yield Piece(media_type, header, text[:cut], f"{name}, line {line}")
+            given = True
+        line += n
+        text = text[cut:]
+        if len(text) > MAX_RECORD:
+            raise ValueError(f"{name}: the record in line {line} has more than {MAX_RECORD:,} bytes: is a quote left open?")
+
+
+def csv_suffix(path: Path) -> str | None:
+    """The suffix of a CSV file, which may be compressed; None if it is none."""
+    suffix = path.with_suffix("").suffix if path.suffix == ".gz" else path.suffix
+    return suffix if suffix in CSV_TYPES else None
+
+
+def csv_batches(path: Path, progress: Progress) -> Iterator[Piece]:
+    packed = path.suffix == ".gz"
+    with gzip.open(path) if packed else path.open("rb") as file:
+        yield from csv_pieces(file, str(path), CSV_TYPES[csv_suffix(path) or ".csv"], progress,
+                              None if packed else path.stat().st_size)
+
+
+def parquet_batches(path: Path, progress: Progress, chosen: Selection) -> Iterator[Columns]:
     try:
         import pyarrow.parquet
     except ImportError as error:
@@ -70,45 +172,63 @@ def parquet_batches(path: Path, progress: Progress) -> Iterator[Columns]:
         for batch in file.iter_batches(batch_size=ROWS):
             done += batch.num_rows
             progress.add(batch.num_rows, done / total)
-            yield named(zip(batch.schema.names, batch.columns))
+            yield named(zip(batch.schema.names, batch.columns), chosen)
 
 
-def file_batches(path: Path, progress: Progress) -> Iterator[Columns]:
+def file_batches(path: Path, progress: Progress, chosen: Selection) -> Iterator[Batch]:
     if path.is_dir():
-        files = sorted(each for each in path.iterdir() if each.suffix in SUFFIXES)
+        files = sorted(each for each in path.iterdir() if each.name.endswith(SUFFIXES))
         if not files:
             raise ValueError(f"{path} has no file that ends with {', '.join(SUFFIXES)}")
         for each in files:
-            yield from file_batches(each, progress)
+            yield from file_batches(each, progress, chosen)
     elif path.suffix == ".parquet":
-        yield from parquet_batches(path, progress)
+        yield from parquet_batches(path, progress, chosen)
     elif path.suffix == ".npz":
         with np.load(path) as arrays:
-            columns = named(arrays.items())
+            columns = named(arrays.items(), chosen)
         progress.add(size(columns))
         yield columns
-    elif path.suffix in (".csv", ".tsv"):
+    elif csv_suffix(path):
         yield from csv_batches(path, progress)
     else:
         raise ValueError(f"{path} does not end with {', '.join(SUFFIXES)}")
 
 
-def batches(data: Any, progress: Progress) -> Iterator[Columns]:
+def batches(data: Any, progress: Progress, chosen: Selection = ALL) -> Iterator[Batch]:
     """The batches of whatever observe() takes."""
     if is_path(data):
-        yield from file_batches(Path(data), progress)
+        yield from file_batches(Path(data), progress, chosen)
         return
-    columns = table(data)
+    if hasattr(data, "read"):
+        yield from csv_pieces(getattr(data, "buffer", data), getattr(data, "name", "the file"), "text/csv", progress)
+        return
+    columns = table(data, chosen)
     if columns is not None:
+        if not columns:
+            raise ValueError("the table has no columns, or none that is to be read")
         progress.add(size(columns))
         yield columns
     elif isinstance(data, np.ndarray):
         raise TypeError("an array has no names of columns: give {name: array}")
-    elif hasattr(data, "__iter__"):
-        for batch in data:
-            yield from batches(batch, progress)
+    elif is_scalar(data):
+        raise TypeError(f"{type(data).__name__} is no table: data frames, {{name: array}}, rows, paths and iterators are taken")
     else:
-        raise TypeError(f"{type(data).__name__} is no table: data frames, {{name: array}}, paths and iterators are taken")
+        yield from iterated(data, progress, chosen)
+
+
+def iterated(data: Iterable[Any], progress: Progress, chosen: Selection) -> Iterator[Batch]:
+    """Tables one after another, or rows, of which a list is one batch."""
+    limit, rows = len(data) if isinstance(data, (list, tuple)) else ROWS, list[Any]()
+    for each in itertools.chain(data, [END]):
+        if is_record(each):
+            rows.append(each)
+        if rows and (not is_record(each) or len(rows) == limit):
+            progress.add(len(rows))
+            yield records(rows, chosen)
+            rows = []
+        if each is not END and not is_record(each):
+            yield from batches(each, progress, chosen)
 
 
 def concatenate(parts: list[Column]) -> Column:
@@ -122,11 +242,15 @@ class Sample:
     and a batch are kept."""
 
     def __init__(self, n: int, seed: int) -> None:
+        if operator.index(n) < 1:
+            raise ValueError("a sample has at least one row")
         self.n, self.rng, self.seen, self.limit = n, np.random.default_rng(seed), 0, 1.0
         self.keys = np.empty(0)
         self.parts: list[Columns] = []
 
-    def add(self, batch: Columns) -> None:
+    def add(self, batch: Batch) -> None:
+        if isinstance(batch, Piece):
+            batch = piece_records(batch)
         if self.parts and list(batch) != list(self.parts[0]):
             raise ValueError(f"a batch has the columns {list(batch)}, the first one {list(self.parts[0])}")
         rows = size(batch)

@@ -114,7 +114,7 @@ export class Client implements Caller {
         const url = new URL(this.url + path);
         for (const [name, value] of Object.entries(query ?? {}))
             if (value !== undefined && value !== null)
-                url.searchParams.set(name, String(value)); // a list with commas
+                url.searchParams.set(name, value instanceof Date ? value.toISOString() : String(value)); // a list with commas
         if (token)
             headers.set("Authorization", `Bearer ${token}`);
         let response, bytes;

@@ -2,9 +2,10 @@
 import { encode, isNumbers, type Numbers } from "./tensors.js";
 import type { Answer, Call, Caller, Operation, Raw } from "./types.js";
 
-type Cell = number | string | boolean | null | undefined;
+type Cell = number | string | boolean | Date | null | undefined;
 
-/** A table: its columns by name, its rows, or a file of CSV, JSON, .npz or safetensors. Missing are null and NaN. */
+/** A table: its columns by name, its rows, or a file of CSV, JSON, .npz or safetensors. Missing are null and NaN; dates
+ *  become seconds since 1970. */
 export type Table = Record<string, Cell[] | Numbers> | Record<string, Cell>[] | Raw;
 
 type Body<O> = Call<O> extends { body: infer B } ? B : never;
@@ -13,17 +14,23 @@ type Put = Operation<"PUT", "/monitors/{group}">;
 type Post = Operation<"POST", "/monitors/{group}/observations">;
 type Windows = Operation<"GET", "/monitors/{group}/{name}/windows">;
 type Evaluate = Operation<"POST", "/monitors/{group}/{name}/evaluate">;
+type EvaluateTable = Operation<"POST", "/monitors/{group}/evaluate">;
+type Summary = Operation<"GET", "/groups/{group}">;
+type WithDates<Q> = { [K in keyof Q]: K extends "from" | "to" ? Q[K] | Date : Q[K] };
 type Mute = Body<Operation<"POST", "/groups/{group}/mute">>;
+
+const plain = (cell: Cell) => (cell instanceof Date ? cell.getTime() / 1000 : cell);
 
 /** Columns that are all typed arrays travel as bytes. */
 function bodyOf(table: Table): unknown {
     if (typeof table === "string" || table instanceof Blob || table instanceof ArrayBuffer || ArrayBuffer.isView(table))
         return table;
     if (Array.isArray(table))
-        return { rows: table };
+        return { rows: table.map((row) => Object.fromEntries(Object.entries(row).map(([name, cell]) => [name, plain(cell)]))) };
     const columns = Object.entries(table as Record<string, Cell[] | Numbers>);
     if (columns.length === 0 || !columns.every(([, column]) => isNumbers(column)))
-        return { columns: table };
+        return { columns: Object.fromEntries(columns.map(([name, column]) =>
+            [name, isNumbers(column) ? column : column.map(plain)])) };
     return encode(Object.fromEntries(columns.map(([name, column]) =>
         [name, { data: column as Numbers, shape: [column.length] }])));
 }
@@ -43,13 +50,19 @@ export class Group {
     observe(table: Table, { timestamp, key }: Observed = {}): Promise<Answer<Post>> {
         return this.client.request("POST", "/monitors/{group}/observations", {
             path: this.path, headers: { "Idempotency-Key": key }, body: bodyOf(table) as Body<Post>,
-            query: { timestamp: timestamp instanceof Date ? timestamp.toISOString() : timestamp } as Query<Post>,
+            query: { timestamp } as Query<Post>,
         });
     }
 
-    /** Scores values or counts for one monitor, and stores nothing. */
-    evaluate(name: string, body: Body<Evaluate>): Promise<Answer<Evaluate>> {
-        return this.client.request("POST", "/monitors/{group}/{name}/evaluate", { path: { ...this.path, name }, body });
+    /** Scores a table, or values or counts for one monitor, and stores nothing. */
+    evaluate(table: Table): Promise<Answer<EvaluateTable>>;
+    evaluate(name: string, body: Body<Evaluate>): Promise<Answer<Evaluate>>;
+    evaluate(table: Table, body?: Body<Evaluate>): Promise<Answer<Evaluate> | Answer<EvaluateTable>> {
+        if (body === undefined)
+            return this.client.request("POST", "/monitors/{group}/evaluate",
+                                       { path: this.path, body: bodyOf(table) as Body<EvaluateTable> });
+        return this.client.request("POST", "/monitors/{group}/{name}/evaluate",
+                                   { path: { ...this.path, name: String(table) }, body });
     }
 
     /** The configs of all monitors. */
@@ -58,16 +71,16 @@ export class Group {
     }
 
     /** The group's state, what drifts in it, since when, and its history. */
-    summary(query?: Query<Operation<"GET", "/groups/{group}">>) {
-        return this.client.request("GET", "/groups/{group}", { path: this.path, query });
+    summary(query?: WithDates<Query<Summary>>) {
+        return this.client.request("GET", "/groups/{group}", { path: this.path, query: query as Query<Summary> });
     }
 
     /** The windows of a monitor, newest first, from all pages. */
-    async *windows(name: string, query: Query<Windows> = {}): AsyncGenerator<Answer<Windows>["windows"][number]> {
+    async *windows(name: string, query: WithDates<Query<Windows>> = {}): AsyncGenerator<Answer<Windows>["windows"][number]> {
         let cursor: string | null | undefined;
         do {
             const page = await this.client.request("GET", "/monitors/{group}/{name}/windows", {
-                path: { ...this.path, name }, query: { ...query, cursor: cursor ?? undefined },
+                path: { ...this.path, name }, query: { ...query, cursor: cursor ?? undefined } as Query<Windows>,
             });
             yield* page.windows;
             cursor = page.next;
