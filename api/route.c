@@ -85,31 +85,25 @@ bool api_route_writes(const struct api_exchange *x)
                          has_method(endpoint, x->request.method));
 }
 
-/* Of rows that a path matches, those with the fewest names count: a group's observations are no monitor. They stand
- * before others. */
 const struct api_endpoint *api_route_find(struct api_exchange *x, bool *method_allowed)
 {
     const struct api_endpoint *of_path = NULL;
-    struct api_captures captures;
     *method_allowed = false;
     for (const struct api_endpoint *e = x->service->endpoints; e->path && !*method_allowed; e++)
         if ((has_method(e, x->request.method) || !of_path) &&
-            has_path(e, x->request.path, &captures) && (!of_path || captures.n == x->captures.n)) {
+            has_path(e, x->request.path, &x->captures)) {
             of_path = e;
-            x->captures.n = captures.n;
             *method_allowed = has_method(e, x->request.method);
         }
-    if (of_path)
-        has_path(of_path, x->request.path, &x->captures);
     return of_path;
 }
 
 void api_route_methods(const struct api_exchange *x, char *to, size_t size)
 {
-    struct api_captures captures = {.n = 0};
+    struct api_captures ignored = {.n = 0};
     *to = '\0';
     for (const struct api_endpoint *e = x->service->endpoints; e->path; e++)
-        if (has_path(e, x->request.path, &captures) && captures.n == x->captures.n)
+        if (has_path(e, x->request.path, &ignored))
             api_append_word(to, size, strcmp(e->method, "GET") == 0 ? "GET, HEAD" : e->method);
 }
 

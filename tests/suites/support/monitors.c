@@ -74,8 +74,9 @@ void monitors_end(struct api_service *service)
     cr_expect_eq(bytes_held(), 0, "%zu bytes are kept", bytes_held());
 }
 
-struct answer monitors_send(const struct api_service *service,
-                            const struct monitors_request *request)
+/* `unread`: as of struct question. */
+static struct answer send_request(const struct api_service *service,
+                                  const struct monitors_request *request, bool unread)
 {
     char method[10] = "", line[2000];
     int n = 0;
@@ -90,9 +91,15 @@ struct answer monitors_send(const struct api_service *service,
                                 .path = line,
                                 .query = query,
                                 .content_type = request->type,
-                                .unread = request->unread};
+                                .unread = unread};
     memcpy(question.others, request->headers, sizeof question.others);
     return ask_question(&question, service, body, request->size ? request->size : strlen(body));
+}
+
+struct answer monitors_send(const struct api_service *service,
+                            const struct monitors_request *request)
+{
+    return send_request(service, request, false);
 }
 
 static const char *type_of(const char *body)
@@ -126,8 +133,8 @@ json_t *monitors_get(const struct api_service *service, const char *request, con
 void monitors_expect(const struct api_service *service, const char *request, const char *body,
                      int status)
 {
-    const struct monitors_request unread = {request, type_of(body), body, .unread = true};
-    struct answer answer = monitors_send(service, &unread);
+    const struct monitors_request unread = {request, type_of(body), body, .size = 0};
+    struct answer answer = send_request(service, &unread, true);
     expect_status_of(&answer, request, body, status);
     answer_free(&answer);
 }

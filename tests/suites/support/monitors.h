@@ -22,7 +22,6 @@ struct monitors_request {
     const char *line, *type, *body;
     size_t size;
     struct api_header headers[4];
-    bool unread;
 };
 struct answer monitors_send(const struct api_service *service,
                             const struct monitors_request *request);
