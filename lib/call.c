@@ -65,6 +65,9 @@ static bool read_grad_output(struct kl_job *job, const struct kl_tensor *grad_ou
     job->factor = job->unit / job->divisor;
     if (!grad_output)
         return true;
+    if (kl_dtype_size(grad_output->dtype) == 0)
+        return kl_fail(problem, KL_GRAD_OUTPUT, "dtype_invalid",
+                       "the dtype of grad_output is not one of enum kl_dtype");
     if (!kl_shape_same(grad_output->ndim, grad_output->shape, plan->ndim, plan->shape))
         return kl_fail(problem, KL_GRAD_OUTPUT, "shape_mismatch",
                        "grad_output must have the shape of the loss");

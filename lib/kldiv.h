@@ -71,7 +71,8 @@ struct kl_problem {
 enum kl_dtype { KL_FLOAT64, KL_FLOAT32, KL_FLOAT16, KL_BFLOAT16 };
 #define KL_DTYPES 4
 
-/* "float64", "float32", "float16", "bfloat16", and the bytes one element takes. */
+/* "float64", "float32", "float16", "bfloat16", and the bytes one element takes. NULL and 0 of any other
+ * number, as have all functions that name what an enum holds. */
 const char *kl_dtype_name(enum kl_dtype dtype);
 size_t kl_dtype_size(enum kl_dtype dtype);
 
@@ -230,7 +231,8 @@ struct kl_warning_text {
 };
 
 /* The text for a call whose reduction came out as `applied` (KL_SIZE_AVERAGE_REDUCE_DEPRECATED
- * names it). Static lifetime. */
+ * names it). Static lifetime. NULL if there is no
+ * such warning, or no flags give such a reduction. */
 const struct kl_warning_text *kl_warning_text(enum kl_warning warning, enum kl_reduction applied);
 
 /* ---- The loss ------------------------------------------------------------------------- */
@@ -345,7 +347,7 @@ struct kl_results {
  * smaller dtypes) of q max(|log q|, 1) + p max(|log p|, 1), by target's by 2^-49 (2^-45) of
  * p max(|log p|, 1) max(|log p|, |log q|, |sum|, 1) with the row's sum of losses, both over the
  * temperature. `pool` as for kl_run. Fails with shape_mismatch if
- * grad_output has another shape than the loss, with input_negative or target_negative, and with
+ * grad_output has another shape than the loss, with dtype_invalid if it has no dtype, with input_negative or target_negative, and with
  * out_of_memory. */
 bool kl_run_gradients(const struct kl_plan *plan, const struct kl_tensor *grad_output,
                       struct kl_pool *pool, const struct kl_results *results,
@@ -408,7 +410,7 @@ bool kl_run_partial(const struct kl_plan *plan, struct kl_pool *pool, struct kl_
 void kl_partial_merge(struct kl_partial *partial, const struct kl_partial *more);
 
 /* The loss: the sum divided as the reduction says, both rounded to double, the quotient too, and then to
- * `dtype`, which is that of the whole's loss. NaN for KL_NONE. kl_run does the same with its own sums. An
+ * `dtype`, which is that of the whole's loss. NaN for KL_NONE, and without a dtype. kl_run does the same with its own sums. An
  * infinity or a NaN in any part shows as it does in one call; parts that overflow double together but
  * cancel do not. */
 double kl_partial_loss(const struct kl_partial *partial, enum kl_reduction reduction,

@@ -151,7 +151,7 @@ double kl_partial_loss(const struct kl_partial *partial, enum kl_reduction reduc
     double divisor[2], cell;
     if (reduction == KL_ELEMENTWISE_MEAN)
         reduction = KL_MEAN;
-    if (reduction == KL_NONE)
+    if (reduction == KL_NONE || kl_dtype_size(dtype) == 0)
         return (double)NAN;
     kl_partial_divisor(partial, reduction, divisor);
     kl_store(
