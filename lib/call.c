@@ -169,18 +169,18 @@ static bool compute(struct kl_job *job, struct kl_pool *pool, const struct kl_re
     return !suspect || check_negative(plan, problem);
 }
 
-/* Ends a diagnosis. If it depends on the loss, that is `loss`, or computed if that is NULL. */
-static void end_diagnosis(struct kl_diagnosing *d, struct kl_pool *pool, const void *loss,
-                          struct kl_diagnosis *diagnosis)
+/* Ends a diagnosis. If it depends on the loss, that is `loss`, or computed if that is NULL, which may fail. */
+static bool end_diagnosis(struct kl_diagnosing *d, struct kl_pool *pool, const void *loss,
+                          struct kl_diagnosis *diagnosis, struct kl_problem *problem)
 {
     const struct kl_plan *plan = d->context.plan;
     double cell, value = 0;
-    bool needs_loss = diagnosis && kl_diagnosing_needs_loss(d);
-    if (needs_loss && !loss && kl_run(plan, pool, &cell, NULL))
-        loss = &cell;
-    if (needs_loss && loss)
-        value = kl_load(plan->dtype, loss, 0);
-    kl_diagnosing_end(d, value, diagnosis);
+    bool needs_loss = kl_diagnosing_needs_loss(d);
+    bool good = !needs_loss || loss || kl_run(plan, pool, &cell, problem);
+    if (needs_loss && good)
+        value = kl_load(plan->dtype, loss ? loss : &cell, 0);
+    kl_diagnosing_end(d, value, good ? diagnosis : NULL);
+    return good;
 }
 
 /* Computes, and diagnoses the rows of each chunk after it. */
@@ -190,9 +190,10 @@ static bool compute_and_diagnose(struct kl_job *job, struct kl_pool *pool,
     job->diagnosing = kl_diagnosing_new(job->plan);
     if (!job->diagnosing)
         return kl_fail(problem, KL_NO_OPERAND, "out_of_memory", "out of memory");
-    bool good = compute(job, pool, results, problem);
-    end_diagnosis(job->diagnosing, pool, results->loss, good ? results->diagnosis : NULL);
-    return good;
+    if (compute(job, pool, results, problem))
+        return end_diagnosis(job->diagnosing, pool, results->loss, results->diagnosis, problem);
+    kl_diagnosing_end(job->diagnosing, 0, NULL);
+    return false;
 }
 
 /* Diagnoses a call whose loss is known, or NULL. */
@@ -203,9 +204,10 @@ static bool diagnose(const struct kl_plan *plan, struct kl_pool *pool, const voi
     if (!d)
         return kl_fail(problem, KL_NO_OPERAND, "out_of_memory", "out of memory");
     kl_diagnose_all(d, pool);
-    bool stopped = kl_is_stopped(plan);
-    end_diagnosis(d, pool, loss, stopped ? NULL : diagnosis);
-    return !stopped || kl_fail(problem, KL_NO_OPERAND, "stopped", "the call was stopped");
+    if (!kl_is_stopped(plan))
+        return end_diagnosis(d, pool, loss, diagnosis, problem);
+    kl_diagnosing_end(d, 0, NULL);
+    return kl_fail(problem, KL_NO_OPERAND, "stopped", "the call was stopped");
 }
 
 bool kl_diagnose(const struct kl_plan *plan, struct kl_pool *pool, struct kl_diagnosis *diagnosis,
