@@ -60,7 +60,7 @@ struct kl_drift_bin {
     double reference, current, contribution, share;
 };
 
-/* kl_drift: scores in nats. */
+/* kl_drift: scores in nats; all NaN, and df 0, of counts that have none. */
 struct kl_drift {
     double n, n_reference; /* sums of the counts; n_reference is infinite if it is exact */
     double kl;             /* KL(current || reference) */
@@ -89,7 +89,10 @@ struct kl_drift {
  * Scores of counts whose sums n and N are at most 2^53, and so exact, are within a relative 1e-12 or an
  * absolute 1e-18; greater sums round, and G errs by up to 2^-52 (n + N), which may leave no digit of p_value
  * where the two nearly agree. p_value is within a relative 1e-10 down to
- * 1e-300. With one bin df, critical_kl and noise_floor are 0 and p_value is 1. */
+ * 1e-300, for any number of bins. With one bin df, critical_kl and noise_floor are 0 and p_value is 1.
+ *
+ * Where there is no answer, every number in *scores and of_bins is NaN, and df 0: if a count is negative, NaN or infinite,
+ * a sum is 0 or overflows, or an option is outside of what its comment says. */
 void kl_drift(const double *current, const double *reference, size_t bins,
               const struct kl_drift_options *options, struct kl_drift *scores,
               struct kl_drift_bin *of_bins);
