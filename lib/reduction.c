@@ -13,14 +13,26 @@ static size_t elements_of(size_t ndim, const size_t *shape)
     return n;
 }
 
+/* COUNTED: bytes that are counted in some 10 us, and of which a call asks whether it is stopped. */
+enum { COUNTED = 1 << 16 };
+
+/* How many of n bytes of the mask are not 0. */
+static size_t count_unmasked(const struct kl_plan *plan, const unsigned char *mask, size_t n)
+{
+    size_t unmasked = 0;
+    for (size_t i = 0; i < n && !kl_is_stopped(plan); i += COUNTED)
+        unmasked += kl_kernel()->count(mask + i, kl_min(n - i, COUNTED));
+    return unmasked;
+}
+
 /* True if one of n bytes is not 0, as one of the first mostly is. */
-static bool any_left(const unsigned char *mask, size_t n)
+static bool any_left(const struct kl_plan *plan, const unsigned char *mask, size_t n)
 {
     enum { FIRST = 8 };
     for (size_t i = 0; i < kl_min(n, FIRST); i++)
         if (mask[i])
             return true;
-    return n > FIRST && kl_kernel()->count(mask, n) > 0;
+    return n > FIRST && count_unmasked(plan, mask, n) > 0;
 }
 
 /* Entries of the loss's first axis that the mask leaves at least one loss of. */
@@ -32,11 +44,14 @@ static double entries_left(const struct kl_plan *plan)
     if (plan->left_ndim == 0) /* a loss without axes is not divided */
         return 1;
     if (!has_first || n == 0)
-        return n > 0 && kl_kernel()->count(mask->data, n) > 0 ? (double)plan->batch : 0;
+        return n > 0 && count_unmasked(plan, mask->data, n) > 0 ? (double)plan->batch : 0;
     if (n == plan->batch)
-        return (double)kl_kernel()->count(mask->data, n);
-    for (size_t i = 0, entry = n / plan->batch; i < plan->batch; i++)
-        left += any_left(mask->data + i * entry, entry);
+        return (double)count_unmasked(plan, mask->data, n);
+    for (size_t i = 0, entry = n / plan->batch; i < plan->batch; i++) {
+        if (i % KL_CHUNK == 0 && kl_is_stopped(plan))
+            break;
+        left += any_left(plan, mask->data + i * entry, entry);
+    }
     return (double)left;
 }
 
@@ -45,7 +60,7 @@ static double losses_left(const struct kl_plan *plan)
 {
     size_t n = elements_of(plan->mask.ndim, plan->mask.shape);
     size_t times = plan->places / n;
-    return (double)(kl_kernel()->count(plan->mask.data, n) * times);
+    return (double)(count_unmasked(plan, plan->mask.data, n) * times);
 }
 
 /* Adds weight over the losses that the mask leaves. */
@@ -59,7 +74,7 @@ static void add_weights(const struct kl_plan *plan, struct kl_exact *to)
     struct kl_exact sum = {0};
     struct kl_axes axes;
     size_t times = kl_weight_axes(&axes, plan);
-    for (size_t start = 0; start < axes.volume; start += KL_BLOCK) {
+    for (size_t start = 0; start < axes.volume && !kl_is_stopped(plan); start += KL_BLOCK) {
         size_t n = axes.volume - start < KL_BLOCK ? axes.volume - start : KL_BLOCK;
         if (axes.n == 1 && axes.axis[0].strides[KL_OF_WEIGHT] == 1)
             kernel->widen[weight.dtype](kl_at(&weight, start), weights, n);

@@ -160,3 +160,134 @@ Test(interrupted, random_calls)
         interrupt_all(&plan, what);
     }
 }
+
+/* ---- How long a call goes on without asking */
+
+/* MAX_SECONDS: a hundred times what the header says, of a machine that others use, too. */
+#ifdef __SANITIZE_ADDRESS__
+#define MAX_SECONDS 0.1
+#else
+#define MAX_SECONDS 1e-3
+#endif
+enum { LONG = 1 << 22, MASKED = 5 };
+
+static double last_asked, longest;
+
+static double now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
+static bool watch(const void *context)
+{
+    (void)context;
+    longest = fmax(longest, now() - last_asked);
+    last_asked = now();
+    return false;
+}
+
+/* long_call: a call of float32 elements x and t. Of its mask, and of the elements below it, one is hidden, and
+ * negative. */
+struct long_call {
+    const char *name;
+    enum way way;
+    size_t shape[2];
+    struct kl_options options;
+    bool weighs, masks, broadcasts;
+    float x, t;
+};
+
+/* The longest time, in seconds of the thread, in the best of some runs. */
+static double longest_of(const struct kl_plan *plan, enum way way)
+{
+    static char loss[LONG * 4], grads[KL_OPERANDS][LONG * 4];
+    static struct kl_diagnosis diagnosis;
+    static struct kl_partial partial;
+    const struct kl_results results = {
+        loss, {way == GRADIENTS ? grads[0] : NULL, way == GRADIENTS ? grads[1] : NULL}, NULL};
+    const struct kl_results grads_alone = {NULL, {grads[0], NULL}, NULL};
+    double best = INFINITY;
+    for (int i = 0; i < 5; i++) {
+        longest = 0, last_asked = now();
+        bool good =
+            way == PARTIAL ? kl_run_partial(plan, NULL, &partial, NULL)
+            : way == DIAGNOSE
+                ? kl_diagnose(plan, NULL, &diagnosis, NULL)
+                : kl_run_gradients(plan, NULL, NULL,
+                                   way == DIAGNOSED_GRADIENTS ? &grads_alone : &results, NULL);
+        cr_assert(good);
+        watch(NULL);
+        best = fmin(best, longest);
+    }
+    return best;
+}
+
+static double longest_of_call(const struct long_call *call)
+{
+    static float x[LONG], t[LONG], weights_of_all[LONG];
+    static unsigned char unmasked[LONG];
+    for (size_t i = 0; i < LONG; i++)
+        x[i] = call->x, t[i] = call->t, weights_of_all[i] = 1, unmasked[i] = 1;
+    if (call->masks)
+        unmasked[MASKED] = 0, t[MASKED] = -1;
+    struct kl_tensor input = {KL_FLOAT32, 2, call->shape, x};
+    struct kl_tensor target = {KL_FLOAT32, 2 - call->broadcasts, call->shape + call->broadcasts, t};
+    struct kl_tensor weight = {KL_FLOAT32, 2, call->shape, weights_of_all};
+    struct kl_mask kept = {2, call->shape, unmasked};
+    struct kl_options options = call->options;
+    struct kl_plan plan;
+    options.broadcast = call->broadcasts;
+    options.weight = call->weighs ? &weight : NULL;
+    options.mask = call->masks ? &kept : NULL;
+    cr_assert(kl_plan(&plan, &input, &target, &options, NULL), "%s", call->name);
+    plan.stopped = watch;
+    return longest_of(&plan, call->way);
+}
+
+#define LOGITS .input_space = KL_LOGIT, .target_space = KL_LOGIT
+
+Test(interrupted, calls_ask_every_few_microseconds)
+{
+    static const int last[] = {-1};
+    static const struct long_call calls[] = {
+        {"a sum", RUN, {1, LONG}, {.reduction = KL_SUM}, 0, 0, 0, -1, 0.5f},
+        {"losses", RUN, {1, LONG}, {.reduction = KL_NONE, .compat = KL_MATH}, 0, 0, 0, -1, 0.5f},
+        {"weights", RUN, {2, LONG / 2}, {.reduction = KL_MEAN}, 1, 0, 0, -1, 0.5f},
+        {"masked weights", PARTIAL, {2, LONG / 2}, {.reduction = KL_MEAN}, 1, 1, 0, -1, 0.5f},
+        {"entries", RUN, {LONG / 2, 2}, {.reduction = KL_BATCHMEAN}, 0, 1, 0, -1, 0.5f},
+        {"a mask", RUN, {2, LONG / 2}, {.reduction = KL_MEAN}, 0, 1, 0, -1, 0.5f},
+        {"NaN", RUN, {1, LONG}, {.reduction = KL_SUM, .compat = KL_MATH}, 0, 0, 0, NAN, 0.5f},
+        {"masked NaN",
+         RUN,
+         {1, LONG},
+         {.reduction = KL_SUM, .compat = KL_MATH},
+         0,
+         1,
+         0,
+         NAN,
+         0.5f},
+        {"derivatives", DIAGNOSED_GRADIENTS, {1, LONG}, {.compat = KL_MATH}, 0, 1, 0, -1, 0.5f},
+        {"a broadcast", GRADIENTS, {64, LONG / 64}, {.reduction = KL_SUM}, 0, 0, 1, -1, 0.5f},
+        {"logits", GRADIENTS, {1, LONG}, {.reduction = KL_SUM, LOGITS}, 0, 0, 0, -1, 0.5f},
+        {"masked logits", GRADIENTS, {1, LONG}, {.reduction = KL_SUM, LOGITS}, 0, 1, 0, -1, 0.5f},
+        {"rows", RUN, {2, LONG / 2}, {.dim = last, .n_dim = 1}, 0, 0, 0, -1, 0.5f},
+        {"a diagnosis", DIAGNOSE, {2, LONG / 2}, {.reduction = KL_SUM}, 0, 0, 0, -1, 0.5f},
+        {"that of weights", DIAGNOSE, {2, LONG / 2}, {.reduction = KL_SUM}, 1, 0, 0, -1, 0.5f},
+        {"that of NaN", DIAGNOSE, {2, LONG / 2}, {.reduction = KL_SUM}, 0, 0, 0, -1, NAN},
+        {"that of logits",
+         DIAGNOSE,
+         {2, LONG / 2},
+         {.reduction = KL_SUM, LOGITS},
+         0,
+         1,
+         0,
+         -1,
+         0.5f},
+    };
+    for (size_t i = 0; i < COUNT(calls); i++) {
+        double seconds = longest_of_call(&calls[i]);
+        cr_expect_lt(seconds, MAX_SECONDS, "%s: %.0f us", calls[i].name, 1e6 * seconds);
+    }
+}
