@@ -10,6 +10,7 @@
 # make bench, golden, peer, numbers, soak, image-test   comparisons and longer tests: tests/README.md
 # make readme        copy the help into the READMEs, and the clients into theirs
 # make install       into PREFIX, by way of DESTDIR; make uninstall removes it
+# make install-lib   the C library alone, which needs gcc and make
 # make deb           packages of Debian, in build/deb; make deb-test tries them in a chroot
 # make dist          build/kldiv-VERSION.tar.gz, the sources that are committed
 # make wheel         the package of Python, with the library, as a wheel and as sources, in build/pypi
@@ -56,19 +57,19 @@ OPTIMIZE_asan = -O1 -g -fsanitize=address,undefined,fuzzer-no-link -fno-sanitize
                 -fno-omit-frame-pointer -D__SANITIZE_ADDRESS__ -w
 # Kernels take minutes each with all checks; AddressSanitizer finds what these would, and fuzzers look for other code.
 ifeq ($(VARIANT),asan)
-$(B)/lib/simd/%.o: CFLAGS += -fno-sanitize=null,object-size,pointer-overflow,fuzzer-no-link
+$(B)/lib/simd/%.o: override CFLAGS += -fno-sanitize=null,object-size,pointer-overflow,fuzzer-no-link
 endif
 OPTIMIZE_tsan = -O1 -g -fsanitize=thread
 # Each multiplication and addition rounds by itself unless the source says fma.
-CFLAGS += -std=c11 -D_GNU_SOURCE -I. $(WARNINGS) $(HARDENING) $(OPTIMIZE_$(VARIANT)) \
-          -ffp-contract=off -fvisibility=hidden -pthread -MMD -MP
+override CFLAGS := -std=c11 -D_GNU_SOURCE -I. $(WARNINGS) $(HARDENING) $(OPTIMIZE_$(VARIANT)) \
+          -fvisibility=hidden -pthread -MMD -MP $(CFLAGS) -ffp-contract=off
 LDFLAGS += -pie -Wl,-z,relro,-z,now,-z,noexecstack,-z,separate-code -pthread $(filter -fsanitize%,$(OPTIMIZE_$(VARIANT)))
 
 # Where requests are read, not in lib: there zeroed arrays cost 17 % on average and 84 % at most, checked
 # copies 20 % of rows of 10, and valgrind would see no variable that nobody has set.
 STRICT_asan = -enable-trivial-auto-var-init-zero-knowing-it-will-be-removed-from-clang
 STRICT_release = -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3
-$(B)/api/%.o $(B)/server/%.o: CFLAGS += -ftrivial-auto-var-init=zero $(STRICT_$(VARIANT))
+$(B)/api/%.o $(B)/server/%.o: override CFLAGS += -ftrivial-auto-var-init=zero $(STRICT_$(VARIANT))
 
 API_LIBS = -lsqlite3 -lpq -ljansson -lcsv -lzip -lz
 # libmicrohttpd comes before them, as a copy of its archive.
@@ -93,7 +94,7 @@ LIB = $(LIB_SOURCES:%.c=$(B)/%.o)
 API = $(API_SOURCES:%.c=$(B)/%.o)
 SERVER = $(call objects,server/*.c)
 
-.PHONY: all help run readme install uninstall deb deb-test release dist wheel npm clean
+.PHONY: all help run readme install install-lib uninstall deb deb-test release dist wheel npm clean
 all: build/kldivd $(B)/libkldiv.a $(B)/libkldiv.so
 
 $(B)/%.o: %.c
@@ -249,7 +250,7 @@ readme: all $(OPERATOR_RULES)
 	sed -i -e '/<!-- clients begin -->/,/<!-- clients end -->/{/<!-- clients/!d}' \
 	    -e '/<!-- clients begin -->/r build/clients' tests/clients/README.md
 
-install: all
+install: all install-lib
 	install -D -m 755 build/kldivd $(DESTDIR)$(PREFIX)/bin/kldivd
 	install -D -m 644 server/kldivd.1 $(DESTDIR)$(PREFIX)/share/man/man1/kldivd.1
 	install -D -m 644 server/completion.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/kldivd
@@ -257,20 +258,26 @@ install: all
 	for unit in docker/systemd/*; do \
 	    sed 's|/usr/bin/kldivd|$(PREFIX)/bin/kldivd|' $$unit > build/$${unit##*/} && \
 	    install -D -m 644 build/$${unit##*/} $(DESTDIR)$(PREFIX)/lib/systemd/system/$${unit##*/} || exit 1; done
+
+# drift.h is the old name of kldiv_drift.h.
+install-lib: $(B)/libkldiv.a $(B)/libkldiv.so
 	install -d $(DESTDIR)$(PREFIX)/include
-	install -m 644 lib/kldiv.h lib/drift.h $(DESTDIR)$(PREFIX)/include
+	install -m 644 lib/kldiv.h $(DESTDIR)$(PREFIX)/include
+	install -m 644 lib/drift.h $(DESTDIR)$(PREFIX)/include/kldiv_drift.h
+	printf '%s\n' '/* The old name of kldiv_drift.h. */' '#include "kldiv_drift.h"' > $(DESTDIR)$(PREFIX)/include/drift.h
 	install -D -m 644 $(B)/libkldiv.a $(DESTDIR)$(LIBDIR)/libkldiv.a
 	install -D -m 755 $(B)/libkldiv.so $(DESTDIR)$(LIBDIR)/libkldiv.so.$(VERSION)
 	ln -sf libkldiv.so.$(VERSION) $(DESTDIR)$(LIBDIR)/libkldiv.so.0
 	ln -sf libkldiv.so.0 $(DESTDIR)$(LIBDIR)/libkldiv.so
 	install -d $(DESTDIR)$(LIBDIR)/pkgconfig
-	printf '%s\n' 'prefix=$(PREFIX)' 'Name: kldiv' \
+	printf '%s\n' 'prefix=$(PREFIX)' 'includedir=$${prefix}/include' 'Name: kldiv' \
 	    'Description: The Kullback-Leibler divergence loss' 'Version: $(VERSION)' \
-	    'libdir=$(LIBDIR)' 'Libs: -L$${libdir} -lkldiv' 'Libs.private: -lm -pthread' 'Cflags: -I$${prefix}/include' \
+	    'libdir=$(LIBDIR:$(PREFIX)/%=$${prefix}/%)' 'Libs: -L$${libdir} -lkldiv' 'Libs.private: -lm -pthread' \
+	    'Cflags: -I$${includedir}' \
 	    > $(DESTDIR)$(LIBDIR)/pkgconfig/kldiv.pc
 
 INSTALLED = bin/kldivd share/man/man1/kldivd.1 share/bash-completion/completions/kldivd share/zsh/site-functions/_kldivd \
-            $(patsubst docker/systemd/%,lib/systemd/system/%,$(wildcard docker/systemd/*)) include/kldiv.h include/drift.h
+            $(patsubst docker/systemd/%,lib/systemd/system/%,$(wildcard docker/systemd/*)) include/kldiv.h include/kldiv_drift.h include/drift.h
 uninstall:
 	rm -f $(INSTALLED:%=$(DESTDIR)$(PREFIX)/%) $(DESTDIR)$(LIBDIR)/libkldiv.* $(DESTDIR)$(LIBDIR)/pkgconfig/kldiv.pc
 

@@ -31,7 +31,7 @@ size_t kl_scratch_size(const struct kl_plan *plan, const struct kl_results *resu
 {
     struct kl_layout layout;
     struct kl_job job = {.plan = plan, .layout = &layout};
-    size_t diagnosis = results->diagnosis ? KL_DIAGNOSIS_SCRATCH : 0;
+    size_t diagnosis = results->diagnosis ? kl_diagnosis_scratch() : 0;
     if (plan->count == 0 || kl_is_flat(plan))
         return diagnosis;
     for (int i = 0; i < KL_OPERANDS; i++)

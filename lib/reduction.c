@@ -1,4 +1,5 @@
 #include "lib/reduction.h"
+#include "lib/drift.h"
 #include "lib/job.h"
 
 #include <math.h>
@@ -177,6 +178,8 @@ double kl_partial_loss(const struct kl_partial *partial, enum kl_reduction reduc
 
 size_t kl_chunk(void) { return KL_CHUNK; }
 
+const char *kl_version(void) { return KLDIV_VERSION; }
+
 static size_t greatest_common_divisor(size_t a, size_t b)
 {
     while (b > 0) {
@@ -210,6 +213,9 @@ size_t kl_sizeof(enum kl_struct name)
         [KL_SIZEOF_PARTIAL] = sizeof(struct kl_partial),
         [KL_SIZEOF_RESULTS] = sizeof(struct kl_results),
         [KL_SIZEOF_DIAGNOSIS] = sizeof(struct kl_diagnosis),
+        [KL_SIZEOF_DRIFT_OPTIONS] = sizeof(struct kl_drift_options),
+        [KL_SIZEOF_DRIFT] = sizeof(struct kl_drift),
+        [KL_SIZEOF_DRIFT_BIN] = sizeof(struct kl_drift_bin),
     };
     return (unsigned)name < sizeof sizes / sizeof *sizes ? sizes[name] : 0;
 }

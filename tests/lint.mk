@@ -9,6 +9,7 @@ lint: $(B)/kldivd $(B)/libkldiv.a $(B)/libapi.a $(B)/libkldiv.so $(PAGE_TOOLS) $
 	$(PYTHON) -B tests/lint/circles.py $(B)
 	tests/lint/suites.sh $(SUITES)
 	tests/lint/abi.sh
+	tests/lint/install.sh
 	tests/page/node_modules/.bin/tsc -p tests/page
 	cppcheck --quiet -j $(CPUS) --std=c11 --error-exitcode=1 --inline-suppr --enable=warning,performance,portability \
 	    --suppress=missingIncludeSystem -D__x86_64__ -I. lib api server

@@ -239,8 +239,6 @@ static void join(struct kl_finding_counts *all, const struct kl_finding_counts *
 
 _Static_assert(sizeof(struct kl_diagnosis_scratch) <= KL_THREAD_SCRATCH,
                "what a thread holds is enough for a look");
-_Static_assert(sizeof(struct kl_diagnosing) <= KL_DIAGNOSIS_SCRATCH,
-               "a call allocates no more than kldiv.h says");
 
 /* BACKOFF_TILES: so many tiles after one whose rows are not all sound are looked at row by row at once. */
 enum { BACKOFF_TILES = 8 };
@@ -281,6 +279,8 @@ static double factor_of(const struct kl_plan *plan)
     }
     return plan->options.base == KL_BITS ? max / M_LN2 : max;
 }
+
+size_t kl_diagnosis_scratch(void) { return sizeof(struct kl_diagnosing); }
 
 struct kl_diagnosing *kl_diagnosing_new(const struct kl_plan *plan)
 {

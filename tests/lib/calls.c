@@ -75,7 +75,7 @@ static void run_call(const struct kl_tensor *input, const struct kl_tensor *targ
         kl_run_gradients(&plan, NULL, NULL, &diagnosed, &problem);
         different += !same_losses(loss, alone) || memcmp(&beside, &diagnosis, sizeof beside) != 0;
         /* A diagnosis may compute the loss, too, afterwards. */
-        size_t both = kl_scratch_size(&plan, &diagnosed) + KL_DIAGNOSIS_SCRATCH;
+        size_t both = kl_scratch_size(&plan, &diagnosed) + kl_diagnosis_scratch();
         too_much += between - before > kl_scratch_size(&plan, &results) || after - between > both ||
                     bytes_allocated() - after > 2 * both;
     }

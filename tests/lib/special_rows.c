@@ -6,6 +6,7 @@
 #include "tests/lib/arrays.h"
 
 #include <criterion/criterion.h>
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -265,4 +266,67 @@ Test(special_rows, rows_without_a_softmax_are_nan)
                       logit);
         }
     }
+}
+
+/* ---- Sums along rows of target's logits, of any size */
+
+/* defined_sum: the sum of a row, what it may err by, and the greatest difference of a logit from its row's maximum. */
+struct defined_sum {
+    long double sum, bound, spread;
+};
+
+static struct defined_sum define_sum(const double *x, const double *t, size_t n, bool is_logit)
+{
+    long double max[KL_OPERANDS] = {-(long double)INFINITY, -(long double)INFINITY},
+                sums[KL_OPERANDS] = {0};
+    struct defined_sum to = {0, 0, 0};
+    const double *const rows[] = {x, t};
+    for (int k = 0; k < KL_OPERANDS; k++) {
+        for (size_t i = 0; i < n; i++)
+            max[k] = fmaxl(max[k], rows[k][i]);
+        for (size_t i = 0; i < n; i++) {
+            sums[k] += expl(rows[k][i] - max[k]);
+            to.spread = fmaxl(to.spread, k == KL_INPUT && !is_logit ? 0 : max[k] - rows[k][i]);
+        }
+    }
+    for (size_t i = 0; i < n; i++) {
+        long double log_p = t[i] - max[KL_TARGET] - logl(sums[KL_TARGET]);
+        long double log_q = is_logit ? x[i] - max[KL_INPUT] - logl(sums[KL_INPUT]) : x[i];
+        long double p = expl(log_p), size = p * fmaxl(1, fmaxl(fabsl(log_p), fabsl(log_q)));
+        to.sum += p > 0 ? p * (log_p - log_q) : 0;
+        to.bound += p > 0 ? size * (log_p > -690 ? 0x1p-43L : 1) : 0;
+    }
+    return to;
+}
+
+Test(special_rows, sums_of_logits_of_any_size_keep_their_bound)
+{
+    enum { ROUNDS = 20000, LONGEST = 100 };
+    unsigned long long state = 13;
+    for (const struct kl_kernel *const *k = kl_kernels; *k; k++)
+        for (int round = 0; (*k)->supported() && round < ROUNDS; round++) {
+            double x[LONGEST], t[LONGEST], loss, sizes[KL_OPERANDS];
+            size_t n = 1 + choose(&state, round % 10 ? 8 : LONGEST);
+            bool is_logit = round % 2;
+            for (int j = 0; j < KL_OPERANDS; j++)
+                sizes[j] = choose(&state, 3) ? ldexp(1, (int)(1023 * uniform(&state))) : 1;
+            for (size_t i = 0; i < n; i++) {
+                x[i] = (2 * uniform(&state) - 1) * (choose(&state, 2) ? sizes[KL_INPUT] : 1);
+                x[i] = is_logit ? x[i] : -fabs(x[i]);
+                t[i] = (2 * uniform(&state) - 1) * (choose(&state, 2) ? sizes[KL_TARGET] : 1);
+            }
+            struct kl_tensor input = {KL_FLOAT64, 1, &n, x}, target = {KL_FLOAT64, 1, &n, t};
+            struct kl_options options = {.reduction = KL_SUM,
+                                         .input_space = is_logit ? KL_LOGIT : KL_LOG_PROB,
+                                         .target_space = KL_LOGIT};
+            struct kl_plan plan;
+            const struct defined_sum exact = define_sum(x, t, n, is_logit);
+            cr_assert(kl_simd_select((*k)->name, NULL) &&
+                      kl_plan(&plan, &input, &target, &options, NULL) &&
+                      kl_run(&plan, NULL, &loss, NULL));
+            if (exact.spread < DBL_MAX && fabsl(exact.sum) < DBL_MAX)
+                cr_expect(fabsl(loss - exact.sum) <= exact.bound, "%s, round %d: %.17g, not %.17Lg",
+                          (*k)->name, round, loss, exact.sum);
+        }
+    cr_assert(kl_simd_select("auto", NULL));
 }
