@@ -11,6 +11,7 @@
     "libkldiv cannot be compiled with -ffast-math (or -Ofast): it tells NaN and infinities, and keeps rounding errors"
 #endif
 #if SIZE_MAX < UINT64_MAX || !defined __SIZEOF_INT128__
+/* cppcheck-suppress preprocessorErrorDirective */
 #error "libkldiv wants a 64-bit machine: a size_t of 64 bits, and __int128 for exact sums"
 #endif
 

@@ -204,7 +204,7 @@ INLINE sd s_load_bf16(const void *p)
 INLINE si bits_of_f16(sd v)
 {
     sd size = s_abs(s_round(v, 11, 0x1p-14, 0x1p16));
-    si bits = s_bits(s_min(size, s_set(0x1p16)) * s_set(0x1p-1008)) >> 42, nan = (si)(v != v);
+    si bits = s_bits(s_min(size, s_set(0x1p16)) * s_set(0x1p-1008)) >> 42, nan = sm_not(s_eq(v, v));
     return (bits & ~nan) | (nan & bits_set(0x7e00)) | (s_bits(v) >> 63 << 15);
 }
 
