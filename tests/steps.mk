@@ -125,7 +125,7 @@ uninitialized: $(B)/stress/calls
 	valgrind --quiet --error-exitcode=1 $< 600 avx2
 
 CROSS = $(LIB_SOURCES) tests/lib/kernels.c tests/lib/accuracy.c tests/lib/threads.c tests/lib/rows.c \
-        tests/lib/softmax_accuracy.c tests/lib/special_rows.c tests/lib/bins.c tests/cross/main.c
+        tests/lib/softmax_accuracy.c tests/lib/bins.c tests/cross/main.c
 build/%/kernels: $(CROSS) $(wildcard lib/*.h lib/*/*.h tests/lib/*.h tests/cross/*/*.h)
 	@mkdir -p $(@D)
 	@echo "  LINK $@"
