@@ -8,7 +8,7 @@
 # make check     the suites; ONLY='tls/*' runs one of them, OVER=unix or tcp says how their clients connect
 # make lint      formatters, linters, layers and names, of what differs from the last commit
 # make bench     our speed beside others'; golden, peer, numbers, soak: tests/README.md
-# make install   into PREFIX, by way of DESTDIR; make uninstall removes it
+# make install   into PREFIX, by way of DESTDIR; make install-lib: the C library alone; make uninstall removes it
 # make readme    copy the help into the READMEs, and the clients into theirs
 # make deb, wheel, npm, dist, release     packages; deb-test and image-test try them
 # make clean     remove build/
@@ -47,21 +47,21 @@ OPTIMIZE_asan = -O1 -gline-tables-only -fsanitize=address,undefined,fuzzer-no-li
 # Kernels take minutes each with all checks, and half a minute with AddressSanitizer's inline. Tests are not what is
 # tested: AddressSanitizer alone.
 ifeq ($(VARIANT),asan)
-$(B)/lib/simd/%.o: CFLAGS += -fno-sanitize=null,object-size,pointer-overflow,fuzzer-no-link \
-                             -mllvm -asan-instrumentation-with-call-threshold=0
-$(B)/tests/%.o: CFLAGS += -fno-sanitize=undefined,fuzzer-no-link
+$(B)/lib/simd/%.o: override CFLAGS += -fno-sanitize=null,object-size,pointer-overflow,fuzzer-no-link \
+                                      -mllvm -asan-instrumentation-with-call-threshold=0
+$(B)/tests/%.o: override CFLAGS += -fno-sanitize=undefined,fuzzer-no-link
 endif
 OPTIMIZE_tsan = -O1 -g -fsanitize=thread
 # Each multiplication and addition rounds by itself unless the source says fma.
-CFLAGS += -std=c11 -D_GNU_SOURCE -I. $(WARNINGS) $(HARDENING) $(OPTIMIZE_$(VARIANT)) \
-          -ffp-contract=off -fvisibility=hidden -pthread -MMD -MP
+override CFLAGS := -std=c11 -D_GNU_SOURCE -I. $(WARNINGS) $(HARDENING) $(OPTIMIZE_$(VARIANT)) \
+          -fvisibility=hidden -pthread -MMD -MP $(CFLAGS) -ffp-contract=off
 LDFLAGS += -pie -Wl,-z,relro,-z,now,-z,noexecstack,-z,separate-code -pthread $(filter -fsanitize%,$(OPTIMIZE_$(VARIANT)))
 
 # Where requests are read, not in lib: there zeroed arrays cost 17 % on average and 84 % at most, checked
 # copies 20 % of rows of 10, and valgrind would see no variable that nobody has set.
 STRICT_asan = -enable-trivial-auto-var-init-zero-knowing-it-will-be-removed-from-clang
 STRICT_release = -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3
-$(B)/api/%.o $(B)/server/%.o: CFLAGS += -ftrivial-auto-var-init=zero $(STRICT_$(VARIANT))
+$(B)/api/%.o $(B)/server/%.o: override CFLAGS += -ftrivial-auto-var-init=zero $(STRICT_$(VARIANT))
 
 API_LIBS = -lsqlite3 -lpq -ljansson -lcsv -lzip -lz
 # libmicrohttpd comes before them, as a copy of its archive.
@@ -79,7 +79,7 @@ LIB = $(LIB_SOURCES:%.c=$(B)/%.o)
 API = $(API_SOURCES:%.c=$(B)/%.o)
 SERVER = $(call objects,server/*.c)
 
-.PHONY: all help run deps-run readme install uninstall clean
+.PHONY: all help run deps-run readme install install-lib uninstall clean
 .DELETE_ON_ERROR:
 all: build/kldivd $(B)/libkldiv.a $(B)/libkldiv.so
 
@@ -141,7 +141,7 @@ deps-run:
 readme: all
 	tests/tools/readme.sh build/kldivd
 
-install: all
+install: all install-lib
 	install -D -m 755 build/kldivd $(DESTDIR)$(PREFIX)/bin/kldivd
 	install -D -m 644 server/kldivd.1 $(DESTDIR)$(PREFIX)/share/man/man1/kldivd.1
 	install -D -m 644 server/completion.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/kldivd
@@ -149,20 +149,26 @@ install: all
 	for unit in docker/systemd/*; do \
 	    sed 's|/usr/bin/kldivd|$(PREFIX)/bin/kldivd|' $$unit > build/$${unit##*/} && \
 	    install -D -m 644 build/$${unit##*/} $(DESTDIR)$(PREFIX)/lib/systemd/system/$${unit##*/} || exit 1; done
+
+# drift.h is the old name of kldiv_drift.h.
+install-lib: $(B)/libkldiv.a $(B)/libkldiv.so
 	install -d $(DESTDIR)$(PREFIX)/include
-	install -m 644 lib/kldiv.h lib/drift.h $(DESTDIR)$(PREFIX)/include
+	install -m 644 lib/kldiv.h $(DESTDIR)$(PREFIX)/include
+	install -m 644 lib/drift.h $(DESTDIR)$(PREFIX)/include/kldiv_drift.h
+	printf '%s\n' '/* The old name of kldiv_drift.h. */' '#include "kldiv_drift.h"' > $(DESTDIR)$(PREFIX)/include/drift.h
 	install -D -m 644 $(B)/libkldiv.a $(DESTDIR)$(LIBDIR)/libkldiv.a
 	install -D -m 755 $(B)/libkldiv.so $(DESTDIR)$(LIBDIR)/libkldiv.so.$(VERSION)
 	ln -sf libkldiv.so.$(VERSION) $(DESTDIR)$(LIBDIR)/libkldiv.so.0
 	ln -sf libkldiv.so.0 $(DESTDIR)$(LIBDIR)/libkldiv.so
 	install -d $(DESTDIR)$(LIBDIR)/pkgconfig
-	printf '%s\n' 'prefix=$(PREFIX)' 'Name: kldiv' \
+	printf '%s\n' 'prefix=$(PREFIX)' 'includedir=$${prefix}/include' 'Name: kldiv' \
 	    'Description: The Kullback-Leibler divergence loss' 'Version: $(VERSION)' \
-	    'libdir=$(LIBDIR)' 'Libs: -L$${libdir} -lkldiv' 'Libs.private: -lm -pthread' 'Cflags: -I$${prefix}/include' \
+	    'libdir=$(LIBDIR:$(PREFIX)/%=$${prefix}/%)' 'Libs: -L$${libdir} -lkldiv' 'Libs.private: -lm -pthread' \
+	    'Cflags: -I$${includedir}' \
 	    > $(DESTDIR)$(LIBDIR)/pkgconfig/kldiv.pc
 
 INSTALLED = bin/kldivd share/man/man1/kldivd.1 share/bash-completion/completions/kldivd share/zsh/site-functions/_kldivd \
-            $(patsubst docker/systemd/%,lib/systemd/system/%,$(wildcard docker/systemd/*)) include/kldiv.h include/drift.h
+            $(patsubst docker/systemd/%,lib/systemd/system/%,$(wildcard docker/systemd/*)) include/kldiv.h include/kldiv_drift.h include/drift.h
 uninstall:
 	rm -f $(INSTALLED:%=$(DESTDIR)$(PREFIX)/%) $(DESTDIR)$(LIBDIR)/libkldiv.* $(DESTDIR)$(LIBDIR)/pkgconfig/kldiv.pc
 

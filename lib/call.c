@@ -1,3 +1,4 @@
+#include "lib/cancellation.h"
 #include "lib/diagnose/diagnose.h"
 #include "lib/job.h"
 #include "lib/problem.h"
@@ -10,15 +11,27 @@
 /* True if a loss is NaN, or if infinite ones make it look so. */
 static bool any_nan(const struct kl_job *job, const void *losses)
 {
-    size_t n = job->plan->reduction == KL_NONE ? job->plan->places : 1;
-    return isnan(job->kernel->row_stats[job->plan->dtype](losses, n, false).sum);
+    const struct kl_plan *plan = job->plan;
+    const struct kl_array_view view = {KL_OF_LOSS, plan->dtype, false, losses};
+    size_t n = plan->reduction == KL_NONE ? plan->places : 1;
+    for (size_t i = 0; i < n && !kl_is_stopped(plan); i += KL_CHUNK)
+        if (isnan(
+                job->kernel->row_stats[plan->dtype](kl_at(&view, i), kl_min(n - i, KL_CHUNK), false)
+                    .sum))
+            return true;
+    return false;
+}
+
+static bool fail_stopped(struct kl_problem *problem)
+{
+    return kl_fail(problem, KL_NO_OPERAND, "stopped", "the call was stopped");
 }
 
 size_t kl_scratch_size(const struct kl_plan *plan, const struct kl_results *results)
 {
     struct kl_layout layout;
     struct kl_job job = {.plan = plan, .layout = &layout};
-    size_t diagnosis = results->diagnosis ? KL_DIAGNOSIS_SCRATCH : 0;
+    size_t diagnosis = results->diagnosis ? kl_diagnosis_scratch() : 0;
     if (plan->count == 0 || kl_is_flat(plan))
         return diagnosis;
     for (int i = 0; i < KL_OPERANDS; i++)
@@ -65,6 +78,9 @@ static bool read_grad_output(struct kl_job *job, const struct kl_tensor *grad_ou
     job->factor = job->unit / job->divisor;
     if (!grad_output)
         return true;
+    if (kl_dtype_size(grad_output->dtype) == 0)
+        return kl_fail(problem, KL_GRAD_OUTPUT, "dtype_invalid",
+                       "the dtype of grad_output is not one of enum kl_dtype");
     if (!kl_shape_same(grad_output->ndim, grad_output->shape, plan->ndim, plan->shape))
         return kl_fail(problem, KL_GRAD_OUTPUT, "shape_mismatch",
                        "grad_output must have the shape of the loss");
@@ -83,6 +99,9 @@ static bool is_negative(const struct kl_tensor *tensor, size_t i)
     return kl_load(tensor->dtype, tensor->data, i) < 0;
 }
 
+/* SEARCHED, SEARCHED_UNDER_MASK: elements that are searched in some 10 us, before a call asks whether it is stopped. */
+enum { SEARCHED = 4096, SEARCHED_UNDER_MASK = 256 };
+
 /* The first negative element that is not masked in all of its losses, or the number of elements. */
 static size_t find_unmasked(const struct kl_plan *plan, const struct kl_tensor *tensor,
                             enum kl_array array, size_t count)
@@ -92,6 +111,8 @@ static size_t find_unmasked(const struct kl_plan *plan, const struct kl_tensor *
     kl_layout_of(&layout, plan, false);
     for (size_t row = 0; row < layout.outer.volume; row++)
         for (size_t i = 0; i < layout.inner.volume; i++) {
+            if ((row * layout.inner.volume + i) % SEARCHED_UNDER_MASK == 0 && kl_is_stopped(plan))
+                return count;
             size_t offset =
                 kl_offset(&layout.outer, array, row) + kl_offset(&layout.inner, array, i);
             if (offset < first && is_negative(tensor, offset) &&
@@ -101,12 +122,16 @@ static size_t find_unmasked(const struct kl_plan *plan, const struct kl_tensor *
     return first;
 }
 
-static size_t find_negative(const struct kl_tensor *tensor, size_t count)
+static size_t find_negative(const struct kl_plan *plan, const struct kl_tensor *tensor,
+                            size_t count)
 {
-    size_t first = 0;
-    while (first < count && !is_negative(tensor, first))
-        first++;
-    return first;
+    for (size_t i = 0; i < count; i++) {
+        if (i % SEARCHED == 0 && kl_is_stopped(plan))
+            break;
+        if (is_negative(tensor, i))
+            return i;
+    }
+    return count;
 }
 
 static bool check_operand(const struct kl_plan *plan, enum kl_operand operand,
@@ -115,8 +140,9 @@ static bool check_operand(const struct kl_plan *plan, enum kl_operand operand,
     static const enum kl_array arrays[] = {KL_OF_INPUT, KL_OF_TARGET};
     const struct kl_tensor *tensor = operand == KL_INPUT ? &plan->input : &plan->target;
     size_t count = plan->counts[operand];
-    size_t first = plan->mask.data ? find_unmasked(plan, tensor, arrays[operand], count)
-                                   : find_negative(tensor, count);
+    size_t first = find_negative(plan, tensor, count);
+    if (first < count && plan->mask.data)
+        first = find_unmasked(plan, tensor, arrays[operand], count);
     if (first == count)
         return true;
     if (problem && !problem->code) {
@@ -150,34 +176,36 @@ static bool compute(struct kl_job *job, struct kl_pool *pool, const struct kl_re
         kl_run_elements(job, pool);
     else if (!kl_run_rows(job, pool))
         return kl_fail(problem, KL_NO_OPERAND, "out_of_memory", "out of memory");
-    if (kl_is_stopped(plan))
-        return kl_fail(problem, KL_NO_OPERAND, "stopped", "the call was stopped");
     double value = job->losses ? 0 : kl_total_value(&job->total);
     if (results->loss && !job->losses)
         kl_store(plan->dtype, results->loss, 0,
                  kl_reduced(value, job->divisor, plan->reduction, kl_is_zero_if_empty(plan)));
     if (job->partial)
         kl_fill_partial(plan, kl_total_exact(&job->total), job->partial);
+    if (kl_is_stopped(plan))
+        return fail_stopped(problem);
     /* Negative probabilities make NaN of losses; the first one is searched for only after a NaN came
      * out, or where no loss could show it. */
     bool math = plan->options.compat == KL_MATH && plan->count > 0;
     bool suspect = math && (!job->wants_loss || isnan(value) ||
                             (results->loss && any_nan(job, results->loss)));
-    return !suspect || check_negative(plan, problem);
+    if (suspect && !check_negative(plan, problem))
+        return false;
+    return !math || !kl_is_stopped(plan) || fail_stopped(problem);
 }
 
-/* Ends a diagnosis. If it depends on the loss, that is `loss`, or computed if that is NULL. */
-static void end_diagnosis(struct kl_diagnosing *d, struct kl_pool *pool, const void *loss,
-                          struct kl_diagnosis *diagnosis)
+/* Ends a diagnosis. If it depends on the loss, that is `loss`, or computed if that is NULL, which may fail. */
+static bool end_diagnosis(struct kl_diagnosing *d, struct kl_pool *pool, const void *loss,
+                          struct kl_diagnosis *diagnosis, struct kl_problem *problem)
 {
     const struct kl_plan *plan = d->context.plan;
     double cell, value = 0;
-    bool needs_loss = diagnosis && kl_diagnosing_needs_loss(d);
-    if (needs_loss && !loss && kl_run(plan, pool, &cell, NULL))
-        loss = &cell;
-    if (needs_loss && loss)
-        value = kl_load(plan->dtype, loss, 0);
-    kl_diagnosing_end(d, value, diagnosis);
+    bool needs_loss = kl_diagnosing_needs_loss(d);
+    bool good = !needs_loss || loss || kl_run(plan, pool, &cell, problem);
+    if (needs_loss && good)
+        value = kl_load(plan->dtype, loss ? loss : &cell, 0);
+    kl_diagnosing_end(d, value, good ? diagnosis : NULL);
+    return good && (!kl_is_stopped(plan) || fail_stopped(problem));
 }
 
 /* Computes, and diagnoses the rows of each chunk after it. */
@@ -187,9 +215,10 @@ static bool compute_and_diagnose(struct kl_job *job, struct kl_pool *pool,
     job->diagnosing = kl_diagnosing_new(job->plan);
     if (!job->diagnosing)
         return kl_fail(problem, KL_NO_OPERAND, "out_of_memory", "out of memory");
-    bool good = compute(job, pool, results, problem);
-    end_diagnosis(job->diagnosing, pool, results->loss, good ? results->diagnosis : NULL);
-    return good;
+    if (compute(job, pool, results, problem))
+        return end_diagnosis(job->diagnosing, pool, results->loss, results->diagnosis, problem);
+    kl_diagnosing_end(job->diagnosing, 0, NULL);
+    return false;
 }
 
 /* Diagnoses a call whose loss is known, or NULL. */
@@ -200,15 +229,19 @@ static bool diagnose(const struct kl_plan *plan, struct kl_pool *pool, const voi
     if (!d)
         return kl_fail(problem, KL_NO_OPERAND, "out_of_memory", "out of memory");
     kl_diagnose_all(d, pool);
-    bool stopped = kl_is_stopped(plan);
-    end_diagnosis(d, pool, loss, stopped ? NULL : diagnosis);
-    return !stopped || kl_fail(problem, KL_NO_OPERAND, "stopped", "the call was stopped");
+    if (!kl_is_stopped(plan))
+        return end_diagnosis(d, pool, loss, diagnosis, problem);
+    kl_diagnosing_end(d, 0, NULL);
+    return fail_stopped(problem);
 }
 
 bool kl_diagnose(const struct kl_plan *plan, struct kl_pool *pool, struct kl_diagnosis *diagnosis,
                  struct kl_problem *problem)
 {
-    return diagnose(plan, pool, NULL, diagnosis, problem);
+    int before = kl_disable_cancellation();
+    bool good = diagnose(plan, pool, NULL, diagnosis, problem);
+    kl_restore_cancellation(before);
+    return good;
 }
 
 /* True if rows are diagnosed chunk by chunk, while they are in the cache. */
@@ -239,9 +272,12 @@ bool kl_run_gradients(const struct kl_plan *plan, const struct kl_tensor *grad_o
                       struct kl_pool *pool, const struct kl_results *results,
                       struct kl_problem *problem)
 {
-    return run_call(plan, grad_output, pool, results, NULL, problem) &&
-           (!results->diagnosis || diagnoses_chunks(plan, results) ||
-            diagnose(plan, pool, results->loss, results->diagnosis, problem));
+    int before = kl_disable_cancellation();
+    bool good = run_call(plan, grad_output, pool, results, NULL, problem) &&
+                (!results->diagnosis || diagnoses_chunks(plan, results) ||
+                 diagnose(plan, pool, results->loss, results->diagnosis, problem));
+    kl_restore_cancellation(before);
+    return good;
 }
 
 bool kl_run(const struct kl_plan *plan, struct kl_pool *pool, void *loss,
@@ -256,5 +292,8 @@ bool kl_run_partial(const struct kl_plan *plan, struct kl_pool *pool, struct kl_
     if (plan->reduction == KL_NONE)
         return kl_fail(problem, KL_NO_OPERAND, "partial_none",
                        "a partial result needs a reduction, and reduction is none");
-    return run_call(plan, NULL, pool, &(struct kl_results){.loss = NULL}, partial, problem);
+    int before = kl_disable_cancellation();
+    bool good = run_call(plan, NULL, pool, &(struct kl_results){.loss = NULL}, partial, problem);
+    kl_restore_cancellation(before);
+    return good;
 }

@@ -8,9 +8,8 @@ struct kl_chi_squared {
     double tail, density;
 };
 
-/* The distribution with df degrees of freedom, 1 to 10^6, at x > 0, as a finite sum (Abramowitz and
- * Stegun, "Handbook of Mathematical Functions", 26.4.4 and 26.4.5). The tail is within a relative
- * 1e-12 down to 1e-300. */
+/* The distribution with df degrees of freedom, at least 1, at x > 0. The tail is within a relative 1e-12 down to
+ * 1e-300. */
 struct kl_chi_squared kl_chi_squared(double x, size_t df);
 
 /* The x whose tail is `tail`, in (0, 1]; 0 of a tail of 1. */

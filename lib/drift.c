@@ -1,8 +1,6 @@
 #include "lib/drift.h"
 #include "lib/chi_squared.h"
-#include "lib/kernel.h"
-
-#include <math.h>
+#include "lib/deviance.h"
 
 /* pair: two probabilities, and p - q more exactly than their difference. */
 struct pair {
@@ -30,28 +28,7 @@ static double determinant(double a, double b, double c, double d)
     return fma(a, b, -cd) - error;
 }
 
-/* p ln(p / q) - p + q, at least 0. With s = (p - q) / (p + q), and so p / q = (1 + s) / (1 - s), for
- * a small s it is (p + q) (s^2 + (1 + s) (s^3 / 3 + s^5 / 5 + ...)), by the series of artanh: p ln(p / q) and
- * q - p cancel to about (p - q)^2 / 2q, of which a logarithm would leave few digits. For |s| <= 1/8 the series is
- * within 2^-53. */
-static double divergence(struct pair v)
-{
-    static const double odds[] = {1. / 19, 1. / 17, 1. / 15, 1. / 13, 1. / 11,
-                                  1. / 9,  1. / 7,  1. / 5,  1. / 3};
-    double s = v.difference / (v.p + v.q), series = 0;
-    if (v.p == 0)
-        return v.q;
-    if (v.q == 0)
-        return (double)INFINITY;
-    if (fabs(s) > 0.125) {
-        double ratio = v.p / v.q;
-        bool in_range = ratio > KL_MIN_QUOTIENT && ratio < KL_MAX_QUOTIENT;
-        return v.p * (in_range ? log(ratio) : log(v.p) - log(v.q)) - v.difference;
-    }
-    for (size_t i = 0; i < sizeof odds / sizeof *odds; i++)
-        series = series * (s * s) + odds[i];
-    return (v.p + v.q) * s * s * (1 + (1 + s) * s * series);
-}
+static double divergence(struct pair v) { return kl_deviance(v.p, v.q, v.difference); }
 
 static struct pair reversed(struct pair v) { return (struct pair){v.q, v.p, -v.difference}; }
 
@@ -145,13 +122,19 @@ static void finish(const struct table *t, const struct sums *sums, double bins, 
     scores->unseen_ratio = value_of(&sums->unseen) / t->n;
 }
 
-/* Sums the counts; returns the number of bins where there are any. */
-static double total(const double *current, const double *reference, size_t bins,
-                    const struct kl_drift_options *options, struct table *t)
+/* True of what counts, sums of them and pseudocounts may be. */
+static bool is_count(double value) { return value >= 0 && value < (double)INFINITY; }
+
+/* Sums the counts, and tells the number of bins where there are any; false if there are no scores of them. */
+static bool total(const double *current, const double *reference, size_t bins,
+                  const struct kl_drift_options *options, struct table *t, double *bins_used)
 {
     struct kl_sum n = {0}, n_reference = {0};
     size_t used = 0;
+    bool good =
+        is_count(options->pseudocount) && options->significance > 0 && options->significance <= 1;
     for (size_t i = 0; i < bins; i++) {
+        good &= is_count(current[i]) && is_count(reference[i]);
         kl_sum_add(&n, current[i]);
         kl_sum_add(&n_reference, reference[i]);
         used += current[i] + reference[i] > 0;
@@ -163,7 +146,18 @@ static double total(const double *current, const double *reference, size_t bins,
                         .exact = options->exact_reference};
     t->smoothed_n = t->n + added;
     t->smoothed_ref_n = t->n_reference + added;
-    return (double)used;
+    *bins_used = (double)used;
+    return good && is_count(t->n) && t->n > 0 && is_count(t->n_reference) && t->n_reference > 0;
+}
+
+/* The scores of counts that have none. */
+static void store_nothing(size_t bins, struct kl_drift *scores, struct kl_drift_bin *of_bins)
+{
+    const double none = (double)NAN;
+    *scores =
+        (struct kl_drift){none, none, none, none, none, none, none, none, none, none, none, 0};
+    for (size_t i = 0; of_bins && i < bins; i++)
+        of_bins[i] = (struct kl_drift_bin){none, none, none, none};
 }
 
 static double share(double contribution, double kl)
@@ -177,7 +171,11 @@ void kl_drift(const double *current, const double *reference, size_t bins,
 {
     struct table t;
     struct sums sums = {0};
-    double used = total(current, reference, bins, options, &t);
+    double used;
+    if (!total(current, reference, bins, options, &t, &used)) {
+        store_nothing(bins, scores, of_bins);
+        return;
+    }
     for (size_t i = 0; i < bins; i++) {
         double c = current[i], r = reference[i];
         double contribution = c + r > 0 ? add_bin(&t, c, r, &sums) : 0;

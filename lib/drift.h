@@ -1,5 +1,6 @@
 /* Drift of binned data, part of libkldiv: counts of a window against those of a reference in, scores
- * out; and the counts of arrays of values. Pure functions, which any thread may call at any time.
+ * out; and the counts of arrays of values. Pure functions, which any thread may call at any time. It is installed as
+ * kldiv_drift.h.
  *
  *     double edges[KL_MAX_BINS + 1];
  *     size_t bins = kl_quantile_edges(values, n, 10, edges);
@@ -27,7 +28,7 @@ extern "C" {
 /* Adds n values to counts of `bins` + KL_OUTER_BINS places, by `bins` + 1 finite edges in ascending
  * order, e: counts[0] of values below e[0], -inf too; counts[1 + i] of those in [e[i], e[i + 1]), the
  * last interval with its upper edge, as numpy.histogram has it; counts[bins + 1] of those above
- * e[bins], inf too; counts[bins + 2] of NaN. Values need no alignment. */
+ * e[bins], inf too; counts[bins + 2] of NaN. Values need no alignment. Takes 55 KiB of stack. */
 void kl_bin_counts(const double *edges, size_t bins, enum kl_dtype dtype, const void *values,
                    size_t n, uint64_t *counts);
 
@@ -60,7 +61,7 @@ struct kl_drift_bin {
     double reference, current, contribution, share;
 };
 
-/* kl_drift: scores in nats. */
+/* kl_drift: scores in nats; all NaN, and df 0, of counts that have none. */
 struct kl_drift {
     double n, n_reference; /* sums of the counts; n_reference is infinite if it is exact */
     double kl;             /* KL(current || reference) */
@@ -89,7 +90,10 @@ struct kl_drift {
  * Scores of counts whose sums n and N are at most 2^53, and so exact, are within a relative 1e-12 or an
  * absolute 1e-18; greater sums round, and G errs by up to 2^-52 (n + N), which may leave no digit of p_value
  * where the two nearly agree. p_value is within a relative 1e-10 down to
- * 1e-300. With one bin df, critical_kl and noise_floor are 0 and p_value is 1. */
+ * 1e-300, for any number of bins. With one bin df, critical_kl and noise_floor are 0 and p_value is 1.
+ *
+ * Where there is no answer, every number in *scores and of_bins is NaN, and df 0: if a count is negative, NaN or infinite,
+ * a sum is 0 or overflows, or an option is outside of what its comment says. */
 void kl_drift(const double *current, const double *reference, size_t bins,
               const struct kl_drift_options *options, struct kl_drift *scores,
               struct kl_drift_bin *of_bins);

@@ -20,9 +20,15 @@ static const struct {
 static const char *const integral[] = {"bool",   "uint8", "int8",   "uint16", "int16",
                                        "uint32", "int32", "uint64", "int64"};
 
-const char *kl_dtype_name(enum kl_dtype dtype) { return dtypes[dtype].name; }
+const char *kl_dtype_name(enum kl_dtype dtype)
+{
+    return (unsigned)dtype < KL_DTYPES ? dtypes[dtype].name : NULL;
+}
 
-size_t kl_dtype_size(enum kl_dtype dtype) { return dtypes[dtype].size; }
+size_t kl_dtype_size(enum kl_dtype dtype)
+{
+    return (unsigned)dtype < KL_DTYPES ? dtypes[dtype].size : 0;
+}
 
 bool kl_dtype_parse(const char *name, enum kl_dtype *dtype, struct kl_problem *problem)
 {

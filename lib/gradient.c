@@ -161,8 +161,9 @@ void kl_compute_grads(struct kl_workspace *b, const struct kl_tile *tile)
         compute_grads(b, tile, i);
         b->in_grads = -1;
         if (kl_is_logit(b->job, i) && b->job->layout->single_rows) {
+            /* 0, or NaN if the logit or the derivative is not finite */
             for (size_t j = 0; j < n; j++)
-                b->grads[j] -= b->grads[j];
+                b->grads[j] -= b->grads[j] - b->v[i][j];
         } else if (kl_is_logit(b->job, i)) {
             kernel->exps(b->v[i], b->scratch, n);
             kl_broadcast(b->job->kernel, tile, b->grad_sums[i], b->row_values[0]);

@@ -219,8 +219,8 @@ static void sum_elements(struct kl_workspace *b)
 }
 
 /* Finds the losses of all rows, and which of them have derivatives after all: those by the target's logits are
- * as the formula says of a loss that is not finite, and all NaN if the sentinel was found. True if all rows
- * have. */
+ * as the formula says of a loss that is not finite, and all NaN if the sentinel was found. Under KL_MATH a NaN of
+ * input where target has no probability is in the loss alone. True if all rows have. */
 static bool find_losses(struct kl_workspace *b)
 {
     const struct kl_summed_rows *plain = &b->plain;
@@ -233,7 +233,8 @@ static bool find_losses(struct kl_workspace *b)
     for (size_t i = 0; i < n; i++) {
         bool special = has_nan_grads(b->job) && isnan(fused->losses[i]);
         double loss = special && !isnan(plain->losses[i]) ? (double)NAN : b->group->high[i];
-        bool follows = isnan(loss) || (isinf(loss) && !special);
+        bool is_nan_alone = isnan(loss) && b->job->rule == KL_LOG_MATH;
+        bool follows = (isnan(loss) && !is_nan_alone) || (isinf(loss) && !special);
         if (!fused->has_grads[i] && kl_is_logit(b->job, KL_TARGET) && follows) {
             fused->losses[i] = loss;
             fused->has_grads[i] = true;

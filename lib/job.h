@@ -95,10 +95,18 @@ static inline bool kl_has_quotients(const struct kl_plan *plan)
     return plan->spaces[KL_INPUT] == KL_PROB && plan->spaces[KL_TARGET] == KL_PROB;
 }
 
-/* True if the caller wants no more of the call. */
+/* True if the caller wants no more of the call. It then fails before it ends: what is computed meanwhile may be
+ * anything. */
 static inline bool kl_is_stopped(const struct kl_plan *plan)
 {
     return plan->stopped && plan->stopped(plan->stop_context);
+}
+
+/* The same, asked once in KL_CHUNK elements of rows of which a tile so large ends at element `start`. */
+static inline bool kl_is_stopped_at(const struct kl_plan *plan, size_t start, size_t rows,
+                                    size_t tile)
+{
+    return plan->stopped && start * rows % KL_CHUNK < tile && kl_is_stopped(plan);
 }
 
 /* ---- elements.c: calls whose losses are plain and whose arrays lie alike: chunks of elements, straight from

@@ -5,6 +5,16 @@
 
 #include <stdint.h>
 
+/* What a compiler must have and must not do. */
+#if defined __FAST_MATH__ || (defined __FINITE_MATH_ONLY__ && __FINITE_MATH_ONLY__)
+#error                                                                                             \
+    "libkldiv cannot be compiled with -ffast-math (or -Ofast): it tells NaN and infinities, and keeps rounding errors"
+#endif
+#if SIZE_MAX < UINT64_MAX || !defined __SIZEOF_INT128__
+/* cppcheck-suppress preprocessorErrorDirective */
+#error "libkldiv wants a 64-bit machine: a size_t of 64 bits, and __int128 for exact sums"
+#endif
+
 /* kl_sum: a sum with its rounding error; its value is high + low. */
 struct kl_sum {
     double high, low;

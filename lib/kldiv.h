@@ -13,7 +13,11 @@
  *
  * Nothing here does I/O, prints or exits. The only state is the chosen instruction set
  * (kl_simd_select) and the pools that callers make. Everything else may be called from any
- * thread at any time.
+ * thread at any time. A thread that is cancelled in a call ends after it.
+ *
+ * Results are as told if the calling thread rounds to nearest and keeps subnormal numbers, as threads do unless
+ * fesetround says otherwise, or a program was linked with -ffast-math. Threads of a pool round as the one did that made
+ * the pool.
  */
 #ifndef KLDIV_LIB_KLDIV_H
 #define KLDIV_LIB_KLDIV_H
@@ -27,6 +31,9 @@ extern "C" {
 #pragma GCC visibility push(default)
 
 #define KLDIV_VERSION "0.2.0"
+
+/* That of the library in use. Static lifetime. */
+const char *kl_version(void);
 
 /* ---- Problems ------------------------------------------------------------------------- */
 
@@ -49,6 +56,7 @@ enum kl_operand { KL_INPUT, KL_TARGET, KL_GRAD_OUTPUT, KL_WEIGHT, KL_MASK, KL_NO
  *   dtype_unsupported   a complex or integral dtype (bool counts as integral)
  *   dim_invalid         an axis that the operands do not have, or one that is given twice
  *   ndim_invalid        more than KL_MAX_DIMS dimensions
+ *   shape_invalid       losses of empty rows that outnumber any memory
  *   shape_mismatch      input and target differ in shape (or do not broadcast to one), or the loss
  *                       and grad_output, or weight or mask do not broadcast to the loss
  *   batchmean_scalar    batchmean of a 0-dim tensor, under KL_ONEFLOW
@@ -57,6 +65,7 @@ enum kl_operand { KL_INPUT, KL_TARGET, KL_GRAD_OUTPUT, KL_WEIGHT, KL_MASK, KL_NO
  *   target_negative     likewise of target
  *   simd_invalid        no such instruction set, or this CPU lacks it
  *   partial_none        a partial result of KL_NONE
+ *   stopped             the caller's plan.stopped said so
  *   out_of_memory       */
 struct kl_problem {
     const char *code;
@@ -71,7 +80,8 @@ struct kl_problem {
 enum kl_dtype { KL_FLOAT64, KL_FLOAT32, KL_FLOAT16, KL_BFLOAT16 };
 #define KL_DTYPES 4
 
-/* "float64", "float32", "float16", "bfloat16", and the bytes one element takes. */
+/* "float64", "float32", "float16", "bfloat16", and the bytes one element takes. NULL and 0 of any other
+ * number, as have all functions that name what an enum holds. */
 const char *kl_dtype_name(enum kl_dtype dtype);
 size_t kl_dtype_size(enum kl_dtype dtype);
 
@@ -132,7 +142,8 @@ const char *kl_reduction_name(enum kl_reduction reduction);
  * Everywhere else the three agree: t (log t - x), and with log_target exp(t) (t - x).
  * KL_PYTORCH is PyTorch 1.13 to 2.x; KL_ONEFLOW is OneFlow and PyTorch before 1.13. A finite
  * result that overflows is an infinity of its sign, also where PyTorch's two separate products
- * give NaN. There is no clamp and no epsilon anywhere. */
+ * give NaN: so log_target's t with x = -inf is +inf also where exp(t) is 0 as a float32 or a float64, for it
+ * is not 0. There is no clamp and no epsilon anywhere. */
 enum kl_compat { KL_PYTORCH, KL_ONEFLOW, KL_MATH };
 
 bool kl_compat_parse(const char *name, enum kl_compat *compat, struct kl_problem *problem);
@@ -230,7 +241,8 @@ struct kl_warning_text {
 };
 
 /* The text for a call whose reduction came out as `applied` (KL_SIZE_AVERAGE_REDUCE_DEPRECATED
- * names it). Static lifetime. */
+ * names it). Static lifetime. NULL if there is no
+ * such warning, or no flags give such a reduction. */
 const struct kl_warning_text *kl_warning_text(enum kl_warning warning, enum kl_reduction applied);
 
 /* ---- The loss ------------------------------------------------------------------------- */
@@ -260,8 +272,8 @@ struct kl_plan {
     struct kl_mask mask;               /* the same */
 
     /* Set by the caller between kl_plan and a call that computes, or left NULL. Each thread that
-     * computes asks before a chunk of some 10 us; once the answer is true it must stay so, and the
-     * call fails with `stopped`. Its results are then of no use. */
+     * computes asks before a chunk of 16,384 elements, some 10 us unless values are special; once the answer
+     * is true it must stay so, and the call fails with `stopped`. Its results are then of no use. */
     bool (*stopped)(const void *context);
     const void *stop_context;
 };
@@ -271,7 +283,7 @@ struct kl_plan {
  * the same unless options.broadcast is set: PyTorch broadcasts silently, and then divides batchmean
  * by the wrong number. Fails with shape_mismatch, ndim_invalid, dim_invalid, space_conflict,
  * temperature_invalid, temperature_unused, batchmean_scalar, out_of_memory where the elements
- * outnumber any memory, or the _invalid of an enum that has no such value. */
+ * outnumber any memory, shape_invalid where losses of empty rows do, or the _invalid of an enum that has no such value. */
 bool kl_plan(struct kl_plan *plan, const struct kl_tensor *input, const struct kl_tensor *target,
              const struct kl_options *options, struct kl_problem *problem);
 
@@ -295,7 +307,9 @@ struct kl_pool;
  * dtypes have exponentials of fewer bits: there 2^-46 takes the place of 2^-50, before the result is
  * rounded, so that losses may be misrounded where logits make them cancel (a row of one, whose loss
  * is 0, may give 1e-14). Sums along rows of logits of any dtype err by 2^-46 of the sum of
- * p max(|log p|, |log q|, 1). All of this holds for rows of any length. A divergence of a row below 2^-20 errs by
+ * p max(|log p|, |log q|, 1); by 2^-43 of it where input's log q are so far below -1e30 that p below 1e-30 count. Logits
+ * of target that are 700 and more below their row's maximum have p = 0 there, which shows if log q is below -1e290; and
+ * logits that differ by more than double's range from their row's maximum make losses infinite or NaN. All of this holds for rows of any length. A divergence of a row below 2^-20 errs by
  * 2^-50 (1 / d + l) of itself between two softmaxes whose log-probabilities differ by d at most, and of
  * which none is below -l, if it is summed whole, without a weight or mask of its elements. A sum
  * whose parts overflow double on the way is infinite or NaN. The result has the same bits for any
@@ -345,7 +359,7 @@ struct kl_results {
  * smaller dtypes) of q max(|log q|, 1) + p max(|log p|, 1), by target's by 2^-49 (2^-45) of
  * p max(|log p|, 1) max(|log p|, |log q|, |sum|, 1) with the row's sum of losses, both over the
  * temperature. `pool` as for kl_run. Fails with shape_mismatch if
- * grad_output has another shape than the loss, with input_negative or target_negative, and with
+ * grad_output has another shape than the loss, with dtype_invalid if it has no dtype, with input_negative or target_negative, and with
  * out_of_memory. */
 bool kl_run_gradients(const struct kl_plan *plan, const struct kl_tensor *grad_output,
                       struct kl_pool *pool, const struct kl_results *results,
@@ -354,11 +368,11 @@ bool kl_run_gradients(const struct kl_plan *plan, const struct kl_tensor *grad_o
 /* The most bytes that kl_run_gradients allocates while it runs: none for elements that lie alike in all
  * arrays; some 120 KiB for rows and what is broadcast, 16 bytes for each 512 elements of rows that are
  * few, long and side by side, and more where derivatives are summed back to operands that were broadcast.
- * kl_diagnose allocates KL_DIAGNOSIS_SCRATCH, and as much as kl_run besides where the loss may overflow; so does
+ * kl_diagnose allocates kl_diagnosis_scratch(), and as much as kl_run besides where the loss may overflow; so does
  * a diagnosis among the results without a loss, and with one whichever is more. No call takes more than 48 KiB of the
  * calling thread's stack. */
 size_t kl_scratch_size(const struct kl_plan *plan, const struct kl_results *results);
-enum { KL_DIAGNOSIS_SCRATCH = 80 << 10 };
+size_t kl_diagnosis_scratch(void);
 
 /* ---- Partial results ------------------------------------------------------------------ */
 
@@ -408,7 +422,7 @@ bool kl_run_partial(const struct kl_plan *plan, struct kl_pool *pool, struct kl_
 void kl_partial_merge(struct kl_partial *partial, const struct kl_partial *more);
 
 /* The loss: the sum divided as the reduction says, both rounded to double, the quotient too, and then to
- * `dtype`, which is that of the whole's loss. NaN for KL_NONE. kl_run does the same with its own sums. An
+ * `dtype`, which is that of the whole's loss. NaN for KL_NONE, and without a dtype. kl_run does the same with its own sums. An
  * infinity or a NaN in any part shows as it does in one call; parts that overflow double together but
  * cancel do not. */
 double kl_partial_loss(const struct kl_partial *partial, enum kl_reduction reduction,
@@ -441,6 +455,9 @@ enum kl_struct {
     KL_SIZEOF_PARTIAL,
     KL_SIZEOF_RESULTS,
     KL_SIZEOF_DIAGNOSIS,
+    KL_SIZEOF_DRIFT_OPTIONS, /* of kldiv_drift.h, as those below */
+    KL_SIZEOF_DRIFT,
+    KL_SIZEOF_DRIFT_BIN,
 };
 size_t kl_sizeof(enum kl_struct name);
 
@@ -465,7 +482,9 @@ enum kl_finding {
 #define KL_FINDINGS 7
 
 struct kl_diagnosis {
-    size_t rows; /* that were looked at */
+    /* Rows of the call without those that are masked as a whole, by a mask that options.dim gives one byte for each row;
+     * without dim a row counts also if each of its elements is masked. */
+    size_t rows;
     struct {
         size_t count; /* of rows; 0 if there is nothing to say */
         enum kl_operand

@@ -35,7 +35,10 @@ bool kl_reduction_parse(const char *name, enum kl_reduction *reduction, struct k
     return true;
 }
 
-const char *kl_reduction_name(enum kl_reduction reduction) { return reductions[reduction]; }
+const char *kl_reduction_name(enum kl_reduction reduction)
+{
+    return (unsigned)reduction <= KL_ELEMENTWISE_MEAN ? reductions[reduction] : NULL;
+}
 
 bool kl_compat_parse(const char *name, enum kl_compat *compat, struct kl_problem *problem)
 {

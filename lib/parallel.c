@@ -296,6 +296,8 @@ static void combine_grads(void *context, size_t chunk, void *scratch)
 {
     const struct schedule *s = context;
     double *grads = scratch;
+    if (kl_is_stopped(s->job->plan))
+        return;
     for (int operand = 0; operand < KL_OPERANDS; operand++) {
         size_t count = s->job->plan->counts[operand], start = chunk * KL_BLOCK;
         enum kl_dtype dtype = s->job->operands[operand].dtype;

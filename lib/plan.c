@@ -105,11 +105,11 @@ static bool set_axes(struct kl_plan *plan, struct kl_problem *problem)
         if (!plan->summed[i])
             plan->left_shape[plan->left_ndim++] = plan->joint_shape[i];
     plan->batch = plan->left_ndim > 0 ? plan->left_shape[0] : 1;
-    const struct kl_tensor left = {plan->dtype, plan->left_ndim, plan->left_shape, NULL};
-    if (!kl_tensor_count(&left, &plan->places)) /* which only empty operands can have */
-        return kl_fail(problem, KL_INPUT, "out_of_memory",
-                       "the loss would have more elements than memory can hold");
-    return true;
+    size_t size = plan->reduction == KL_NONE ? kl_dtype_size(plan->dtype) : 1;
+    /* Only empty operands can have more losses than memory has bytes. */
+    return kl_shape_count(plan->left_ndim, plan->left_shape, size, &plan->places) ||
+           kl_fail(problem, KL_INPUT, "shape_invalid",
+                   "the loss would have more elements than memory can hold");
 }
 
 static bool mismatch(const struct kl_plan *plan, struct kl_problem *problem)

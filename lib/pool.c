@@ -1,4 +1,5 @@
 #include "lib/pool.h"
+#include "lib/cancellation.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -152,7 +153,7 @@ static bool start_worker(struct kl_pool *pool)
     return good;
 }
 
-struct kl_pool *kl_pool_new(size_t threads)
+static struct kl_pool *new_pool(size_t threads)
 {
     if (threads < 1)
         threads = 1;
@@ -179,10 +180,19 @@ struct kl_pool *kl_pool_new(size_t threads)
     return pool;
 }
 
+struct kl_pool *kl_pool_new(size_t threads)
+{
+    int before = kl_disable_cancellation();
+    struct kl_pool *pool = new_pool(threads);
+    kl_restore_cancellation(before);
+    return pool;
+}
+
 void kl_pool_free(struct kl_pool *pool)
 {
     if (!pool)
         return;
+    int before = kl_disable_cancellation();
     pthread_mutex_lock(&pool->lock);
     pool->closing = true;
     pthread_cond_broadcast(&pool->work);
@@ -193,6 +203,7 @@ void kl_pool_free(struct kl_pool *pool)
     pthread_mutex_destroy(&pool->lock);
     free(pool->scratch);
     free(pool);
+    kl_restore_cancellation(before);
 }
 
 size_t kl_pool_threads(const struct kl_pool *pool) { return pool ? pool->threads : 1; }

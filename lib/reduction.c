@@ -1,4 +1,5 @@
 #include "lib/reduction.h"
+#include "lib/drift.h"
 #include "lib/job.h"
 
 #include <math.h>
@@ -13,14 +14,26 @@ static size_t elements_of(size_t ndim, const size_t *shape)
     return n;
 }
 
+/* COUNTED: bytes that are counted in some 10 us, and of which a call asks whether it is stopped. */
+enum { COUNTED = 1 << 16 };
+
+/* How many of n bytes of the mask are not 0. */
+static size_t count_unmasked(const struct kl_plan *plan, const unsigned char *mask, size_t n)
+{
+    size_t unmasked = 0;
+    for (size_t i = 0; i < n && !kl_is_stopped(plan); i += COUNTED)
+        unmasked += kl_kernel()->count(mask + i, kl_min(n - i, COUNTED));
+    return unmasked;
+}
+
 /* True if one of n bytes is not 0, as one of the first mostly is. */
-static bool any_left(const unsigned char *mask, size_t n)
+static bool any_left(const struct kl_plan *plan, const unsigned char *mask, size_t n)
 {
     enum { FIRST = 8 };
     for (size_t i = 0; i < kl_min(n, FIRST); i++)
         if (mask[i])
             return true;
-    return n > FIRST && kl_kernel()->count(mask, n) > 0;
+    return n > FIRST && count_unmasked(plan, mask, n) > 0;
 }
 
 /* Entries of the loss's first axis that the mask leaves at least one loss of. */
@@ -32,11 +45,14 @@ static double entries_left(const struct kl_plan *plan)
     if (plan->left_ndim == 0) /* a loss without axes is not divided */
         return 1;
     if (!has_first || n == 0)
-        return n > 0 && kl_kernel()->count(mask->data, n) > 0 ? (double)plan->batch : 0;
+        return n > 0 && count_unmasked(plan, mask->data, n) > 0 ? (double)plan->batch : 0;
     if (n == plan->batch)
-        return (double)kl_kernel()->count(mask->data, n);
-    for (size_t i = 0, entry = n / plan->batch; i < plan->batch; i++)
-        left += any_left(mask->data + i * entry, entry);
+        return (double)count_unmasked(plan, mask->data, n);
+    for (size_t i = 0, entry = n / plan->batch; i < plan->batch; i++) {
+        if (i % KL_CHUNK == 0 && kl_is_stopped(plan))
+            break;
+        left += any_left(plan, mask->data + i * entry, entry);
+    }
     return (double)left;
 }
 
@@ -45,7 +61,7 @@ static double losses_left(const struct kl_plan *plan)
 {
     size_t n = elements_of(plan->mask.ndim, plan->mask.shape);
     size_t times = plan->places / n;
-    return (double)(kl_kernel()->count(plan->mask.data, n) * times);
+    return (double)(count_unmasked(plan, plan->mask.data, n) * times);
 }
 
 /* Adds weight over the losses that the mask leaves. */
@@ -59,7 +75,7 @@ static void add_weights(const struct kl_plan *plan, struct kl_exact *to)
     struct kl_exact sum = {0};
     struct kl_axes axes;
     size_t times = kl_weight_axes(&axes, plan);
-    for (size_t start = 0; start < axes.volume; start += KL_BLOCK) {
+    for (size_t start = 0; start < axes.volume && !kl_is_stopped(plan); start += KL_BLOCK) {
         size_t n = axes.volume - start < KL_BLOCK ? axes.volume - start : KL_BLOCK;
         if (axes.n == 1 && axes.axis[0].strides[KL_OF_WEIGHT] == 1)
             kernel->widen[weight.dtype](kl_at(&weight, start), weights, n);
@@ -151,7 +167,7 @@ double kl_partial_loss(const struct kl_partial *partial, enum kl_reduction reduc
     double divisor[2], cell;
     if (reduction == KL_ELEMENTWISE_MEAN)
         reduction = KL_MEAN;
-    if (reduction == KL_NONE)
+    if (reduction == KL_NONE || kl_dtype_size(dtype) == 0)
         return (double)NAN;
     kl_partial_divisor(partial, reduction, divisor);
     kl_store(
@@ -161,6 +177,8 @@ double kl_partial_loss(const struct kl_partial *partial, enum kl_reduction reduc
 }
 
 size_t kl_chunk(void) { return KL_CHUNK; }
+
+const char *kl_version(void) { return KLDIV_VERSION; }
 
 static size_t greatest_common_divisor(size_t a, size_t b)
 {
@@ -195,6 +213,9 @@ size_t kl_sizeof(enum kl_struct name)
         [KL_SIZEOF_PARTIAL] = sizeof(struct kl_partial),
         [KL_SIZEOF_RESULTS] = sizeof(struct kl_results),
         [KL_SIZEOF_DIAGNOSIS] = sizeof(struct kl_diagnosis),
+        [KL_SIZEOF_DRIFT_OPTIONS] = sizeof(struct kl_drift_options),
+        [KL_SIZEOF_DRIFT] = sizeof(struct kl_drift),
+        [KL_SIZEOF_DRIFT_BIN] = sizeof(struct kl_drift_bin),
     };
     return (unsigned)name < sizeof sizes / sizeof *sizes ? sizes[name] : 0;
 }

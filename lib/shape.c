@@ -3,17 +3,22 @@
 #include <stdio.h>
 #include <string.h>
 
-bool kl_tensor_count(const struct kl_tensor *tensor, size_t *count)
+bool kl_shape_count(size_t ndim, const size_t *shape, size_t size, size_t *count)
 {
     size_t n = 1, bytes;
     bool empty = false, overflow = false;
-    for (size_t i = 0; i < tensor->ndim; i++) {
-        empty |= tensor->shape[i] == 0;
-        overflow |= __builtin_mul_overflow(n, tensor->shape[i], &n);
+    for (size_t i = 0; i < ndim; i++) {
+        empty |= shape[i] == 0;
+        overflow |= __builtin_mul_overflow(n, shape[i], &n);
     }
     *count = empty ? 0 : n;
-    overflow |= __builtin_mul_overflow(n, kl_dtype_size(tensor->dtype), &bytes);
+    overflow |= __builtin_mul_overflow(n, size, &bytes);
     return empty || !overflow;
+}
+
+bool kl_tensor_count(const struct kl_tensor *tensor, size_t *count)
+{
+    return kl_shape_count(tensor->ndim, tensor->shape, kl_dtype_size(tensor->dtype), count);
 }
 
 void kl_shape_print(size_t ndim, const size_t *shape, char *text, size_t size)

@@ -3,6 +3,9 @@
 
 #include "lib/kldiv.h"
 
+/* The product of the sizes; false if it, or the bytes of so many elements of `size` bytes, overflow size_t. */
+bool kl_shape_count(size_t ndim, const size_t *shape, size_t size, size_t *count);
+
 /* "[2, 3]"; cut if `size`, at least 8, is too small. */
 void kl_shape_print(size_t ndim, const size_t *shape, char *text, size_t size);
 

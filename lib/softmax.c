@@ -147,17 +147,34 @@ static bool is_known(struct kl_workspace *b, size_t i, double *loss)
     return *loss == (double)INFINITY && job->plan->dtype != KL_FLOAT64;
 }
 
-/* Looks at a row whose loss is not finite. Derivatives by logits of input do not depend on it. */
+/* Looks at a row whose loss is not finite. Derivatives by logits of input do not depend on it. The probability of a
+ * logit beside which all others have none is 1: a target of infinity has a rule of its own there, and an exponential
+ * of 24 bits of 0 is 2^-47 from 1. */
 static __attribute__((noinline)) bool check_row(struct kl_workspace *b, size_t i,
                                                 struct kl_summed_rows *rows)
 {
-    for (int operand = 0; operand < KL_OPERANDS; operand++)
-        if (!isfinite(b->log_sum_exp[operand][i]))
-            b->log_sum_exp[operand][i] = (double)NAN;
+    for (int operand = 0; operand < KL_OPERANDS; operand++) {
+        double *log_sum = &b->log_sum_exp[operand][i];
+        if (!isfinite(*log_sum))
+            *log_sum = (double)NAN;
+        else if (fabs(*log_sum) < 0x1p-46)
+            *log_sum = 0;
+    }
     rows->known[i] = is_known(b, i, &rows->losses[i]);
     rows->has_grads[i] =
         rows->known[i] || (kl_is_logit(b->job, KL_TARGET) && !kl_is_wanted(b->job, KL_TARGET));
     return rows->known[i] && rows->has_grads[i];
+}
+
+/* Finds the logarithms of sums of exponentials. A row of -inf alone has no softmax: the sums are not 0, as
+ * exponentials of 24 bits are at least exp(-700). */
+static void find_log_sums(struct kl_workspace *b, int operand, const double *sums)
+{
+    double *logs = b->log_sum_exp[operand];
+    b->job->kernel->logs(sums, logs, b->group->rows);
+    for (size_t i = 0; i < b->group->rows; i++)
+        if (b->row_max[operand][i] == -(double)INFINITY)
+            logs[i] = (double)NAN;
 }
 
 /* Divides the sums of rows by those of their exponentials. */
@@ -172,7 +189,7 @@ static bool normalize_sums(struct kl_workspace *b, const struct row_sums *sums,
         if (!logits[i])
             kl_fill(b->log_sum_exp[i], 0, n);
         else
-            b->job->kernel->logs(exps[i], b->log_sum_exp[i], n);
+            find_log_sums(b, i, exps[i]);
     for (size_t i = 0; i < n; i++) { /* a softmax's sum is 1 */
         double loss = sums->losses[i];
         rows->sum_p[i] = logits[KL_TARGET] ? 1 : sums->sum_p[i];
@@ -268,6 +285,7 @@ static void sum_row(struct kl_workspace *b, size_t row, struct row_sums *sums)
         add_elements(b, &running, operands, row * tile.length, tile.length);
         if (ends_at_nan(b) && isnan(running.losses.high)) {
             running.sum_p = running.exps = (struct kl_sum){1, 0};
+            running.shifts[KL_INPUT].offset = running.shifts[KL_TARGET].offset = 0;
             break;
         }
     }

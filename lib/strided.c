@@ -100,11 +100,24 @@ void kl_run_scatter(const struct kl_strided_copy *copy, size_t array, size_t blo
               copy->size);
 }
 
+/* MAX_ADDED, MAX_ADDED_APART: elements that take less time one by one than by a kernel's function, which makes a two-sum
+ * of each lane: of one sum, and of as many. */
+enum { MAX_ADDED = 8, MAX_ADDED_APART = 3 };
+
 static void add_sum(double *high, double *low, struct kl_sum more)
 {
     struct kl_sum sum = {*high, *low};
     kl_sum_add(&sum, more.high);
     *high = sum.high, *low = sum.low + more.low;
+}
+
+/* Adds n elements `step` apart to one sum. */
+static void add_to_one(double *high, double *low, const double *v, size_t n, size_t step)
+{
+    struct kl_sum sum = {*high, *low};
+    for (size_t i = 0; i < n; i++)
+        kl_sum_add(&sum, v[i * step]);
+    *high = sum.high, *low = sum.low;
 }
 
 void kl_run_add(const struct kl_strided_copy *copy, size_t array, size_t block,
@@ -114,9 +127,11 @@ void kl_run_add(const struct kl_strided_copy *copy, size_t array, size_t block,
     size_t n = dims[1].n, stride = dims[1].array, step = dims[1].block;
     for (size_t row = 0; row < dims[0].n; row++, v += dims[0].block, array += dims[0].array) {
         double *high = copy->high + array, *low = copy->low + array;
-        if (stride == 0 && step == 1)
+        if (stride == 0 && (step != 1 || n <= MAX_ADDED))
+            add_to_one(high, low, v, n, step);
+        else if (stride == 0)
             add_sum(high, low, copy->kernel->total(v, n));
-        else if (stride == 1 && step == 1)
+        else if (stride == 1 && step == 1 && n > MAX_ADDED_APART)
             copy->kernel->add(v, 1, high, low, n);
         else
             for (size_t i = 0; i < n; i++)

@@ -27,7 +27,16 @@ static const struct kl_warning_text size_average_reduce_deprecated[] = {
 
 const struct kl_warning_text *kl_warning_text(enum kl_warning warning, enum kl_reduction applied)
 {
-    return warning == KL_MEAN_IS_NOT_KL_DIVERGENCE        ? &mean_is_not_kl_divergence
-           : warning == KL_SIZE_AVERAGE_REDUCE_DEPRECATED ? &size_average_reduce_deprecated[applied]
-                                                          : &elementwise_mean_deprecated;
+    switch (warning) {
+    case KL_MEAN_IS_NOT_KL_DIVERGENCE:
+        return &mean_is_not_kl_divergence;
+    case KL_ELEMENTWISE_MEAN_DEPRECATED:
+        return &elementwise_mean_deprecated;
+    case KL_SIZE_AVERAGE_REDUCE_DEPRECATED:
+        break;
+    default:
+        return NULL;
+    }
+    const struct kl_warning_text *text = &size_average_reduce_deprecated[applied];
+    return (unsigned)applied <= KL_NONE && text->code ? text : NULL;
 }

@@ -37,10 +37,14 @@ void kl_start_group(struct kl_workspace *b, const struct kl_group *group)
 
 struct kl_tile kl_tile_at(const struct kl_workspace *b, size_t start)
 {
-    return (struct kl_tile){.row = b->group->row,
-                            .rows = b->group->rows,
+    const struct kl_group *group = b->group;
+    size_t max = b->job->tile.length;
+    bool stopped = start > group->start &&
+                   kl_is_stopped_at(b->job->plan, start, group->rows, group->rows * max);
+    return (struct kl_tile){.row = group->row,
+                            .rows = group->rows,
                             .start = start,
-                            .length = kl_min(b->group->end - start, b->job->tile.length),
+                            .length = stopped ? 0 : kl_min(group->end - start, max),
                             .columns = b->job->tile.columns};
 }
 

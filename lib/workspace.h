@@ -69,7 +69,8 @@ void kl_start_chunk(struct kl_job *job, void *scratch);
 
 void kl_start_group(struct kl_workspace *b, const struct kl_group *group);
 
-/* The tile of the group that begins with element `start` of its rows; its length is 0 at the end. */
+/* The tile of the group that begins with element `start` of its rows; its length is 0 at the end, and where the call is
+ * stopped, but for the first one. */
 struct kl_tile kl_tile_at(const struct kl_workspace *b, size_t start);
 
 /* Loops over the tiles of the group. */

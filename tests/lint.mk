@@ -17,6 +17,7 @@ lint-all: $(B)/kldivd $(B)/libkldiv.a $(B)/libapi.a $(B)/libkldiv.so tests/syste
 	$(PYTHON) -B tests/tools/lint/circles.py $(B)
 	tests/tools/lint/suites.sh $(SUITES)
 	tests/tools/lint/abi.sh
+	tests/tools/lint/install.sh
 	tests/system/page/node_modules/.bin/tsc -p tests/system/page
 	@echo "  ANALYZE  $(words $(ANALYZED)) sources"; [ -z '$(strip $(ANALYZED))' ] || $(MAKE) --no-print-directory analyze
 analyze:

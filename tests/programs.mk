@@ -1,12 +1,12 @@
 # Programs that test: the suites, what is preloaded into a server, clients of a server, comparisons.
 
 TEST_LIBS = -lcriterion -lquadmath -lpq
-$(B)/tests/%.o: CFLAGS += -Wno-conversion -DKLDIV_BINARY='"$(B)/kldivd"' -DKLDIV_FAULTS='"$(B)/tests/faults.so"' \
+$(B)/tests/%.o: override CFLAGS += -Wno-conversion -DKLDIV_BINARY='"$(B)/kldivd"' -DKLDIV_FAULTS='"$(B)/tests/faults.so"' \
     -DKLDIV_UNADAPTED='"$(B)/tests/unadapted"'
 
 # The header of libquadmath is one of gcc's: clang finds it by a link.
 ifeq ($(VARIANT),asan)
-$(B)/tests/%.o: CFLAGS += -idirafter $(B)/include
+$(B)/tests/%.o: override CFLAGS += -idirafter $(B)/include
 $(B)/include/quadmath.h:
 	@mkdir -p $(@D)
 	@ln -sf $$(gcc -print-file-name=include)/quadmath.h $@
@@ -48,7 +48,7 @@ $(B)/proxies: $(PROXIES) $(B)/libapi.a $(B)/libkldiv.a
 	@$(CC) $(LDFLAGS) $^ -lcriterion -lcurl $(API_LIBS) -lm -o $@
 
 SLEEF = $(shell pkg-config --libs sleef 2>/dev/null)
-$(B)/bench/sleef: CFLAGS += $(if $(filter x86_64,$(MACHINE)),-mavx512f) # its header asks for it
+$(B)/bench/sleef: override CFLAGS += $(if $(filter x86_64,$(MACHINE)),-mavx512f) # its header asks for it
 BENCHES = $(patsubst tests/tools/bench/%.c,$(B)/bench/%,$(wildcard tests/tools/bench/*.c))
 $(B)/bench/%: tests/tools/bench/%.c tests/tools/bench/measure.h $(B)/libkldiv.a
 	@mkdir -p $(@D)

@@ -239,8 +239,6 @@ static void join(struct kl_finding_counts *all, const struct kl_finding_counts *
 
 _Static_assert(sizeof(struct kl_diagnosis_scratch) <= KL_THREAD_SCRATCH,
                "what a thread holds is enough for a look");
-_Static_assert(sizeof(struct kl_diagnosing) <= KL_DIAGNOSIS_SCRATCH,
-               "a call allocates no more than kldiv.h says");
 
 /* BACKOFF_TILES: so many tiles after one whose rows are not all sound are looked at row by row at once. */
 enum { BACKOFF_TILES = 8 };
@@ -273,13 +271,16 @@ static double factor_of(const struct kl_plan *plan)
     size_t n = 0;
     if (plan->weight.data)
         kl_tensor_count(&plan->weight, &n);
-    if (n > 0) {
+    const struct kl_array_view weight = kl_array_of(plan, KL_OF_WEIGHT);
+    for (size_t i = 0; i < n && !kl_is_stopped(plan); i += KL_CHUNK) {
         struct kl_row_stats s =
-            kl_kernel()->row_stats[plan->weight.dtype](plan->weight.data, n, false);
-        max = fmax(fabs(s.min), fabs(s.max));
+            kl_kernel()->row_stats[weight.dtype](kl_at(&weight, i), kl_min(n - i, KL_CHUNK), false);
+        max = fmax(max, fmax(fabs(s.min), fabs(s.max)));
     }
     return plan->options.base == KL_BITS ? max / M_LN2 : max;
 }
+
+size_t kl_diagnosis_scratch(void) { return sizeof(struct kl_diagnosing); }
 
 struct kl_diagnosing *kl_diagnosing_new(const struct kl_plan *plan)
 {

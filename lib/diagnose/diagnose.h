@@ -37,15 +37,17 @@ struct kl_diagnosis_scratch {
 };
 
 /* The tile of n rows, at most those of the context's tile, that begins with element `start` of each; its
- * length is 0 at the end. A row alone has tiles of its own. */
+ * length is 0 at the end, and where the call is stopped, but for the first one. A row alone has tiles of its own. */
 static inline struct kl_tile kl_diagnosed_tile(const struct kl_diagnosis_context *context,
                                                size_t row, size_t n, size_t start)
 {
-    size_t left = context->layout.inner.volume - start;
+    size_t left = context->layout.inner.volume - start,
+           max = n == 1 ? KL_BLOCK : context->tile.length;
+    bool stopped = start > 0 && kl_is_stopped_at(context->plan, start, n, n * max);
     return (struct kl_tile){.row = row,
                             .rows = n,
                             .start = start,
-                            .length = kl_min(n == 1 ? KL_BLOCK : context->tile.length, left),
+                            .length = stopped ? 0 : kl_min(max, left),
                             .columns = context->tile.columns && n > 1};
 }
 

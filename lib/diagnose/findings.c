@@ -13,7 +13,10 @@ static const char *const codes[KL_FINDINGS] = {
     [KL_LOSS_NOT_FINITE] = "loss_not_finite",
 };
 
-const char *kl_finding_code(enum kl_finding finding) { return codes[finding]; }
+const char *kl_finding_code(enum kl_finding finding)
+{
+    return (unsigned)finding < KL_FINDINGS ? codes[finding] : NULL;
+}
 
 /* hints: advice by operand, space and the kind of most rows with the finding. */
 #define INPUT_LOGITS ": if input holds logits, use input_space=logit"

@@ -30,6 +30,7 @@ INLINE sd s_max(sd a, sd b) { return _mm256_max_pd(a, b); }
 INLINE sd s_min(sd a, sd b) { return _mm256_min_pd(a, b); }
 INLINE sd s_abs(sd a) { return _mm256_andnot_pd(s_set(-0.0), a); }
 INLINE sd s_and(sd a, sd b) { return _mm256_and_pd(a, b); }
+INLINE sd s_or(sd a, sd b) { return _mm256_or_pd(a, b); }
 INLINE sm s_eq(sd a, sd b) { return _mm256_cmp_pd(a, b, _CMP_EQ_OQ); }
 INLINE sm s_gt(sd a, sd b) { return _mm256_cmp_pd(a, b, _CMP_GT_OQ); }
 INLINE sm s_signed(sd a) { return a; }
@@ -41,11 +42,13 @@ INLINE si s_bits(sd a) { return _mm256_castpd_si256(a); }
 INLINE sd from_bits(si a) { return _mm256_castsi256_pd(a); }
 INLINE si bits_set(uint64_t a) { return _mm256_set1_epi64x((int64_t)a); }
 
+#include "lib/simd/round.h"
+
 /* s_max and s_min give the second of two numbers of which one is NaN. */
 INLINE sd s_clamp(sd v, sd low, sd high) { return _mm256_min_pd(high, _mm256_max_pd(low, v)); }
 
 INLINE sd s_max_nan(sd low, sd v) { return _mm256_max_pd(low, v); }
-INLINE sd s_min_magnitude(sd a, sd b) { return _mm256_min_pd(s_abs(b), s_abs(a)); }
+INLINE sd s_min_magnitude(sd a, sd b) { return _mm256_min_pd(s_abs(b), a); }
 INLINE sd s_clamp_exp(sd v) { return _mm256_min_pd(_mm256_max_pd(v, s_set(-700)), s_set(700)); }
 
 INLINE double s_reduce_sum(sd a)
@@ -175,43 +178,30 @@ INLINE sd s_load_bf16(const void *p)
     return _mm256_cvtps_pd(_mm_castsi128_ps(words));
 }
 
-/* The low halves of four 64-bit lanes of a mask. */
-INLINE __m128i narrow_mask(sm m)
-{
-    __m128 low = _mm_castpd_ps(_mm256_castpd256_pd128(m));
-    __m128 high = _mm_castpd_ps(_mm256_extractf128_pd(m, 1));
-    return _mm_castps_si128(_mm_shuffle_ps(low, high, 0x88));
-}
-
-/* To float by rounding to odd (Boldo and Melquiond, 2008), so that rounding once more, to fewer bits, is as good as
- * rounding once: an inexact result whose last bit is 0 goes one step back towards v. */
+/* To float by rounding to odd (Boldo and Melquiond, 2008), so that rounding once more, to the bits of a half, is as good as
+ * rounding once: what is not exact is cut off, and its last bit set, where a carry of the rest leaves it. */
 INLINE __m128 to_odd(sd v)
 {
-    const sd sign = s_set(-0.0);
-    __m128 nearest = _mm256_cvtpd_ps(v);
-    sd back = _mm256_cvtps_pd(nearest);
-    __m128i bits = _mm_castps_si128(nearest);
-    __m128i one = _mm_set1_epi32(1);
-    __m128i even = _mm_cmpeq_epi32(_mm_and_si128(bits, one), _mm_setzero_si128());
-    __m128i inexact = narrow_mask(_mm256_cmp_pd(back, v, _CMP_NEQ_OQ));
-    __m128i too_big = narrow_mask(s_gt(_mm256_andnot_pd(sign, back), _mm256_andnot_pd(sign, v)));
-    __m128i step = _mm_or_si128(too_big, one); /* -1 or 1 */
-    step = _mm_and_si128(step, _mm_and_si128(inexact, even));
-    return _mm_castsi128_ps(_mm_add_epi32(bits, step));
+    const si below = bits_set((1 << 29) - 1);
+    si bits = s_bits(v), carry = _mm256_add_epi64(_mm256_and_si256(bits, below), below);
+    return _mm256_cvtpd_ps(from_bits(_mm256_andnot_si256(below, _mm256_or_si256(bits, carry))));
 }
 
-INLINE void s_store_f16(void *p, sd v) { _mm_storel_epi64(p, _mm_cvtps_ph(to_odd(v), NEAREST)); }
-
-INLINE void s_store_bf16(void *p, sd v)
+INLINE void s_store_pair_f16(void *p, sd a, sd b)
 {
-    __m128 odd = to_odd(v);
-    __m128i bits = _mm_castps_si128(odd);
-    __m128i even = _mm_and_si128(_mm_srli_epi32(bits, 16), _mm_set1_epi32(1));
-    __m128i up = _mm_add_epi32(bits, _mm_add_epi32(even, _mm_set1_epi32(0x7fff)));
-    __m128i nan = _mm_castps_si128(_mm_cmpunord_ps(odd, odd));
-    up = _mm_blendv_epi8(up, _mm_set1_epi32(0x7fc00000), nan);
-    up = _mm_srli_epi32(up, 16);
-    _mm_storel_epi64(p, _mm_packus_epi32(up, up));
+    __m256 floats = _mm256_set_m128(to_odd(b), to_odd(a));
+    _mm_storeu_si128(p, _mm256_cvtps_ph(floats, NEAREST));
+}
+
+/* The first halves of floats that are of bfloat16. */
+INLINE __m128i halves_of(sd v)
+{
+    return _mm_srli_epi32(_mm_castps_si128(_mm256_cvtpd_ps(s_round_bf16(v))), 16);
+}
+
+INLINE void s_store_pair_bf16(void *p, sd a, sd b)
+{
+    _mm_storeu_si128(p, _mm_packus_epi32(halves_of(a), halves_of(b)));
 }
 
 static bool supported(void)

@@ -2,6 +2,7 @@
 #include "lib/simd/constants.h"
 
 #include <immintrin.h>
+#include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -27,6 +28,7 @@ INLINE sd s_max(sd a, sd b) { return _mm512_max_pd(a, b); }
 INLINE sd s_min(sd a, sd b) { return _mm512_min_pd(a, b); }
 INLINE sd s_abs(sd a) { return _mm512_abs_pd(a); }
 INLINE sd s_and(sd a, sd b) { return _mm512_and_pd(a, b); }
+INLINE sd s_or(sd a, sd b) { return _mm512_or_pd(a, b); }
 INLINE double s_reduce_sum(sd a) { return _mm512_reduce_add_pd(a); }
 INLINE sm s_eq(sd a, sd b) { return _mm512_cmp_pd_mask(a, b, _CMP_EQ_OQ); }
 INLINE sm s_gt(sd a, sd b) { return _mm512_cmp_pd_mask(a, b, _CMP_GT_OQ); }
@@ -36,6 +38,8 @@ INLINE sm sm_or(sm a, sm b) { return a | b; }
 INLINE bool sm_any(sm m) { return m != 0; }
 INLINE sd s_select(sm m, sd a, sd b) { return _mm512_mask_blend_pd(m, b, a); }
 INLINE si s_bits(sd a) { return _mm512_castpd_si512(a); }
+
+#include "lib/simd/round.h"
 
 /* s_max and s_min give the second of two numbers of which one is NaN. */
 INLINE sd s_clamp(sd v, sd low, sd high) { return _mm512_min_pd(high, _mm512_max_pd(low, v)); }
@@ -160,28 +164,29 @@ INLINE sd s_load_bf16(const void *p)
     return _mm512_cvtps_pd(_mm256_castsi256_ps(words));
 }
 
-/* To float by rounding to odd (Boldo and Melquiond, 2008), so that rounding once more, to fewer bits, is as good as
- * rounding once: what is not exact is cut off, and its last bit set. */
+/* To float by rounding to odd (Boldo and Melquiond, 2008), so that rounding once more, to the bits of a half, is as good as
+ * rounding once: what is not exact is cut off, and its last bit set, where a carry of the rest leaves it. */
 INLINE __m256 to_odd(sd v)
 {
-    __m256 schedule = _mm512_cvt_roundpd_ps(v, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
-    __mmask8 inexact = _mm512_cmp_pd_mask(_mm512_cvtps_pd(schedule), v, _CMP_NEQ_OQ);
-    __m256i bits = _mm256_castps_si256(schedule);
-    bits = _mm256_mask_or_epi32(bits, inexact, bits, _mm256_set1_epi32(1));
-    return _mm256_castsi256_ps(bits);
+    enum { OR_AND_NOT = 0x54 }; /* (a | b) & ~c */
+    const si below = _mm512_set1_epi64((1 << 29) - 1);
+    si bits = s_bits(v), carry = _mm512_add_epi64(_mm512_and_si512(bits, below), below);
+    bits = _mm512_ternarylogic_epi64(bits, carry, below, OR_AND_NOT);
+    return _mm512_cvtpd_ps(_mm512_castsi512_pd(bits));
 }
 
-INLINE void s_store_f16(void *p, sd v) { _mm_storeu_si128(p, _mm256_cvtps_ph(to_odd(v), NEAREST)); }
+INLINE fs join(__m256 a, __m256 b) { return _mm512_insertf32x8(_mm512_castps256_ps512(a), b, 1); }
 
-INLINE void s_store_bf16(void *p, sd v)
+INLINE void s_store_pair_f16(void *p, sd a, sd b)
 {
-    __m256 odd = to_odd(v);
-    __m256i bits = _mm256_castps_si256(odd);
-    __m256i even = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
-    __m256i up = _mm256_add_epi32(bits, _mm256_add_epi32(even, _mm256_set1_epi32(0x7fff)));
-    __mmask8 nan = _mm256_cmp_ps_mask(odd, odd, _CMP_UNORD_Q);
-    up = _mm256_mask_mov_epi32(up, nan, _mm256_set1_epi32(0x7fc00000));
-    _mm_storeu_si128(p, _mm256_cvtepi32_epi16(_mm256_srli_epi32(up, 16)));
+    _mm256_storeu_si256(p, _mm512_cvtps_ph(join(to_odd(a), to_odd(b)), NEAREST));
+}
+
+INLINE void s_store_pair_bf16(void *p, sd a, sd b)
+{
+    fs floats = join(_mm512_cvtpd_ps(s_round_bf16(a)), _mm512_cvtpd_ps(s_round_bf16(b)));
+    si bits = _mm512_srli_epi32(_mm512_castps_si512(floats), 16);
+    _mm256_storeu_si256(p, _mm512_cvtepi32_epi16(bits));
 }
 
 /* No CPU has these without f16c. */

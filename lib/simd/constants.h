@@ -59,6 +59,18 @@ static const double short_log_poly[7] = {
     -0x1.555e52363f9bep-3, 0x1.245671c278876p-3, -0x1.d24c27028e35ep-4,
 };
 
+/* (log(1+r) - r) / r^2 on [-0.0312, 0.0625]; times r^2 within 2^-42.7 */
+static const double f16_log_poly[6] = {
+    -0x1.ffffffffb415cp-2, 0x1.555555057690ep-2, -0x1.0000092794bd6p-2, 0x1.99a18240b45d2p-3,
+    -0x1.554634ab195e2p-3, 0x1.0e5e27b615f25p-3,
+};
+
+/* (log(1+r) - r) / r^2 on [-0.0312, 0.0625]; times r^2 within 2^-37.1 */
+static const double bf16_log_poly[5] = {
+    -0x1.ffffffdfc3608p-2, 0x1.5555570fffe14p-2, -0x1.00032ec97f3bap-2, 0x1.99b490fc3aca7p-3,
+    -0x1.4006103621793p-3,
+};
+
 /* (exp(r) - 1 - r) / r^2 on |r| <= ln2/32; times r^2 within 2^-64.4 */
 static const double f64_exp_poly[6] = {
     0x1.0000000000001p-1, 0x1.5555555555556p-3, 0x1.55555554e93b7p-5, 0x1.11111110e1059p-7,
@@ -69,6 +81,12 @@ static const double f64_exp_poly[6] = {
 static const double f32_exp_poly[6] = {
     0x1.0000000000014p+0, 0x1.0000000000003p+0, 0x1.fffffffd0b49bp-2, 0x1.555555547d216p-3,
     0x1.55576239dec7fp-5, 0x1.11123d01366d4p-7,
+};
+
+/* exp(r) on |r| <= ln2/32, within 2^-38.5 */
+static const double half_exp_poly[5] = {
+    0x1.0000000000000p+0, 0x1.fffffffb12cf8p-1, 0x1.fffffffe5b9aep-2, 0x1.5557e5734c36ap-3,
+    0x1.55570abe5482fp-5,
 };
 
 /* 2^(j/16), with j taken off the bits from 2^48 up: adding n 2^48 makes 2^(n/16) */

@@ -99,7 +99,7 @@ LN2_LO = double(LN2 - exact(LN2_HI))
 rows = [row(i) for i in range(16)]
 
 print("/* Tables and polynomials of the vector kernels. Made by constants.py; edit that. */")
-print("#ifndef KLDIV_LIB_SIMD_CONSTANTS_H\n#define KLDIV_LIB_SIMD_CONSTANTS_H\n")
+print("#pragma once\n")
 print("/* clang-format off */")
 exp_hi = float(round(F(LN2) * 2**36) / 2**36)
 print(f"#define LN2 {double(LN2).hex()}")
@@ -115,7 +115,8 @@ array("logc_lo", [r[2] for r in rows], "and what the grid left out")
 
 ends = [F(c) * (1 + F(i + e, 16)) - 1 for i, (c, _, _) in enumerate(rows) for e in (0, 1)]
 low, high = (D(f.numerator) / D(f.denominator) for f in (min(ends), max(ends)))
-for name, degree in (("f64_log_poly", 9), ("f32_log_poly", 7), ("short_log_poly", 6)):
+for name, degree in (("f64_log_poly", 9), ("f32_log_poly", 7), ("short_log_poly", 6),
+                     ("f16_log_poly", 5), ("bf16_log_poly", 4)):
     p = interpolate(log_tail, low, high, degree)
     bits = worst(log_tail, p, low, high, lambda r: r * r)
     array(name, p, f"(log(1+r) - r) / r^2 on [{float(low):.4f}, {float(high):.4f}]; "
@@ -125,9 +126,10 @@ half = D(double(LN2 / 32)) * D("1.0001")
 p = interpolate(exp_tail, -half, half, 5)
 bits = worst(exp_tail, p, -half, half, lambda r: r * r)
 array("f64_exp_poly", p, f"(exp(r) - 1 - r) / r^2 on |r| <= ln2/32; times r^2 within 2^{bits:.1f}")
-p = interpolate(D.exp, -half, half, 5)
-bits = worst(D.exp, p, -half, half, lambda r: D(1))
-array("f32_exp_poly", p, f"exp(r) on |r| <= ln2/32, within 2^{bits:.1f}")
+for name, degree in (("f32_exp_poly", 5), ("half_exp_poly", 4)):
+    p = interpolate(D.exp, -half, half, degree)
+    bits = worst(D.exp, p, -half, half, lambda r: D(1))
+    array(name, p, f"exp(r) on |r| <= ln2/32, within 2^{bits:.1f}")
 
 roots = [(LN2 * j / 16).exp() for j in range(16)]
 bits = [struct.unpack("<Q", struct.pack("<d", double(v)))[0] - (j << 48) for j, v in enumerate(roots)]
@@ -135,4 +137,4 @@ array("exp2_table", [struct.unpack("<d", struct.pack("<Q", b))[0] for b in bits]
       "2^(j/16), with j taken off the bits from 2^48 up: adding n 2^48 makes 2^(n/16)")
 array("exp_table_lo", [double((v - exact(double(v))) / v) for v in roots],
       "what rounding left out of 2^(j/16), in proportion")
-print("/* clang-format on */\n#endif")
+print("/* clang-format on */")

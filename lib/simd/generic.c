@@ -32,6 +32,7 @@ INLINE sm sm_or(sm a, sm b) { return a | b; }
 INLINE bool sm_any(sm m) { return (m[0] | m[1]) != 0; }
 INLINE sd s_select(sm m, sd a, sd b) { return from_bits((m & s_bits(a)) | (~m & s_bits(b))); }
 INLINE sd s_and(sd a, sd b) { return from_bits(s_bits(a) & s_bits(b)); }
+INLINE sd s_or(sd a, sd b) { return from_bits(s_bits(a) | s_bits(b)); }
 INLINE sd s_abs(sd a) { return from_bits(s_bits(a) & bits_set(INT64_MAX)); }
 INLINE double s_reduce_sum(sd a) { return a[0] + a[1]; }
 
@@ -41,7 +42,7 @@ INLINE sd s_min(sd a, sd b) { return s_select(s_gt(b, a), a, b); }
 INLINE sd s_clamp(sd v, sd low, sd high) { return s_min(high, s_max(low, v)); }
 INLINE sd s_max_nan(sd low, sd v) { return s_max(low, v); }
 INLINE sd s_clamp_exp(sd v) { return s_clamp(v, s_set(-700), s_set(700)); }
-INLINE sd s_min_magnitude(sd a, sd b) { return s_min(s_abs(a), s_abs(b)); }
+INLINE sd s_min_magnitude(sd a, sd b) { return s_min(s_abs(b), a); }
 
 #ifdef __FP_FAST_FMA
 INLINE sd s_fma(sd a, sd b, sd c)
@@ -198,16 +199,31 @@ INLINE sd s_load_bf16(const void *p)
     return s_load_f32(words);
 }
 
-INLINE void s_store_f16(void *p, sd v)
+#include "lib/simd/round.h"
+
+INLINE si bits_of_f16(sd v)
 {
-    kl_store(KL_FLOAT16, p, 0, v[0]);
-    kl_store(KL_FLOAT16, p, 1, v[1]);
+    sd size = s_abs(s_round(v, 11, 0x1p-14, 0x1p16));
+    si bits = s_bits(s_min(size, s_set(0x1p16)) * s_set(0x1p-1008)) >> 42, nan = sm_not(s_eq(v, v));
+    return (bits & ~nan) | (nan & bits_set(0x7e00)) | (s_bits(v) >> 63 << 15);
 }
 
-INLINE void s_store_bf16(void *p, sd v)
+INLINE void s_store_pair_f16(void *p, sd a, sd b)
 {
-    kl_store(KL_BFLOAT16, p, 0, v[0]);
-    kl_store(KL_BFLOAT16, p, 1, v[1]);
+    si bits = bits_of_f16(a) | bits_of_f16(b) << 32;
+    const uint16_t halves[] = {(uint16_t)bits[0], (uint16_t)bits[1], (uint16_t)(bits[0] >> 32),
+                               (uint16_t)(bits[1] >> 32)};
+    memcpy(p, halves, sizeof halves);
+}
+
+INLINE void s_store_pair_bf16(void *p, sd a, sd b)
+{
+    uint32_t words[4];
+    s_store_f32(words, s_round_bf16(a));
+    s_store_f32(words + 2, s_round_bf16(b));
+    const uint16_t halves[] = {(uint16_t)(words[0] >> 16), (uint16_t)(words[1] >> 16),
+                               (uint16_t)(words[2] >> 16), (uint16_t)(words[3] >> 16)};
+    memcpy(p, halves, sizeof halves);
 }
 
 static bool supported(void) { return true; }

@@ -58,6 +58,14 @@ INLINE vd log_minus_f32(vd t, vd x)
     return v_fma(r2, horner2(f32_log_poly, 7, r, r2), v_add(v_sub(high, x), r));
 }
 
+/* log t - x within 2^-41, or 2^-37, which is enough for losses that are rounded to 11 or 8 bits next. */
+INLINE vd log_minus_half(bool is_f16, vd t, vd x)
+{
+    vd high, r = reduce_f32(t, &high), r2 = v_mul(r, r);
+    vd tail = is_f16 ? horner2(f16_log_poly, 5, r, r2) : horner2(bf16_log_poly, 4, r, r2);
+    return v_fma(r2, tail, v_add(v_sub(high, x), r));
+}
+
 /* log t - x of any t, with low parts: within 2^-60 or so before the last roundings. */
 INLINE vd log_minus_f64(vd t, vd x)
 {
@@ -86,14 +94,19 @@ INLINE vd log_minus_f64(vd t, vd x)
  * leaves their number in the low bits, where v_exp2 finds it. */
 #define SIXTEENTHS 0x1.8p48
 
-/* exp(t) for t of at most 24 bits and |t| <= 700. */
-INLINE vd exp_f32(vd t)
+/* exp(t) for t of at most 24 bits and |t| <= 700, by a polynomial of `degree` for what is left of t. */
+INLINE vd exp_by(const double *poly, int degree, vd t)
 {
     vd shifted = v_fma(t, v_set(1 / LN2), v_set(SIXTEENTHS));
     vd k = v_sub(shifted, v_set(SIXTEENTHS));
     vd r = v_fma(k, v_set(-LN2), t);
-    return v_mul(v_exp2(shifted), horner(f32_exp_poly, 5, r));
+    return v_mul(v_exp2(shifted), horner(poly, degree, r));
 }
+
+INLINE vd exp_f32(vd t) { return exp_by(f32_exp_poly, 5, t); }
+
+/* For losses that are rounded to 11 bits next: within 2^-36 of itself. */
+INLINE vd exp_half(vd t) { return exp_by(half_exp_poly, 4, t); }
 
 /* exp(t) within 2^-16 of itself, for |t| <= 700. */
 INLINE vd rough_exp(vd t)

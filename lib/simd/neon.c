@@ -41,7 +41,7 @@ INLINE double s_reduce_sum(sd a) { return vaddvq_f64(a); }
 INLINE sd s_clamp(sd v, sd low, sd high) { return vminq_f64(vmaxq_f64(v, low), high); }
 INLINE sd s_max_nan(sd low, sd v) { return vmaxq_f64(low, v); }
 INLINE sd s_clamp_exp(sd v) { return s_clamp(v, s_set(-700), s_set(700)); }
-INLINE sd s_min_magnitude(sd a, sd b) { return vminnmq_f64(vabsq_f64(a), vabsq_f64(b)); }
+INLINE sd s_min_magnitude(sd a, sd b) { return vminnmq_f64(a, vabsq_f64(b)); }
 
 INLINE sd s_frexp(sd t, sd *k, si *i)
 {
@@ -131,12 +131,6 @@ INLINE uint16x4_t load_pair(const void *p)
     return vreinterpret_u16_u32(vdup_n_u32(pair));
 }
 
-INLINE void store_pair(void *p, uint16x4_t v)
-{
-    uint32_t pair = vget_lane_u32(vreinterpret_u32_u16(v), 0);
-    memcpy(p, &pair, sizeof pair);
-}
-
 INLINE sd s_load_f16(const void *p)
 {
     float32x4_t v = vcvt_f32_f16(vreinterpret_f16_u16(load_pair(p)));
@@ -151,25 +145,21 @@ INLINE sd s_load_bf16(const void *p)
 
 /* To float by rounding to odd (Boldo and Melquiond, 2008), so that rounding once more, to fewer bits, is as good as
  * rounding once. */
-INLINE float32x4_t to_odd(sd v)
+INLINE float32x4_t to_odd(sd a, sd b) { return vcombine_f32(vcvtx_f32_f64(a), vcvtx_f32_f64(b)); }
+
+INLINE void s_store_pair_f16(void *p, sd a, sd b)
 {
-    float32x2_t odd = vcvtx_f32_f64(v);
-    return vcombine_f32(odd, odd);
+    vst1_u8(p, vreinterpret_u8_f16(vcvt_f16_f32(to_odd(a, b))));
 }
 
-INLINE void s_store_f16(void *p, sd v)
+INLINE void s_store_pair_bf16(void *p, sd a, sd b)
 {
-    store_pair(p, vreinterpret_u16_f16(vcvt_f16_f32(to_odd(v))));
-}
-
-INLINE void s_store_bf16(void *p, sd v)
-{
-    float32x4_t odd = to_odd(v);
+    float32x4_t odd = to_odd(a, b);
     uint32x4_t bits = vreinterpretq_u32_f32(odd);
     uint32x4_t even = vandq_u32(vshrq_n_u32(bits, 16), vdupq_n_u32(1));
     uint32x4_t up = vaddq_u32(bits, vaddq_u32(even, vdupq_n_u32(0x7fff)));
     up = vbslq_u32(vceqq_f32(odd, odd), up, vdupq_n_u32(0x7fc00000));
-    store_pair(p, vshrn_n_u32(up, 16));
+    vst1_u8(p, vreinterpret_u8_u16(vshrn_n_u32(up, 16)));
 }
 
 static bool supported(void) { return true; }

@@ -12,7 +12,7 @@
  *   v_max_nan(low, v)  the maximum, or NaN if v is
  *   v_clamp(v, low, high)  NaN if v is
  *   v_clamp_exp(v)     v_clamp(v, -700, 700), where NaN may be lost
- *   v_min_magnitude(a, b)  min(|a|, |b|), where NaN may be lost
+ *   v_min_magnitude(a, b)  min(a, |b|) of an a that is not negative, where NaN may be lost
  *   v_fma(a, b, c)     a * b + c, rounded once or twice
  *   v_mul_sub(a, b, c) a * b - c of a c within some units of a * b, to double's precision
  *   v_and              of the lanes' bits
@@ -36,7 +36,8 @@
  *   v_lookup(table, i) table[i & 15] of sixteen doubles
  *   v_exp2(n)          2^(n/16), for an integer n in the low 16 bits; not beyond normal doubles
  *   v_load_S, v_store_S for S in f64, f32, f16, bf16: LANES elements at any address, widened
- *                      exactly, or rounded once to nearest even
+ *                      exactly, or rounded once to nearest even; stores of f16 and bf16 are defined for
+ *                      both vectors at once: s_store_pair_f16(p, a, b), s_store_pair_bf16(p, a, b)
  *
  * and on single vectors alone:
  *

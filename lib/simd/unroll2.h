@@ -26,12 +26,13 @@ typedef struct {
     {                                                                                              \
         return (vd){s_##name(x.a, y.a, z.a), s_##name(x.b, y.b, z.b)};                             \
     }
-#define PAIR_MEMORY(suffix, size)                                                                  \
+#define PAIR_LOAD(suffix, size)                                                                    \
     INLINE vd v_load_##suffix(const void *from)                                                    \
     {                                                                                              \
         const char *second = (const char *)from + SINGLE_LANES * (size);                           \
         return (vd){s_load_##suffix(from), s_load_##suffix(second)};                               \
-    }                                                                                              \
+    }
+#define PAIR_STORE(suffix, size)                                                                   \
     INLINE void v_store_##suffix(void *to, vd v)                                                   \
     {                                                                                              \
         s_store_##suffix(to, v.a);                                                                 \
@@ -62,10 +63,15 @@ PAIR_1(vm, signed, vd)
 PAIR_1(vm, tracked_exp, vd)
 PAIR_1(vi, bits, vd)
 PAIR_1(vm, special, vd)
-PAIR_MEMORY(f64, 8)
-PAIR_MEMORY(f32, 4)
-PAIR_MEMORY(f16, 2)
-PAIR_MEMORY(bf16, 2)
+PAIR_LOAD(f64, 8)
+PAIR_LOAD(f32, 4)
+PAIR_LOAD(f16, 2)
+PAIR_LOAD(bf16, 2)
+PAIR_STORE(f64, 8)
+PAIR_STORE(f32, 4)
+
+INLINE void v_store_f16(void *to, vd v) { s_store_pair_f16(to, v.a, v.b); }
+INLINE void v_store_bf16(void *to, vd v) { s_store_pair_bf16(to, v.a, v.b); }
 
 INLINE vm m_or(vm x, vm y) { return (vm){sm_or(x.a, y.a), sm_or(x.b, y.b)}; }
 

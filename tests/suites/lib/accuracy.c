@@ -230,3 +230,36 @@ Test(accuracy, of_the_divergence_near_zero)
         cr_expect(none.high == 0 && none.low == 0, "%s: %g", (*k)->name, none.high);
     }
 }
+
+/* Doubles at a half, between it and the next one, and beside these, are rounded once, as kl_store rounds them. */
+Test(accuracy, halves_are_rounded_once)
+{
+    enum { BESIDE = 11 };
+    for (const struct kl_kernel *const *k = kl_kernels; *k; k++)
+        for (size_t i = 0; (*k)->supported() && i < (size_t)2 << 16; i++) {
+            enum kl_dtype dtype = i & 1 ? KL_FLOAT16 : KL_BFLOAT16;
+            uint16_t halves[] = {(uint16_t)(i >> 1), (uint16_t)((i >> 1) + 1)}, ours[BESIDE], exact;
+            double a = kl_load(dtype, halves, 0), b = kl_load(dtype, halves, 1);
+            if (isinf(b) && isfinite(a))
+                b = copysign(dtype == KL_FLOAT16 ? 0x1p16 : 0x1p128, a);
+            double tie = (a + b) / 2;
+            const double v[BESIDE] = {a,
+                                      -b,
+                                      tie,
+                                      -tie,
+                                      nextafter(tie, 0),
+                                      nextafter(tie, 2 * tie),
+                                      tie * (1 + 0x1p-24),
+                                      tie * (1 - 0x1p-24),
+                                      tie * (1 + 0x1p-30),
+                                      a * (1 + 0x1p-52),
+                                      a + (b - a) / 3};
+            (*k)->narrow[dtype](v, ours, BESIDE);
+            for (size_t j = 0; j < BESIDE; j++) {
+                kl_store(dtype, &exact, 0, v[j]);
+                if (isnan(v[j]) ? !isnan(kl_load(dtype, ours, j)) : ours[j] != exact)
+                    cr_expect(false, "%s %s %a: %04x, not %04x", (*k)->name, kl_dtype_name(dtype),
+                              v[j], ours[j], exact);
+            }
+        }
+}

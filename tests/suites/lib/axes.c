@@ -216,3 +216,63 @@ Test(axes, of_requests_are_summed_over_before_they_reduce)
         answer_free(&answer);
     }
 }
+
+/* Empty rows, more of them than memory could hold losses of. */
+Test(axes, empty_rows_may_be_many)
+{
+    enum { MAX = 3 };
+    static const int last[] = {-1};
+    const size_t huge = SIZE_MAX / 2;
+    const struct {
+        size_t ndim, shape[MAX];
+        bool sums, keeps; /* the losses of rows can be summed, and stored */
+    } cases[] = {{2, {huge, 0}, true, false},
+                 {2, {3, 0}, true, true},
+                 {3, {huge, 3, 0}, false, false},
+                 {3, {huge, 0, 0}, true, true},
+                 {2, {0, huge}, true, true}};
+    for (size_t i = 0; i < COUNT(cases); i++)
+        for (enum kl_reduction r = KL_MEAN; r <= KL_NONE; r++) {
+            struct kl_tensor empty = {KL_FLOAT64, cases[i].ndim, cases[i].shape, ""};
+            struct kl_options options = {.reduction = r, .dim = last, .n_dim = 1};
+            struct kl_problem problem = {0};
+            struct kl_plan plan;
+            double loss[3] = {7, 7, 7};
+            bool good = r == KL_NONE ? cases[i].keeps : cases[i].sums;
+            cr_expect_eq(kl_plan(&plan, &empty, &empty, &options, &problem), good, "case %zu, %d",
+                         i, r);
+            if (good && kl_run(&plan, NULL, loss, &problem))
+                cr_expect(plan.loss_size == 0 || loss[0] == 0 || plan.places == 0,
+                          "case %zu, %d: %g", i, r, loss[0]);
+            else
+                cr_expect_str_eq(problem.code, "shape_invalid");
+        }
+}
+
+/* Rows that options.dim masks as a whole do not count; rows whose elements are masked do. */
+Test(axes, rows_that_a_diagnosis_counts)
+{
+    static const int last[] = {-1};
+    static const double zeros[12];
+    static const unsigned char kept[12] = {1, 0, 0, 1};
+    const size_t shape[] = {4, 3}, rows[] = {4}, across[] = {4, 1};
+    const struct {
+        struct kl_mask mask;
+        size_t n_dim, rows;
+    } masks[] = {{{1, rows, kept}, 1, 2},
+                 {{2, across, kept}, 0, 4},
+                 {{2, shape, kept}, 0, 4},
+                 {{0, NULL, NULL}, 1, 4},
+                 {{0, NULL, NULL}, 0, 4}};
+    for (size_t i = 0; i < COUNT(masks); i++) {
+        struct kl_tensor tensor = {KL_FLOAT64, 2, shape, zeros};
+        struct kl_options options = {.dim = last,
+                                     .n_dim = masks[i].n_dim,
+                                     .mask = masks[i].mask.data ? &masks[i].mask : NULL};
+        struct kl_diagnosis diagnosis;
+        struct kl_plan plan;
+        cr_assert(kl_plan(&plan, &tensor, &tensor, &options, NULL) &&
+                  kl_diagnose(&plan, NULL, &diagnosis, NULL));
+        cr_expect_eq(diagnosis.rows, masks[i].rows, "case %zu: %zu", i, diagnosis.rows);
+    }
+}

@@ -75,7 +75,7 @@ static void run_call(const struct kl_tensor *input, const struct kl_tensor *targ
         kl_run_gradients(&plan, NULL, NULL, &diagnosed, &problem);
         different += !same_losses(loss, alone) || memcmp(&beside, &diagnosis, sizeof beside) != 0;
         /* A diagnosis may compute the loss, too, afterwards. */
-        size_t both = kl_scratch_size(&plan, &diagnosed) + KL_DIAGNOSIS_SCRATCH;
+        size_t both = kl_scratch_size(&plan, &diagnosed) + kl_diagnosis_scratch();
         too_much += between - before > kl_scratch_size(&plan, &results) || after - between > both ||
                     bytes_allocated() - after > 2 * both;
     }
@@ -162,6 +162,50 @@ Test(calls, take_scratch_from_the_heap_as_kl_scratch_size_says_and_64_kib_of_sta
         touched++;
     cr_expect_leq(begin - touched, MAX, "%td bytes of stack", begin - touched);
     unmap(map, STACK + page);
+}
+
+/* Gives grad_output a number that is no dtype, with and without a reduction. */
+static void expect_no_dtype(enum kl_dtype dtype)
+{
+    const size_t shape[] = {2};
+    double x[] = {-1, -2}, slope[2];
+    const struct kl_tensor operand = {KL_FLOAT64, 1, shape, x};
+    const struct kl_results results = {NULL, {slope, NULL}, NULL};
+    for (enum kl_reduction reduction = KL_SUM; reduction <= KL_NONE; reduction++) {
+        const struct kl_options options = {.reduction = reduction, .log_target = true};
+        struct kl_tensor grad_output = {dtype, reduction == KL_NONE, shape, x};
+        struct kl_problem refused = {0};
+        cr_assert(kl_plan(&plan, &operand, &operand, &options, NULL));
+        cr_expect_not(kl_run_gradients(&plan, &grad_output, NULL, &results, &refused), "%d",
+                      (int)dtype);
+        cr_expect_str_eq(refused.code, "dtype_invalid");
+        cr_expect_eq(refused.operand, KL_GRAD_OUTPUT);
+    }
+}
+
+/* Enums come from callers in C, where any number fits. */
+Test(calls, numbers_that_no_enum_has_are_refused)
+{
+    static const int numbers[] = {-2147483647 - 1, -1, 4, 5, 7, 9, 99, 1 << 20, 2147483647};
+    struct kl_partial partial = {.zero_if_empty = false};
+    for (size_t i = 0; i < COUNT(numbers); i++) {
+        int n = numbers[i];
+        bool is_finding = n >= 0 && n < KL_FINDINGS;
+        const struct kl_warning_text *text = kl_warning_text((enum kl_warning)n, KL_SUM);
+        cr_expect_null(kl_dtype_name((enum kl_dtype)n), "%d", n);
+        cr_expect_eq(kl_dtype_size((enum kl_dtype)n), 0, "%d", n);
+        cr_expect_eq(kl_reduction_name((enum kl_reduction)n) != NULL, n == KL_ELEMENTWISE_MEAN,
+                     "%d", n);
+        cr_expect_eq(kl_finding_code((enum kl_finding)n) != NULL, is_finding, "%d", n);
+        cr_expect_null(text, "%d", n);
+        cr_expect_null(kl_warning_text(KL_SIZE_AVERAGE_REDUCE_DEPRECATED, (enum kl_reduction)n),
+                       "%d", n);
+        cr_expect(isnan(kl_partial_loss(&partial, KL_SUM, (enum kl_dtype)n)), "%d", n);
+        expect_no_dtype((enum kl_dtype)n);
+    }
+    cr_expect_null(kl_warning_text(KL_SIZE_AVERAGE_REDUCE_DEPRECATED, KL_BATCHMEAN));
+    cr_expect_str_eq(kl_warning_text(KL_SIZE_AVERAGE_REDUCE_DEPRECATED, KL_NONE)->code,
+                     "size_average_reduce_deprecated");
 }
 
 Test(calls, for_plain_losses_allocate_nothing)

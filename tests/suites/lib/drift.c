@@ -279,75 +279,79 @@ Test(drift, an_exact_reference_is_not_scaled)
     cr_expect(s.kl == 0 && s.js == 0 && s.statistic == 0);
 }
 
-/* ---- False alarms */
+/* ---- Counts that have no scores, and many bins */
 
-static void add_uniform(size_t n, const double *edges, unsigned long long *state, uint64_t *counts)
+static bool all_nan(const double *numbers, size_t n)
 {
-    double values[500];
-    for (size_t length; n > 0; n -= length) {
-        length = n < COUNT(values) ? n : COUNT(values);
-        for (size_t i = 0; i < length; i++)
-            values[i] = uniform(state);
-        kl_bin_counts(edges, 10, KL_FLOAT64, values, length, counts);
+    for (size_t i = 0; i < n; i++)
+        if (!isnan(numbers[i]))
+            return false;
+    return true;
+}
+
+/* True if all scores are NaN, and those of bins. */
+static bool has_no_scores(const struct counts *c)
+{
+    struct kl_drift_bin of_bins[MAX_BINS] = {{0}};
+    const struct kl_drift s = score(c, of_bins);
+    const double scores[] = {s.n,           s.n_reference, s.kl,          s.kl_reverse,
+                             s.js,          s.psi,         s.statistic,   s.p_value,
+                             s.critical_kl, s.noise_floor, s.unseen_ratio};
+    return s.df == 0 && all_nan(scores, COUNT(scores)) &&
+           all_nan(&of_bins[0].reference, c->bins * sizeof *of_bins / sizeof(double));
+}
+
+Test(drift, counts_without_scores_have_none)
+{
+    static const double bad[] = {NAN, -1, -5e-324, INFINITY, -(double)INFINITY};
+    unsigned long long state = 8;
+    for (int i = 0; i < 2000; i++) {
+        const struct counts good = draw(&state);
+        struct counts c = good;
+        size_t at = (size_t)(uniform(&state) * (double)c.bins), way = (size_t)(uniform(&state) * 6);
+        double value = bad[(size_t)(uniform(&state) * COUNT(bad))];
+        cr_expect_not(has_no_scores(&good));
+        c.options.exact_reference = i % 2;
+        if (way < 2)
+            (way ? c.current : c.reference)[at] = value;
+        else if (way < 4)
+            memset(way == 2 ? c.current : c.reference, 0, sizeof c.current);
+        else if (way == 4)
+            c.options.significance = value > 1 || isnan(value) ? value : 0;
+        else
+            c.options.pseudocount = value;
+        cr_expect(has_no_scores(&c), "way %zu, %g in bin %zu of %zu", way, value, at, c.bins);
     }
+    struct counts none = {.bins = 0, .options = usual}, nothing = {.bins = 9, .options = usual};
+    cr_expect(has_no_scores(&none) && has_no_scores(&nothing));
 }
 
-/* alarms: windows of one size that were rejected, at 1 % and at 5 %. */
-enum { SIZES = 3, TRIALS = 10000 };
-static const size_t windows[SIZES] = {50, 500, 10000}, references[SIZES] = {500, 10000, 100000};
-
-struct alarms {
-    size_t at_1, at_5;
-};
-
-static void draw_counts(size_t n, unsigned long long *state, double *as_doubles)
+/* The tail of a chi-squared distribution of many degrees of freedom, by Wilson's and Hilferty's normal one. */
+static double nearly_tail(double x, double df)
 {
-    double edges[11];
-    uint64_t counts[13] = {0};
-    kl_width_edges(0, 1, 10, edges);
-    add_uniform(n, edges, state, counts);
-    for (size_t j = 0; j < 10; j++)
-        as_doubles[j] = (double)counts[1 + j];
+    double spread = 2 / (9 * df);
+    return erfc((cbrt(x / df) - 1 + spread) / sqrt(2 * spread)) / 2;
 }
 
-/* Tests windows of each size against one reference. */
-static void try_windows(const double *reference, unsigned long long *state, struct alarms *alarms)
+Test(drift, of_millions_of_bins)
 {
-    for (size_t i = 0; i < SIZES; i++) {
-        double window[10];
-        struct kl_drift scores;
-        draw_counts(windows[i], state, window);
-        kl_drift(window, reference, 10, &usual, &scores, NULL);
-        alarms[i].at_1 += scores.p_value < 0.01;
-        alarms[i].at_5 += scores.p_value < 0.05;
+    static const size_t bins[] = {100000, 1300000, 1500000, 4000000};
+    double *current = calloc(4000000, sizeof *current),
+           *reference = calloc(4000000, sizeof *reference);
+    unsigned long long state = 10;
+    for (size_t i = 0; i < COUNT(bins); i++) {
+        struct kl_drift s;
+        for (size_t j = 0; j < bins[i]; j++) /* which vary about as counts by chance do */
+            current[j] = floor(90 + 36 * uniform(&state)),
+            reference[j] = floor(90 + 36 * uniform(&state));
+        kl_drift(current, reference, bins[i], &usual, &s, NULL);
+        double p = nearly_tail(s.statistic, (double)s.df),
+               per_count = (1 / s.n + 1 / s.n_reference) / 2;
+        cr_expect_eq(s.df, bins[i] - 1);
+        cr_expect(fabs(s.p_value - p) <= 1e-3 * p, "%zu bins: %g, not %g", bins[i], s.p_value, p);
+        double at = nearly_tail(s.critical_kl / per_count, (double)s.df);
+        cr_expect(fabs(at - 0.01) < 1e-5, "%zu bins: critical_kl %g is at %g", bins[i],
+                  s.critical_kl, at);
     }
-}
-
-/* Windows of five values a bin are rejected 1.6 times as often as the limit distribution tells, in the
- * limit of many trials; larger ones 1.2 times at most. */
-static bool promised(size_t window, size_t alarms, double nominal)
-{
-    double rate = (double)alarms / TRIALS, max = window <= 50 ? 1.9 : 1.5;
-    return rate < max * nominal && rate > nominal / 1.5;
-}
-
-/* The G-test of windows without drift, of ten bins, rejects about as often as its significance tells. A
- * large reference serves some windows. */
-Test(drift, false_alarms_are_as_frequent_as_promised)
-{
-    unsigned long long state = 6;
-    for (size_t i = 0; i < SIZES; i++) {
-        struct alarms alarms[SIZES] = {{0}};
-        double reference[10];
-        for (size_t trial = 0; trial < TRIALS; trial++) {
-            if (trial % (1 + references[i] / 10000) == 0)
-                draw_counts(references[i], &state, reference);
-            try_windows(reference, &state, alarms);
-        }
-        for (size_t k = 0; k < SIZES; k++)
-            cr_expect(promised(windows[k], alarms[k].at_1, 0.01) &&
-                          promised(windows[k], alarms[k].at_5, 0.05),
-                      "window %zu, reference %zu: %zu at 1 %%, %zu at 5 %% of %d", windows[k],
-                      references[i], alarms[k].at_1, alarms[k].at_5, TRIALS);
-    }
+    free(current), free(reference);
 }

@@ -81,3 +81,75 @@ Test(threads, many_callers_share_a_pool)
     kl_pool_free(pool);
     kl_pool_free(NULL);
 }
+
+/* ---- Threads that are cancelled */
+
+/* cancelled: a call of a thread that is to be cancelled, and how often it came back. */
+struct cancelled {
+    struct kl_plan plan;
+    struct kl_pool *pool;
+    bool async, finds_out;
+    atomic_int calls;
+};
+
+static float ones[N];
+
+static bool test_cancel(const void *context)
+{
+    const struct cancelled *c = context;
+    if (c->finds_out)
+        pthread_testcancel();
+    return false;
+}
+
+static struct kl_plan plan_of_ones(void)
+{
+    const size_t shape[] = {N};
+    static size_t kept[1];
+    static struct kl_tensor tensor = {KL_FLOAT32, 1, kept, ones};
+    const struct kl_options options = {.reduction = KL_SUM, .log_target = true};
+    struct kl_plan plan;
+    kept[0] = shape[0];
+    cr_assert(kl_plan(&plan, &tensor, &tensor, &options, NULL));
+    return plan;
+}
+
+static void *call_until_cancelled(void *argument)
+{
+    struct cancelled *c = argument;
+    static float grads[N];
+    static _Thread_local struct kl_diagnosis diagnosis;
+    float loss;
+    struct kl_results results = {&loss, {grads, NULL}, NULL};
+    pthread_setcanceltype(c->async ? PTHREAD_CANCEL_ASYNCHRONOUS : PTHREAD_CANCEL_DEFERRED, NULL);
+    for (;;) {
+        kl_run_gradients(&c->plan, NULL, c->pool, &results, NULL);
+        kl_diagnose(&c->plan, c->pool, &diagnosis, NULL);
+        atomic_fetch_add(&c->calls, 1);
+        pthread_testcancel();
+    }
+    return NULL;
+}
+
+/* A call ends before its thread does, and whoever shares its pool goes on. */
+Test(threads, that_are_cancelled_leave_their_pool_to_others, .timeout = 60)
+{
+    struct kl_pool *pool = kl_pool_new(3);
+    for (int way = 0; way < 60; way++) {
+        struct cancelled c = {
+            .plan = plan_of_ones(), .pool = pool, .async = way % 3 == 0, .finds_out = way % 3 == 1};
+        pthread_t thread;
+        void *result;
+        float loss;
+        c.plan.stopped = test_cancel, c.plan.stop_context = &c;
+        cr_assert_eq(pthread_create(&thread, NULL, call_until_cancelled, &c), 0);
+        usleep((unsigned)(way * 7 % 50) * 10);
+        pthread_cancel(thread);
+        cr_assert_eq(pthread_join(thread, &result), 0);
+        cr_expect(c.async || result == PTHREAD_CANCELED, "%p", result);
+        cr_expect(c.async || atomic_load(&c.calls) > 0, "cancelled in a call");
+        const struct kl_plan plan = plan_of_ones();
+        cr_expect(kl_run(&plan, pool, &loss, NULL));
+    }
+    kl_pool_free(pool);
+}

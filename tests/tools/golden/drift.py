@@ -29,7 +29,36 @@ def divergence(p, q):
 
 
 def tail(x, df):
-    return mpmath.gammainc(mpf(df) / 2, mpf(x) / 2, regularized=True) if df else mpf(1)
+    if df < 10000:
+        return mpmath.gammainc(mpf(df) / 2, mpf(x) / 2, regularized=True) if df else mpf(1)
+    a, y = mpf(df) / 2, mpf(x) / 2
+    before = mpmath.exp(a * mpmath.log(y) - y - mpmath.loggamma(a))
+    return before * fraction(a, y) if y > a + 1 else 1 - before * series(a, y)
+
+
+def fraction(a, y):
+    """Legendre's continued fraction of the upper incomplete gamma function, by Lentz's method."""
+    b = y + 1 - a
+    c, d, i = mpf(10) ** 60, 1 / b, 0
+    value, factor = d, mpf(0)
+    while abs(factor - 1) > mpf(10) ** -30:
+        i += 1
+        b += 2
+        d = 1 / (i * (a - i) * d + b)
+        c = b + i * (a - i) / c
+        factor = c * d
+        value *= factor
+    return value
+
+
+def series(a, y):
+    """The series of the lower one."""
+    value = term = 1 / a
+    while term > value * mpf(10) ** -30:
+        a += 1
+        term *= y / a
+        value += term
+    return value
 
 
 def point(significance, df):
@@ -164,7 +193,7 @@ def widths():
 
 
 def chi_squared():
-    for df in (1, 2, 3, 4, 5, 9, 10, 19, 20, 99, 100, 999, 1002):
+    for df in (1, 2, 3, 4, 5, 9, 10, 19, 20, 99, 100, 999, 1002, 99999, 100001, 1400001, 10**7):
         for p in (0.999, 0.9, 0.5, 0.1, 0.01, 1e-5, 1e-20, 1e-100, 1e-200, 1e-299):
             x = float(point(p, df))
             print(json.dumps({"df": df, "x": x, "p": p, "tail": float(tail(x, df) / mpf(p))}))

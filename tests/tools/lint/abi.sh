@@ -1,7 +1,9 @@
 #!/bin/sh
 # The binary interface of libkldiv.so: a program that was compiled with the last release runs with this library, too.
-# abidiff compares its functions, structs and enums with lib/kldiv.abi, which `abi.sh write` makes of a release. More
-# functions are fine. Then removed and changed parts are put into copies of the sources, and must be found.
+# abidiff compares its functions, structs and enums with lib/kldiv.abi, and the constants of its headers, which programs
+# have compiled in, are compared with lib/kldiv.constants; `abi.sh write` makes both of a release. More functions are fine,
+# and constants that are gone: a program asks a function now, or does not compile. Then removed and changed parts are put
+# into copies of the sources, and must be found.
 # Usage: tests/tools/lint/abi.sh [write]
 set -eu
 work=$(mktemp -d)
@@ -19,13 +21,21 @@ describe() {
     done && gcc -shared -Wl,-soname,libkldiv.so.0,--version-script=lib/kldiv.map objects/*.o -lm -o libkldiv.so)
     abidw --headers-dir "$1/public" --drop-private-types --drop-undefined-syms --exported-interfaces-only \
         --no-corpus-path --no-comp-dir-path --no-show-locs --no-parameter-names --out-file "$1/kldiv.abi" "$1/libkldiv.so"
+    names=$(cat "$1"/public/*.h | gcc -fpreprocessed -dD -E -P - | grep -oE '\bKL_[A-Z0-9_]+' | sort -u)
+    { cat "$1/public/kldiv.h" "$1/public/drift.h"; printf '%s\n' '#include <stdio.h>' 'int main(void) {'
+      printf 'printf("%%s %%lld\\n", "%s", (long long)%s);\n' $(for name in $names; do echo "$name $name"; done)
+      echo '}'; } | gcc -w -I "$1/public" -x c - -o "$1/constants"
+    "$1/constants" > "$1/kldiv.constants"
 }
 copy() { rm -rf "${work:?}/$1" && mkdir "$work/$1" && cp -r lib "$work/$1"; }
-compare() { abidiff --no-architecture --no-added-syms lib/kldiv.abi "$1/kldiv.abi"; }
+compare() {
+    abidiff --no-architecture --no-added-syms lib/kldiv.abi "$1/kldiv.abi" && ! join lib/kldiv.constants "$1/kldiv.constants" |
+        awk '$2 != $3 { print "constant " $1 " was " $2 ", is " $3 }' | grep .
+}
 
 copy now
 describe "$work/now"
-[ "${1-}" != write ] || { cp "$work/now/kldiv.abi" lib; exit; }
+[ "${1-}" != write ] || { cp "$work/now/kldiv.abi" "$work/now/kldiv.constants" lib; exit; }
 compare "$work/now" || fail "programs of the last release would not run: see kl_sizeof in lib/kldiv.h"
 
 # Expects that a change of a file, by sed, is found.
@@ -40,3 +50,4 @@ changed() {
 changed 'a removed function' lib/kldiv.map 's/local: /local: kl_simd_name; /' 'kl_simd_name'
 changed 'a member within a struct' lib/kldiv.h 's/^struct kl_options {/& int added;/' "'int added'"
 changed 'other numbers of an enum' lib/kldiv.h 's/KL_LOG_PROB, KL_PROB/KL_PROB, KL_LOG_PROB/' KL_LOG_PROB
+changed 'another limit' lib/drift.h 's/^#define KL_MAX_BINS .*/#define KL_MAX_BINS 2000/' 'KL_MAX_BINS was 1000, is 2000'

@@ -16,7 +16,7 @@ struct cross_test {
 extern struct cross_test *cross_tests;
 extern int cross_failures;
 
-#define Test(suite_name, test_name)                                                                \
+#define Test(suite_name, test_name, ...)                                                           \
     static void suite_name##_##test_name(void);                                                    \
     __attribute__((constructor)) static void add_##suite_name##_##test_name(void)                  \
     {                                                                                              \
