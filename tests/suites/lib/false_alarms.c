@@ -1,6 +1,6 @@
 /* The G-test of windows without drift rejects about as often as its significance tells. */
 #include "lib/drift.h"
-#include "tests/lib/arrays.h"
+#include "tests/suites/lib/arrays.h"
 
 #include <criterion/criterion.h>
 

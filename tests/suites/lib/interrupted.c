@@ -1,5 +1,5 @@
 /* Calls that are stopped, or lack memory, at each point in turn: they fail and say so, or their results are whole. */
-#include "tests/support/support.h"
+#include "tests/suites/support/support.h"
 
 #include <criterion/criterion.h>
 #include <math.h>

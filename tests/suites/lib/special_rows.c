@@ -3,7 +3,7 @@
 #include "lib/job.h"
 #include "lib/kernel.h"
 #include "lib/simd/reference.h"
-#include "tests/lib/arrays.h"
+#include "tests/suites/lib/arrays.h"
 
 #include <criterion/criterion.h>
 #include <float.h>

@@ -93,7 +93,10 @@ Test(store_killed, clients_that_leave_while_the_store_waits)
     for (int round = 0; round < 3; round++) {
         faults_arm(&slow, 0, true);
         dial_many(&server, sockets, LEAVING, request.data);
-        wait_ms(100);
+        for (double end = now_seconds() + PATIENCE;
+             metric(&server, "\nkldiv_http_requests_in_flight ") < LEAVING + 1 &&
+             now_seconds() < end;)
+            wait_ms(10);
         close_many(sockets, LEAVING);
         wait_ms(round * 400); /* the server notices, or does not yet */
         cr_expect_eq(status_of(&server, "POST", "/kl_div", TWO_BY_TWO), 200);

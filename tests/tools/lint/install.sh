@@ -1,6 +1,6 @@
 #!/bin/sh
 # make install-lib needs gcc, make and lib/, nothing of the server, with flags of one's own; what it installs can be moved,
-# and found by pkg-config; and the compiler says what lib/ cannot be compiled with. Usage: tests/lint/install.sh
+# and found by pkg-config; and the compiler says what lib/ cannot be compiled with. Usage: tests/tools/lint/install.sh
 set -eu
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
