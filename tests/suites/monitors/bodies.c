@@ -23,7 +23,7 @@ static const struct {
     {"PUT /monitors/g/m", "{\"values\":[1]}", "option_unknown #/values"},
     {"PUT /monitors/g/m", "\xef\xbb\xbf{\"values\":[1]}", "option_unknown #/values"},
     {"PUT /monitors/g/observations", "{}", "name_invalid"},
-    {"PUT /monitors/g/observations/", "{}", "name_invalid"},
+    {"PUT /monitors/g/observations/", "{}", "method_not_allowed"},
     {"POST /monitors/g/evaluate", "{}", "observations_empty #"},
     {"POST /monitors/g/reference", "{}", "method_not_allowed ~/monitors/{group}/{name}/reference"},
     {"POST /monitors/g/windows", "{}", "method_not_allowed ~GET /monitors/{group}/{name}/windows"},
