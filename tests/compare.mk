@@ -14,5 +14,6 @@ numbers: $(B)/tests/all
 peer: all
 	$(PYTHON) tests/tools/peer/random_requests.py build/kldivd
 	$(PYTHON) -B tests/tools/peer/random_monitors.py build/kldivd
+BENCHES = $(patsubst tests/tools/bench/%.c,$(B)/bench/%,$(wildcard tests/tools/bench/*.c))
 bench: all $(BENCHES)
 	sh tests/tools/bench/run.sh

@@ -49,7 +49,6 @@ $(B)/proxies: $(PROXIES) $(B)/libapi.a $(B)/libkldiv.a
 
 SLEEF = $(shell pkg-config --libs sleef 2>/dev/null)
 $(B)/bench/sleef: override CFLAGS += $(if $(filter x86_64,$(MACHINE)),-mavx512f) # its header asks for it
-BENCHES = $(patsubst tests/tools/bench/%.c,$(B)/bench/%,$(wildcard tests/tools/bench/*.c))
 $(B)/bench/%: tests/tools/bench/%.c tests/tools/bench/measure.h $(B)/libkldiv.a
 	@mkdir -p $(@D)
 	@echo "  LINK $@"
@@ -62,4 +61,4 @@ $(B)/bench/tables $(B)/bench/false_alarms: $(B)/bench/%: tests/tools/bench/%.c t
 
 # Programs of one VARIANT that tests run, all at once on machines with more processors.
 .PHONY: programs
-programs: $(B)/kldivd $(B)/libkldiv.so $(B)/tests/all $(B)/load $(B)/proxies $(B)/stress/calls $(BENCHES)
+programs: build/kldivd $(B)/libkldiv.so $(B)/tests/all $(B)/load $(B)/proxies $(B)/stress/calls $(BENCHES)

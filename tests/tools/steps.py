@@ -38,7 +38,7 @@ REST = [
     ("load", ALONE, ["programs"], ["load"]),
     ("memory", ALONE, ["programs"], ["memory"]),
     ("build-asan", BATCH, ["programs"], ["build/asan/tests/all", "build/asan/libkldiv.so", "VARIANT=asan"]),
-    ("page", ALONE, ["programs", "tools"], ["page"]),
+    ("page", WAIT, ["programs", "tools"], ["page"]),
     ("postgresql", WAIT, ["programs"], ["postgresql"]),
     ("proxies", WAIT, ["programs"], ["proxies"]),
     ("build-tsan", BATCH, ["build-asan"], ["build/tsan/stress/pool", "build/tsan/kldivd", "VARIANT=tsan"]),
@@ -168,11 +168,20 @@ def print_results(steps, seconds):
           f"{len(left_out)} not run{' (above)' if left_out else ''}; {seconds:.0f} s", flush=True)
 
 
+def choose(names):
+    """The steps of sets and of names, with what builds for them."""
+    rows = {row[0]: row for row in SETS["all"]}
+    unknown = [name for name in names if name not in SETS and name not in rows]
+    if unknown or not names:
+        sys.exit(f"no such step: {' '.join(unknown)}" if unknown else __doc__)
+    chosen = [row[0] for name in names for row in SETS.get(name, [rows.get(name)])]
+    for name in chosen:
+        chosen += [need for need in rows[name][2] if need not in chosen and names != ["rest"]]
+    return [row for row in SETS["all"] if row[0] in chosen]
+
+
 def main():
-    chosen = [step for name in sys.argv[1:] for step in SETS.get(name, [s for s in SETS["all"] if s[0] == name])]
-    if not chosen:
-        sys.exit(__doc__)
-    steps = [Step(*step) for step in chosen]
+    steps = [Step(*row) for row in choose(sys.argv[1:])]
     os.makedirs(LOGS, exist_ok=True)
     began = time.monotonic()
     signal.signal(signal.SIGTERM, signal.default_int_handler)

@@ -1,5 +1,5 @@
 /* Calls that fail under a running server, one after the other: each request of a script is sent until
- * none of its calls has failed. A library of ours, tests/suites/faults/, fails them. The server is sandboxed,
+ * none of its calls has failed. A preloaded library, tests/tools/preload/faults.c, fails them. The server is sandboxed,
  * as users run it. */
 #include "tests/suites/faults/client.h"
 #include "tests/suites/support/support.h"

@@ -60,7 +60,6 @@ double metric(const struct server *server, const char *name)
     return value;
 }
 
-/* Reads what the server sends until it closes, for at most `limit` seconds; gives the status. */
 /* True if a response has come to its end. */
 static bool is_whole(const char *answer, size_t size)
 {

@@ -16,8 +16,8 @@ struct server {
 };
 
 /* Starts kldivd on a free port of 127.0.0.1, or where --listen of the flags says, with additional flags,
- * NULL at the end, and waits until it listens. Clients of every other test connect to a unix socket instead of the
- * port, unless KLDIV_OVER is tcp. */
+ * NULL at the end, and waits until it listens. Clients of half of the tests connect to a unix socket instead of the
+ * port; KLDIV_OVER decides for all. */
 struct server server_start(const char *const *flags);
 
 /* Starts it on "unix:PATH" or "unix:@NAME" alone, where its clients connect. With KLDIV_LISTEN it is told no

@@ -4,6 +4,7 @@ Blocks of the packages are run by `make python` and `make contract`.
 
 usage: run.py KLDIVD"""
 import os
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -35,7 +36,7 @@ LANGUAGES = {  # file, command, what it prints
     "c": ("loss.c", "cc loss.c -o loss -lcurl && ./loss", LOSS),
     "go": ("loss.go", "GOCACHE=$PWD/cache GOPATH=$PWD/go go run loss.go", LOSS),
     "java": ("Loss.java", "java Loss.java", LOSS),
-    "r": ("loss.R", f"LC_ALL=C.UTF-8 Rscript {HERE}/pasted.R loss.R plots.pdf", []),
+    "r": ("loss.R", f"LC_ALL=C.UTF-8 Rscript {shlex.quote(HERE)}/pasted.R loss.R plots.pdf", []),
     "rust": ("loss.rs", "rustc loss.rs && ./loss", LOSS),
     "sh": ("loss.sh", "sh -e loss.sh", LOSS),
 }
@@ -60,14 +61,17 @@ def main(binary):
     with Server(binary, "--shared-memory", "kldiv_example_") as server:
         for name, (command, expected) in PROGRAMS.items():
             with tempfile.TemporaryDirectory() as folder:
-                run(name, command.format(file=os.path.join(HERE, name), url=server.url, socket=server.socket), folder, expected)
+                run(name, command.format(file=shlex.quote(os.path.join(HERE, name)), url=server.url, socket=shlex.quote(server.socket)), folder, expected)
         print(f"{len(PROGRAMS)} programs print losses and verdicts")
         for page, languages in PAGES.items():
             for language in languages:
                 file, command, expected = LANGUAGES[language]
+                code = "".join(blocks(text_of(page), language))
+                if not code:
+                    sys.exit(f"{page} has nothing in {language}")
                 with tempfile.TemporaryDirectory() as folder:
                     with open(os.path.join(folder, file), "w", encoding="utf-8") as out:
-                        out.write("".join(blocks(text_of(page), language)).replace(ADDRESS.split("//")[1], server.url.split("//")[1]))
+                        out.write(code.replace(ADDRESS.split("//")[1], server.url.split("//")[1]))
                     run(f"{page}: {language}", command, folder, expected)
                 print(f"{page}: {language} does what it says")
 
