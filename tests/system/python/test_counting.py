@@ -204,6 +204,20 @@ class Counting(unittest.TestCase):
             self.assertRaises((ValueError, TypeError), wrong)
         self.assertRaises(ValueError, kldiv.count, list(self.group.monitors()), self.path(b"a\n1\n"))
 
+    def test_a_monitor_that_is_replaced_between_batches_is_told(self):
+        for call in self.group.observe, self.group.evaluate:
+            self.monitors({"a": BINS["a"]})
+
+            def parts():
+                yield {"a": [1.0]}
+                yield {"a": [1.0]}
+                self.monitors({"a": {"edges": [-1, 0, 1, 5, 9]}})
+                yield {"a": [1.0]}
+
+            with self.assertRaisesRegex(ValueError, "was replaced"):
+                call(parts())
+        self.assertEqual(len(self.group.windows("a")), 0)
+
     def test_a_sample_of_a_large_file(self):
         body = b"x,t\n" + b"".join(b'%d,"a\n%d"\r\n' % (i, i % 5) for i in range(5000))
         with mock.patch.object(groups, "MAX_REQUEST", 1000), mock.patch.object(sources, "PIECE_SIZE", 9000):

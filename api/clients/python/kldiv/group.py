@@ -9,7 +9,7 @@ import json
 import math
 import zipfile
 from pathlib import Path
-from typing import Any, Collection, Dict, Iterable, Iterator, List, Mapping
+from typing import Any, Collection, Dict, Iterable, Iterator, List, Mapping, NamedTuple
 
 import numpy as np
 
@@ -122,6 +122,14 @@ class Monitors(List[Dict[str, Any]]):
         return {config["name"] for config in self if config.get("annotations", {}).get("values") == "times"}
 
 
+class Encoded(NamedTuple):
+    """A table that is sent whole."""
+
+    media_type: str
+    body: Body
+    rows: int | Path  # their digest, or the file
+
+
 class Group:
     """Client.group makes it."""
 
@@ -203,14 +211,12 @@ class Group:
         Another `key` is used as it is, None for none."""
         if not isinstance(key, (str, type(None))):
             raise TypeError(f"key must be a text or None, not {key!r}")
-        when, monitors, shown = time_text(timestamp), self.monitors(), Progress(progress)
-        whole = whole_file(data)
-        counted = data if isinstance(data, TableCounts) else None if whole else self._count_or_encode(data, monitors, shown)
-        if isinstance(counted, TableCounts):
-            counted.check(monitors)
-            results = self._post_counts(counted, when, key)
+        when = time_text(timestamp)
+        table, monitors = self._prepared(data, progress)
+        if isinstance(table, TableCounts):
+            results = self._post_counts(table, when, key)
         else:
-            media_type, body, rows = counted or (*whole, Path(data))  # type: ignore[misc]
+            media_type, body, rows = table
             if key == "content":
                 key = idempotency_key(rows, when, [(each["name"], each["revision"]) for each in monitors])
             response = self._post(f"{self._path}/observations", media_type, body, when, key)
@@ -221,10 +227,19 @@ class Group:
                  "key=None counts them once more")
         return results
 
-    def _count_or_encode(self, data: Any, monitors: Monitors,
-                         shown: Progress) -> TableCounts | tuple[str, Body, int]:
-        """The counts of a table that is large or comes in batches; the media type, body and digest of another."""
-        source = batches(data, shown)
+    def _prepared(self, data: Any, progress: bool | None) -> tuple[TableCounts | Encoded, Monitors]:
+        """A table as it travels, and the monitors as they are once it is read: those that counts are for, or ValueError."""
+        whole = whole_file(data)
+        table = data if isinstance(data, TableCounts) else Encoded(*whole, Path(data)) if whole else \
+            self._count_or_encode(data, Progress(progress))
+        monitors = self.monitors()
+        if isinstance(table, TableCounts):
+            table.check(monitors)
+        return table, monitors
+
+    def _count_or_encode(self, data: Any, shown: Progress) -> TableCounts | Encoded:
+        """The counts of a table that is large or comes in batches; another one encoded."""
+        monitors, source = self.monitors(), batches(data, shown)
         heads = list(itertools.islice(source, 2))
         body: tuple[str, Body] | None = None
         head = heads[0] if heads else {}
@@ -234,7 +249,7 @@ class Group:
             body = compact(head, monitors.labels()) or (as_json(head) if size(head) * len(head) <= MAX_CELLS else None)
         if body:
             shown.end()
-            return (*body, digest(head))
+            return Encoded(*body, digest(head))
         counts = TableCounts(monitors)
         counts.add(given_back(heads, source), self)
         shown.end()
@@ -271,15 +286,13 @@ class Group:
 
     def evaluate(self, data: Any, *, progress: bool | None = None) -> Results:
         """Scores a table alone, as observe() would alone, and stores nothing."""
-        monitors, shown, whole = self.monitors(), Progress(progress), whole_file(data)
-        counted = data if isinstance(data, TableCounts) else None if whole else self._count_or_encode(data, monitors, shown)
-        if isinstance(counted, TableCounts):
-            counted.check(monitors)
+        table, monitors = self._prepared(data, progress)
+        if isinstance(table, TableCounts):
             results = Results([self.client.request("POST", f"{self._path}/{segment(each.name)}/evaluate",
                                                    json_body=each.body(), repeatable=True)
-                               for each in counted.found()], counted.warnings())
+                               for each in table.found()], table.warnings())
         else:
-            answer = self._post_evaluation(*(whole or counted[:2]))  # type: ignore[index]
+            answer = self._post_evaluation(*table[:2])
             results = Results(answer["monitors"], answer["warnings"])
         return self._told(results, monitors)
 
