@@ -18,8 +18,8 @@ import numpy as np
 from service import Server
 
 import kldiv
+from kldiv import _transport, sources
 from kldiv import group as groups
-from kldiv import sources
 
 TABLES = next(path for folder in pathlib.Path(__file__).resolve().parents
               for pattern in ("golden/tables.jsonl", "*/golden/tables.jsonl") for path in folder.glob(pattern))
@@ -193,6 +193,25 @@ class Counting(unittest.TestCase):
                 self.assertEqual(self.group.observe(today, key=key).replayed, replayed)
         self.assertEqual(["key=None" in str(w.message) for w in given], [True, True])
         self.assertEqual({w.filename for w in given}, {__file__})
+
+    def test_a_repeat_by_the_transport_is_no_replay(self):
+        self.group.reference({"x": np.arange(100.0)})
+        exchange = _transport.Transport._exchange
+        for table in {"x": np.arange(50.0)}, iter([{"x": np.arange(9.0)}] * 2):
+            lost = []
+
+            def losing(transport, connection, method, target, *rest):
+                response = exchange(transport, connection, method, target, *rest)
+                if method == "POST" and not lost:
+                    lost.append(target)
+                    transport.idle.remove(connection)
+                    raise ConnectionResetError
+                return response
+
+            with mock.patch.object(_transport.Transport, "_exchange", losing), warnings.catch_warnings(record=True) as given:
+                warnings.simplefilter("always")
+                self.assertFalse(self.group.observe(table).replayed)
+            self.assertEqual((len(lost), [str(w.message) for w in given]), (1, []))
 
     def test_counts_know_their_monitors(self):
         self.monitors({"a": BINS["a"]})

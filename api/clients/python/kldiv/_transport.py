@@ -79,6 +79,7 @@ class _TimedResponse(http.client.HTTPResponse):
 class Response:
     def __init__(self, url: str, status: int, headers: Message, body: bytes) -> None:
         self.url, self.status, self.headers, self.body = url, status, headers, body
+        self.attempts = 1  # requests that may have arrived, with this one
 
     def json(self) -> Any:
         return self.read(json.loads) if self.body else None
@@ -253,6 +254,7 @@ class Transport:
         may_repeat = method != "POST" if repeatable is None else repeatable
         retries = self.retries if retries is None else retries
         target, end = self.prefix + path + encode_query(query), time.monotonic() + RETRY_SECONDS
+        attempts = 0
         for attempt in itertools.count():
             last = time.monotonic() >= end if retries is None else attempt >= retries
             response, arrived = None, False
@@ -260,13 +262,14 @@ class Transport:
             try:
                 if connection.sock is None:
                     connection.connect()
-                arrived = True
+                arrived, attempts = True, attempts + 1
                 response = self._exchange(connection, method, target, {**self.headers, **(headers or {})}, body)
             except (OSError, http.client.HTTPException) as error:
                 connection.close()
                 if last or (arrived and not may_repeat) or isinstance(error, ssl.SSLCertVerificationError):
                     raise ServiceError(0, "unreachable", f"{self.url}: {error or type(error).__name__}") from error
             if response and 200 <= response.status < 300:
+                response.attempts = attempts
                 return response
             if response and response.status < 400:
                 raise response.unexpected()

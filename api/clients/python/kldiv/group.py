@@ -404,7 +404,8 @@ def whole_file(data: Any) -> tuple[str, Body] | None:
 
 
 def is_replay(response: Response) -> bool:
-    return bool(response.headers.get("Idempotent-Replayed") == "true")
+    """Was it counted before this call? After a lost response a repeat is answered as a replay, too."""
+    return response.attempts == 1 and response.headers.get("Idempotent-Replayed") == "true"
 
 
 def window_row(name: str, window: dict[str, Any]) -> dict[str, Any]:
