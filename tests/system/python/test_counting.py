@@ -194,6 +194,15 @@ class Counting(unittest.TestCase):
         self.assertEqual(["key=None" in str(w.message) for w in given], [True, True])
         self.assertEqual({w.filename for w in given}, {__file__})
 
+    def test_a_monitor_of_another_column_does_not_make_rows_new(self):
+        self.group.reference({"x": np.arange(100.0)[::-1], "y": np.arange(100.0)[::-1]}, pool=1)
+        today = {"x": np.arange(50.0)}
+        self.group.observe(today)
+        self.group.reference({"y": np.arange(100.0) + 1}, pool=1)
+        self.assertTrue(self.group.observe(today).replayed)
+        self.group.reference({"x": np.arange(100.0) + 1}, pool=1)
+        self.assertFalse(self.group.observe(today).replayed)
+
     def test_a_repeat_by_the_transport_is_no_replay(self):
         self.group.reference({"x": np.arange(100.0)})
         exchange = _transport.Transport._exchange

@@ -128,6 +128,7 @@ class Encoded(NamedTuple):
     media_type: str
     body: Body
     rows: int | Path  # their digest, or the file
+    names: Collection[str] | None = None  # of its columns, if it is not CSV
 
 
 class Group:
@@ -216,10 +217,10 @@ class Group:
         if isinstance(table, TableCounts):
             results = self._post_counts(table, when, key)
         else:
-            media_type, body, rows = table
             if key == "content":
-                key = idempotency_key(rows, when, [(each["name"], each["revision"]) for each in monitors])
-            response = self._post(f"{self._path}/observations", media_type, body, when, key)
+                key = idempotency_key(table.rows, when, [(each["name"], each["revision"]) for each in monitors
+                                                         if table.names is None or each["name"] in table.names])
+            response = self._post(f"{self._path}/observations", table.media_type, table.body, when, key)
             results = Results(response.json()["monitors"], response.json()["warnings"], is_replay(response))
         self._told(results, monitors)
         if results.replayed:
@@ -249,7 +250,7 @@ class Group:
             body = compact(head, monitors.labels()) or (as_json(head) if size(head) * len(head) <= MAX_CELLS else None)
         if body:
             shown.end()
-            return Encoded(*body, digest(head))
+            return Encoded(*body, digest(head), None if isinstance(head, Piece) else set(head))
         counts = TableCounts(monitors)
         counts.add(given_back(heads, source), self)
         shown.end()
