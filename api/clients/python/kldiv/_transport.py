@@ -1,7 +1,7 @@
 """HTTP over kept connections, TCP, TLS or a unix socket, by the standard library.
 
-What may be repeated is: after a lost connection, a timeout, or a 429, 502, 503 or 504, with growing pauses, or those that
-Retry-After asks for, for RETRY_SECONDS. Other requests are sent again only if they surely did not arrive."""
+What may be repeated is: after a lost connection, a timeout, or a 429, 502, 503 or 504, with growing pauses, or longer ones
+that Retry-After asks for, for RETRY_SECONDS. Other requests are sent again only if they surely did not arrive."""
 from __future__ import annotations
 
 import datetime
@@ -245,7 +245,8 @@ class Transport:
     @staticmethod
     def _pause(attempt: int, response: Response | None) -> None:
         asked = response.headers.get("Retry-After", "") if response else ""
-        seconds = min(float(asked), RETRY_SECONDS) if asked.isdigit() else min(0.1 * 2 ** min(attempt, 9), MAX_PAUSE_S)
+        least = min(0.1 * 2 ** min(attempt, 9), MAX_PAUSE_S)
+        seconds = max(least, min(float(asked), RETRY_SECONDS)) if asked.isdigit() else least
         time.sleep(seconds * random.uniform(1, 1.25))
 
     def request(self, method: str, path: str, query: Query | None = None, headers: Mapping[str, str] | None = None,
