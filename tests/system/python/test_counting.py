@@ -246,6 +246,17 @@ class Counting(unittest.TestCase):
                 call(parts())
         self.assertEqual(len(self.group.windows("a")), 0)
 
+    def test_names_with_commas(self):
+        table = {name: np.arange(200.0)[::-1] for name in ("a,b", "a", "b", "c", "d")}
+        table["d"] = np.arange(200.0)  # gets no monitor unless it is included
+        for chosen, names in ({"exclude": ["c", "a,b"]}, "a b"), ({"include": ["a", "b", "a,b"]}, "a a,b b"), \
+                ({"include": ["d", "a,b"]}, "a,b d"), ({"kinds": {"c": "labels", "a,b": "labels"}}, "a a,b b c"), \
+                ({"include": "a,b"}, "a b"):
+            self.assertEqual(sorted(config["name"] for config in self.group.reference(table, **chosen)), names.split(), chosen)
+        path = self.path(b'"a,b",a,c\n' + b"1,2,3\n4,5,6\n" * 9)
+        for chosen in {"exclude": ["a,b"]}, {"include": ["a,b"]}, {"kinds": {"a,b": "labels"}}:
+            self.assertRaisesRegex(ValueError, "'a,b' has a comma", self.group.reference, path, **chosen)
+
     def test_a_sample_of_a_large_file(self):
         body = b"x,t\n" + b"".join(b'%d,"a\n%d"\r\n' % (i, i % 5) for i in range(5000))
         with mock.patch.object(groups, "MAX_REQUEST", 1000), mock.patch.object(sources, "PIECE_SIZE", 9000):

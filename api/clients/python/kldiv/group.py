@@ -155,40 +155,53 @@ class Group:
         if unknown:
             raise ValueError(f"kinds are labels or numbers, not {', '.join(sorted(unknown))}")
         chosen = Selection(*(names_of(settings.get(name)) for name in ("include", "exclude")))
-        media_type, body, columns = self._reference_body(data, sample, seed, progress, chosen)
-        alone = {str(name): kind for name, kind in kinds.items() if chosen.has(str(name))}
-        configs: list[dict[str, Any]] = []
+        table = self._reference_table(data, sample, seed, progress, chosen)
+        alone: dict[str, dict[str, Any]] = {str(name): {"method": METHODS[kind]} for name, kind in kinds.items()
+                                            if chosen.has(str(name))}
+        commas = [name for name in (*(chosen.include or ()), *(chosen.exclude or ()), *alone) if "," in name]
+        if commas and isinstance(table, tuple):
+            raise ValueError(f"the name {commas[0]!r} has a comma, so a column of a CSV file is not chosen by it: read the file "
+                             "into a data frame")
+        alone.update({name: {} for name in commas if chosen.has(name) and name not in alone})
         included = chosen.include and [name for name in chosen.include if name not in alone]
-        if included != [] and (columns is None or set(columns) - set(alone)):
-            own = {**settings, "include": included,
-                   "exclude": [*(chosen.exclude or () if columns is None else ()), *alone] or None}
-            try:
-                configs += self._put(self._path, own, media_type, body)["monitors"]
-            except ServiceError as error:  # the file may have no columns but those of `kinds`
-                if error.code != "reference_empty" or not alone:
-                    raise
+        own = {name: value for name, value in settings.items() if name not in ("include", "exclude")}
+        exclude = [*(chosen.exclude or ()), *alone] if isinstance(table, tuple) else None
+        configs = [] if included == [] else self._put_others(
+            table, {**own, "include": included, "exclude": exclude or None}, set(alone))
         for name, kind in alone.items():
-            own = {key: value for key, value in settings.items() if key not in ("include", "exclude")}
-            one = (media_type, body) if columns is None else encode_reference(
-                {name: columns[name]} if name in columns else {})
-            configs.append(self._put(f"{self._path}/{segment(name)}", {**own, "method": METHODS[kind]}, *one))
+            one = table if isinstance(table, tuple) else encode_reference({name: table[name]} if name in table else {})
+            configs.append(self._put(f"{self._path}/{segment(name)}", {**own, **kind}, *one))
         times = time_columns(data)
         for config in configs:
             if config["name"] in times:
                 config.update(self.settings(config["name"], annotations=TIMES))
         return Monitors(configs, self)
 
+    def _put_others(self, table: Columns | tuple[str, Body], settings: dict[str, Any], alone: set[str]) -> list[dict[str, Any]]:
+        """The monitors of all columns but some, which do not travel unless they are CSV."""
+        others = {} if isinstance(table, tuple) else {name: column for name, column in table.items() if name not in alone}
+        if alone and not others and not isinstance(table, tuple):
+            return []
+        try:
+            monitors: list[dict[str, Any]] = self._put(
+                self._path, settings, *(table if isinstance(table, tuple) else encode_reference(others)))["monitors"]
+        except ServiceError as error:  # the file may have no other columns
+            if error.code != "reference_empty" or not alone:
+                raise
+            return []
+        return monitors
+
     def _put(self, path: str, settings: dict[str, Any], media_type: str, body: Body) -> dict[str, Any]:
         answer: dict[str, Any] = self.client.transport.request("PUT", path, settings, {"Content-Type": media_type}, body).json()
         self._warn(answer.pop("warnings", []))
         return answer
 
-    def _reference_body(self, data: Any, sample: int, seed: int, progress: bool | None,
-                        chosen: Selection) -> tuple[str, Body, Columns | None]:
-        """The media type and body of a reference, and its columns unless it is CSV."""
+    def _reference_table(self, data: Any, sample: int, seed: int, progress: bool | None,
+                         chosen: Selection) -> Columns | tuple[str, Body]:
+        """The columns of a reference, or the media type and body of CSV."""
         whole = whole_file(data)
         if whole:
-            return (*whole, None)
+            return whole
         shown, kept, media_type = Progress(progress), Sample(sample, seed), ""
         for batch in batches(data, shown, chosen):
             kept.add(batch)
@@ -198,9 +211,9 @@ class Group:
             warn(f"the reference is a sample of {sample:,} of {kept.seen:,} rows")
         columns = kept.columns()
         if not media_type:
-            return (*encode_reference(columns), columns)
+            return columns
         (header, rows), = columns.items()
-        return media_type, [header.encode(errors="surrogateescape"), b"".join(rows)], None
+        return media_type, [header.encode(errors="surrogateescape"), b"".join(rows)]
 
     def observe(self, data: Any, timestamp: Any = None, *, key: str | None = "content",
                 progress: bool | None = None) -> Results:
