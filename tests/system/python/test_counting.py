@@ -264,6 +264,14 @@ class Counting(unittest.TestCase):
         self.assertEqual([sum(c["reference"]["counts"]) for c in configs], [1000, 1000])
         self.assertEqual(sorted(configs[1]["bins"]["labels"]), [f"a\n{i}" for i in range(5)])
 
+    def test_headers_of_several_files(self):
+        bodies = [b"x,k\n1,a\n2,b\n", b"\xef\xbb\xbfx,k\r\n3,a\r\n", b"x,k\r5,b\r", b"x,k"]
+        for order in bodies, bodies[::-1]:
+            configs = self.group.reference(iter([self.path(body, f"{i}.csv") for i, body in enumerate(order)]))
+            self.assertEqual([sum(c["reference"]["counts"]) for c in configs], [4, 4])
+        for other in self.path(b"x;k\n1;a\n"), self.path(b"x,k\n1,a\n", "x.tsv"), {"x,k\n": [1.5]}:
+            self.assertRaises(ValueError, self.group.reference, iter([self.path(bodies[0], "0.csv"), other]))
+
     def test_no_cliff(self):
         """A frame of 200 columns with texts, booleans with missing values and mixed values, as a reference and observed: at
         least 80 MB/s on an idle machine; here a tenth, which JSON of the numbers does not reach."""

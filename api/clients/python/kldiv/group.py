@@ -202,18 +202,17 @@ class Group:
         whole = whole_file(data)
         if whole:
             return whole
-        shown, kept, media_type = Progress(progress), Sample(sample, seed), ""
+        shown, kept = Progress(progress), Sample(sample, seed)
         for batch in batches(data, shown, chosen):
             kept.add(batch)
-            media_type = batch.media_type if isinstance(batch, Piece) else ""
         shown.end()
         if kept.seen > sample:
             warn(f"the reference is a sample of {sample:,} of {kept.seen:,} rows")
         columns = kept.columns()
-        if not media_type:
+        if not kept.media_type:
             return columns
         (header, rows), = columns.items()
-        return media_type, [header.encode(errors="surrogateescape"), b"".join(rows)]
+        return kept.media_type, [header.encode(errors="surrogateescape"), b"".join(rows)]
 
     def observe(self, data: Any, timestamp: Any = None, *, key: str | None = "content",
                 progress: bool | None = None) -> Results:
