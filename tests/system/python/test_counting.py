@@ -272,6 +272,17 @@ class Counting(unittest.TestCase):
         for other in self.path(b"x;k\n1;a\n"), self.path(b"x,k\n1,a\n", "x.tsv"), {"x,k\n": [1.5]}:
             self.assertRaises(ValueError, self.group.reference, iter([self.path(bodies[0], "0.csv"), other]))
 
+    def test_warnings_of_pieces(self):
+        self.monitors({"a": BINS["a"]})
+        counts = kldiv.counts.TableCounts(self.group.monitors())
+        warning = {"code": "row_short", "column": "a", "count": None, "message": "m"}
+        for column, code in ("a", "row_short"), ("b", "row_short"), ("gone", "values_unreadable"), ("a", "column_absent"):
+            for _ in range(2):
+                counts._add_evaluation({"monitors": [], "warnings": [{**warning, "code": code, "column": column, "count": 3}]})
+        merged = pickle.loads(pickle.dumps(counts)) + counts
+        given = [(each["code"], each["column"]) for each in merged.warnings()]
+        self.assertEqual(sorted(given), [("column_absent", "a"), ("row_short", "a"), ("row_short", "b")])
+
     def test_no_cliff(self):
         """A frame of 200 columns with texts, booleans with missing values and mixed values, as a reference and observed: at
         least 80 MB/s on an idle machine; here a tenth, which JSON of the numbers does not reach."""
