@@ -268,6 +268,14 @@ class Repeats(unittest.TestCase):
         self.assertTrue(1 < time.monotonic() - began < 8)
         self.assertEqual(_transport.RETRY_SECONDS, 30)
 
+    def test_pauses_grow_whatever_retry_after_says(self):
+        pauses = []
+        for asked in "0", "1":
+            with mock.patch.object(_transport.time, "sleep", pauses.append):
+                self.ask("GET", [(429, f"Retry-After: {asked}\r\n", '{"code": "rate_limited"}')] * 6 + [OK])
+        least = [0.1, 0.2, 0.4, 0.8, 1.6, 3.2] + [1, 1, 1, 1, 1.6, 3.2]
+        self.assertTrue(len(pauses) == 12 and all(a <= b <= 1.25 * a for a, b in zip(least, pauses)), pauses)
+
     def test_what_is_not_the_service(self):
         page = "<html><h1>Sign in</h1> to <b>go on</b>"
         html = "Content-Type: text/html\r\n"

@@ -18,8 +18,8 @@ import numpy as np
 from service import Server
 
 import kldiv
+from kldiv import _transport, sources
 from kldiv import group as groups
-from kldiv import sources
 
 TABLES = next(path for folder in pathlib.Path(__file__).resolve().parents
               for pattern in ("golden/tables.jsonl", "*/golden/tables.jsonl") for path in folder.glob(pattern))
@@ -194,6 +194,34 @@ class Counting(unittest.TestCase):
         self.assertEqual(["key=None" in str(w.message) for w in given], [True, True])
         self.assertEqual({w.filename for w in given}, {__file__})
 
+    def test_a_monitor_of_another_column_does_not_make_rows_new(self):
+        self.group.reference({"x": np.arange(100.0)[::-1], "y": np.arange(100.0)[::-1]}, pool=1)
+        today = {"x": np.arange(50.0)}
+        self.group.observe(today)
+        self.group.reference({"y": np.arange(100.0) + 1}, pool=1)
+        self.assertTrue(self.group.observe(today).replayed)
+        self.group.reference({"x": np.arange(100.0) + 1}, pool=1)
+        self.assertFalse(self.group.observe(today).replayed)
+
+    def test_a_repeat_by_the_transport_is_no_replay(self):
+        self.group.reference({"x": np.arange(100.0)})
+        exchange = _transport.Transport._exchange
+        for table in {"x": np.arange(50.0)}, iter([{"x": np.arange(9.0)}] * 2):
+            lost = []
+
+            def losing(transport, connection, method, target, *rest):
+                response = exchange(transport, connection, method, target, *rest)
+                if method == "POST" and not lost:
+                    lost.append(target)
+                    transport.idle.remove(connection)
+                    raise ConnectionResetError
+                return response
+
+            with mock.patch.object(_transport.Transport, "_exchange", losing), warnings.catch_warnings(record=True) as given:
+                warnings.simplefilter("always")
+                self.assertFalse(self.group.observe(table).replayed)
+            self.assertEqual((len(lost), [str(w.message) for w in given]), (1, []))
+
     def test_counts_know_their_monitors(self):
         self.monitors({"a": BINS["a"]})
         old = kldiv.count(self.group.monitors(), {"a": [1.0]})
@@ -204,12 +232,56 @@ class Counting(unittest.TestCase):
             self.assertRaises((ValueError, TypeError), wrong)
         self.assertRaises(ValueError, kldiv.count, list(self.group.monitors()), self.path(b"a\n1\n"))
 
+    def test_a_monitor_that_is_replaced_between_batches_is_told(self):
+        for call in self.group.observe, self.group.evaluate:
+            self.monitors({"a": BINS["a"]})
+
+            def parts():
+                yield {"a": [1.0]}
+                yield {"a": [1.0]}
+                self.monitors({"a": {"edges": [-1, 0, 1, 5, 9]}})
+                yield {"a": [1.0]}
+
+            with self.assertRaisesRegex(ValueError, "was replaced"):
+                call(parts())
+        self.assertEqual(len(self.group.windows("a")), 0)
+
+    def test_names_with_commas(self):
+        table = {name: np.arange(200.0)[::-1] for name in ("a,b", "a", "b", "c", "d")}
+        table["d"] = np.arange(200.0)  # gets no monitor unless it is included
+        for chosen, names in ({"exclude": ["c", "a,b"]}, "a b"), ({"include": ["a", "b", "a,b"]}, "a a,b b"), \
+                ({"include": ["d", "a,b"]}, "a,b d"), ({"kinds": {"c": "labels", "a,b": "labels"}}, "a a,b b c"), \
+                ({"include": "a,b"}, "a b"):
+            self.assertEqual(sorted(config["name"] for config in self.group.reference(table, **chosen)), names.split(), chosen)
+        path = self.path(b'"a,b",a,c\n' + b"1,2,3\n4,5,6\n" * 9)
+        for chosen in {"exclude": ["a,b"]}, {"include": ["a,b"]}, {"kinds": {"a,b": "labels"}}:
+            self.assertRaisesRegex(ValueError, "'a,b' has a comma", self.group.reference, path, **chosen)
+
     def test_a_sample_of_a_large_file(self):
         body = b"x,t\n" + b"".join(b'%d,"a\n%d"\r\n' % (i, i % 5) for i in range(5000))
         with mock.patch.object(groups, "MAX_REQUEST", 1000), mock.patch.object(sources, "PIECE_SIZE", 9000):
             configs = self.group.reference(self.path(body), sample=1000, include=["x", "t"])
         self.assertEqual([sum(c["reference"]["counts"]) for c in configs], [1000, 1000])
         self.assertEqual(sorted(configs[1]["bins"]["labels"]), [f"a\n{i}" for i in range(5)])
+
+    def test_headers_of_several_files(self):
+        bodies = [b"x,k\n1,a\n2,b\n", b"\xef\xbb\xbfx,k\r\n3,a\r\n", b"x,k\r5,b\r", b"x,k"]
+        for order in bodies, bodies[::-1]:
+            configs = self.group.reference(iter([self.path(body, f"{i}.csv") for i, body in enumerate(order)]))
+            self.assertEqual([sum(c["reference"]["counts"]) for c in configs], [4, 4])
+        for other in self.path(b"x;k\n1;a\n"), self.path(b"x,k\n1,a\n", "x.tsv"), {"x,k\n": [1.5]}:
+            self.assertRaises(ValueError, self.group.reference, iter([self.path(bodies[0], "0.csv"), other]))
+
+    def test_warnings_of_pieces(self):
+        self.monitors({"a": BINS["a"]})
+        counts = kldiv.counts.TableCounts(self.group.monitors())
+        warning = {"code": "row_short", "column": "a", "count": None, "message": "m"}
+        for column, code in ("a", "row_short"), ("b", "row_short"), ("gone", "values_unreadable"), ("a", "column_absent"):
+            for _ in range(2):
+                counts._add_evaluation({"monitors": [], "warnings": [{**warning, "code": code, "column": column, "count": 3}]})
+        merged = pickle.loads(pickle.dumps(counts)) + counts
+        given = [(each["code"], each["column"]) for each in merged.warnings()]
+        self.assertEqual(sorted(given), [("column_absent", "a"), ("row_short", "a"), ("row_short", "b")])
 
     def test_no_cliff(self):
         """A frame of 200 columns with texts, booleans with missing values and mixed values, as a reference and observed: at

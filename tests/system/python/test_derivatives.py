@@ -4,6 +4,8 @@ import random
 import unittest
 import warnings
 
+import numpy as np
+
 import kldiv
 
 try:
@@ -12,6 +14,10 @@ try:
     from torch.autograd import forward_ad, grad, gradcheck, gradgradcheck
 except ImportError:
     torch = None
+try:
+    import pandas
+except ImportError:
+    pandas = None
 
 
 @unittest.skipUnless(torch, "python3-torch is not installed")
@@ -48,6 +54,27 @@ class Derivatives(unittest.TestCase):
         if rng.random() < 0.3:
             options["broadcast"], shapes[0] = True, shape[1:]
         return [self.operand(*each) for each in zip(shapes, spaces)], options
+
+    def test_weights_and_masks_of_other_kinds(self):
+        """Of numpy in odd layouts, pandas and lists, also if they are changed before backward."""
+        kinds = {"array": np.array, "reversed": lambda v: np.array(v)[::-1].copy()[::-1], "list": np.ndarray.tolist,
+                 "big-endian": lambda v: v.astype(v.dtype.newbyteorder(">")), "read-only": lambda v: np.frombuffer(v.tobytes(), v.dtype)}
+        if pandas:
+            kinds["pandas"] = pandas.Series
+        weight, mask = self.rng.choices([0.5, 1.0, 2.0], k=6), [True, False, True, True, False, True]
+        for (name, kind), order, reduction in itertools.product(kinds.items(), (1, 2), ("mean", "none")):
+            found = []
+            for own in kind, torch.from_numpy:
+                x, t = self.operand((6,), "log_prob"), torch.linspace(0.1, 0.9, 6, dtype=torch.float64).requires_grad_()
+                x = (x.detach() * 0 - 1).requires_grad_()
+                options = {"weight": own(np.array(weight)), "mask": own(np.array(mask))}
+                loss = kldiv.kl_div(x, t, reduction=reduction, **options).sum()
+                if name in ("array", "reversed", "list", "pandas"):
+                    for value in options.values() if own is kind else ():
+                        value[0] = 0
+                first = grad(loss, t, create_graph=order == 2)[0]
+                found.append(grad(first.sum(), t)[0] if order == 2 else first)
+            torch.testing.assert_close(*found, msg=lambda text: f"{name} {order} {reduction}: {text}")
 
     def test_second_derivatives(self):
         n = 0

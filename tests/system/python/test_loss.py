@@ -246,6 +246,27 @@ class Loss(unittest.TestCase):
             np.testing.assert_allclose(kldiv.kl_div(a, series, reduction="sum", broadcast=True),
                                        kldiv.kl_div(x, t[:1], reduction="sum", broadcast=True), 1e-13)
 
+    def test_levels_are_aligned_by_their_names(self):
+        try:
+            import pandas
+        except ImportError:
+            self.skipTest("python3-pandas is not installed")
+        pairs = [(a, b) for a in (1, 2, 3) for b in (1, 2, 3)]
+        x = pandas.Series(self.rng.standard_normal(9), pandas.MultiIndex.from_tuples(pairs, names=["a", "b"]))
+        t = pandas.Series(self.rng.random(9), x.index)
+        loss, grads = kldiv.value_and_grad(x, t, ("input", "target"), reduction="none")
+        for other in t.reorder_levels(["b", "a"]), t.reorder_levels(["b", "a"]).sort_index():
+            again, other_grads = kldiv.value_and_grad(x, other, ("input", "target"), reduction="none")
+            pandas.testing.assert_series_equal(again, loss)
+            self.assertTrue(other_grads["target"].index.equals(other.index))
+            pandas.testing.assert_series_equal(other_grads["target"].reorder_levels(["a", "b"]).reindex(x.index), grads["target"])
+            self.assertEqual(kldiv.kl_div(x, t, weight=other), kldiv.kl_div(x, t, weight=t))
+        for other, words in (t.rename_axis(["a", "c"]), "are named a, b and a, c|are named a, c and a, b"), \
+                (t.reset_index(drop=True), "different numbers of levels"):
+            for operands in (x, other), (other, x):
+                self.assertRaisesRegex(ValueError, words, kldiv.kl_div, *operands)
+        self.assertEqual(kldiv.kl_div(x, t.rename_axis([None, None])), kldiv.kl_div(x, t))
+
     def test_masks_are_booleans(self):
         x, t = operands(self.rng, (3, 2), "float64")
         kept = [[1, 0], [0, 1], [1, 1]]

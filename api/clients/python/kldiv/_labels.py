@@ -22,17 +22,35 @@ def first_difference(labels: Any, of: str, others: Any, of_others: str) -> str:
     return f"the labels of {of} and {of_others} are of different types"
 
 
+def in_level_order(labels: Any, name: str, others: Any, of: str) -> Any:
+    """Labels with their levels in the order of those of others, if both name all of them."""
+    if labels.nlevels != others.nlevels:
+        raise ValueError(f"{name} and {of} have different numbers of levels: {labels.nlevels} and {others.nlevels}")
+    names, wanted = list(labels.names), list(others.names)
+    if labels.nlevels == 1 or names == wanted or None in names + wanted:
+        return labels
+    if set(names) != set(wanted) or len(set(names)) < len(names):
+        named, others_named = (", ".join(map(str, each)) for each in (names, wanted))
+        raise ValueError(f"the levels of {name} and {of} are named {named} and {others_named}: rename_axis() names them alike")
+    return labels.reorder_levels(wanted)
+
+
 def reordered(value: Any, name: str, axes: list[Any], of: str) -> Any:
     """A frame or series with its last axis in the order of the last of `axes`, and so on; None stands for no labels."""
     for i in range(1, min(value.ndim, len(axes)) + 1):
-        labels, others = value.axes[-i], axes[-i]
-        if others is None or labels.equals(others) or (len(labels) != len(others) and 1 in (len(labels), len(others))):
+        given, others = value.axes[-i], axes[-i]
+        if others is None or (len(given) != len(others) and 1 in (len(given), len(others))):
             continue
-        order = labels.get_indexer(others) if labels.is_unique and others.is_unique else np.array([-1])
-        if len(labels) != len(others) or (order < 0).any():
-            raise ValueError(f"{name} and {of} are aligned by their labels, but {first_difference(labels, name, others, of)}; "
-                             "reindex(…, fill_value=0) gives both the same labels, to_numpy() has none")
-        value = value.take(order, axis=value.ndim - i)
+        labels = in_level_order(given, name, others, of)
+        if not labels.equals(others):
+            order = labels.get_indexer(others) if labels.is_unique and others.is_unique else np.array([-1])
+            if len(labels) != len(others) or (order < 0).any():
+                raise ValueError(f"{name} and {of} are aligned by their labels, but "
+                                 f"{first_difference(labels, name, others, of)}; reindex(…, fill_value=0) gives both the same "
+                                 "labels, to_numpy() has none")
+            value = value.take(order, axis=value.ndim - i)
+        if labels is not given:
+            value = value.set_axis(others, axis=value.ndim - i)
     return value
 
 

@@ -65,7 +65,7 @@ class Formula:
         x, t = torch.broadcast_tensors(input.double(), target.double())
         summed, mask, kept = self.axes(x.ndim, []), self.options["mask"], None
         if mask is not None:
-            mask = torch.as_tensor(mask).bool().expand([n for i, n in enumerate(x.shape) if i not in summed])
+            mask = mask.bool().expand([n for i, n in enumerate(x.shape) if i not in summed])
             kept = mask
             for axis in sorted(summed):
                 kept = kept.unsqueeze(axis)
@@ -74,7 +74,7 @@ class Formula:
         losses = losses.sum(summed) if summed else losses
         if str(self.options["base"]) == "2":
             losses = losses / math.log(2)
-        factor = torch.ones_like(losses) if weight is None else torch.as_tensor(weight).double().expand_as(losses)
+        factor = torch.ones_like(losses) if weight is None else weight.double().expand_as(losses)
         if mask is not None:
             factor = torch.where(mask, factor, torch.zeros_like(factor))
         return self.reduce(losses * factor, factor).to(getattr(torch, _library.DTYPE_NAMES[self.call.dtype]))
@@ -147,6 +147,13 @@ def as_tensor(value: Any) -> Any:
     return tensor.float() if tensor.dtype in (torch.float16, torch.bfloat16) and autocasts() else tensor
 
 
+def own_tensor(array: _arrays.Array) -> Any:
+    """A copy, which backward may read later."""
+    if array.dtype == _arrays.BFLOAT16:
+        return torch.from_numpy(array.value.view("int16").copy()).view(torch.bfloat16)
+    return torch.from_numpy(array.value.copy())
+
+
 def kl_div(input: Any, target: Any, **options: Any) -> Any:
     """The loss as a tensor. Gradients go to input, target, weight and temperature."""
     if torch.jit.is_tracing():
@@ -154,6 +161,10 @@ def kl_div(input: Any, target: Any, **options: Any) -> Any:
     values, _ = align({"input": input, "target": target, "weight": options["weight"], "mask": options["mask"]},
                       None if options["dim"] is None else axes_of(options["dim"]))
     x, t, options = as_tensor(values.pop("input")), as_tensor(values.pop("target")), {**options, **values}
+    if any(_arrays.is_learned(v) for v in (x, t, options["weight"], options["temperature"])):
+        for name, read in ("weight", _arrays.read), ("mask", _arrays.read_mask):
+            if options[name] is not None and not isinstance(options[name], torch.Tensor):
+                options[name] = own_tensor(read(options[name]))
     learned = {name: options[name] for name in ("weight", "temperature") if _arrays.is_learned(options[name])}
     plain = {**options, **{name: value.detach() for name, value in learned.items()}}
     call = Call(x, t, **plain)

@@ -1,7 +1,7 @@
 """HTTP over kept connections, TCP, TLS or a unix socket, by the standard library.
 
-What may be repeated is: after a lost connection, a timeout, or a 429, 502, 503 or 504, with growing pauses, or those that
-Retry-After asks for, for RETRY_SECONDS. Other requests are sent again only if they surely did not arrive."""
+What may be repeated is: after a lost connection, a timeout, or a 429, 502, 503 or 504, with growing pauses, or longer ones
+that Retry-After asks for, for RETRY_SECONDS. Other requests are sent again only if they surely did not arrive."""
 from __future__ import annotations
 
 import datetime
@@ -79,6 +79,7 @@ class _TimedResponse(http.client.HTTPResponse):
 class Response:
     def __init__(self, url: str, status: int, headers: Message, body: bytes) -> None:
         self.url, self.status, self.headers, self.body = url, status, headers, body
+        self.attempts = 1  # requests that may have arrived, with this one
 
     def json(self) -> Any:
         return self.read(json.loads) if self.body else None
@@ -244,7 +245,8 @@ class Transport:
     @staticmethod
     def _pause(attempt: int, response: Response | None) -> None:
         asked = response.headers.get("Retry-After", "") if response else ""
-        seconds = min(float(asked), RETRY_SECONDS) if asked.isdigit() else min(0.1 * 2 ** min(attempt, 9), MAX_PAUSE_S)
+        least = min(0.1 * 2 ** min(attempt, 9), MAX_PAUSE_S)
+        seconds = max(least, min(float(asked), RETRY_SECONDS)) if asked.isdigit() else least
         time.sleep(seconds * random.uniform(1, 1.25))
 
     def request(self, method: str, path: str, query: Query | None = None, headers: Mapping[str, str] | None = None,
@@ -253,6 +255,7 @@ class Transport:
         may_repeat = method != "POST" if repeatable is None else repeatable
         retries = self.retries if retries is None else retries
         target, end = self.prefix + path + encode_query(query), time.monotonic() + RETRY_SECONDS
+        attempts = 0
         for attempt in itertools.count():
             last = time.monotonic() >= end if retries is None else attempt >= retries
             response, arrived = None, False
@@ -260,13 +263,14 @@ class Transport:
             try:
                 if connection.sock is None:
                     connection.connect()
-                arrived = True
+                arrived, attempts = True, attempts + 1
                 response = self._exchange(connection, method, target, {**self.headers, **(headers or {})}, body)
             except (OSError, http.client.HTTPException) as error:
                 connection.close()
                 if last or (arrived and not may_repeat) or isinstance(error, ssl.SSLCertVerificationError):
                     raise ServiceError(0, "unreachable", f"{self.url}: {error or type(error).__name__}") from error
             if response and 200 <= response.status < 300:
+                response.attempts = attempts
                 return response
             if response and response.status < 400:
                 raise response.unexpected()

@@ -159,6 +159,7 @@ class TableCounts:
         self.monitors = {config["name"]: Counts(config) for config in configs}
         self.seen: dict[str, None] = {}  # the table's columns that have a monitor, in order
         self.unknown: set[str] = set()
+        self.others: dict[tuple[str, str | None], dict[str, Any]] = {}  # warnings of pieces, by code and column
         self.digest = 0  # of all rows
 
     def add(self, source: Iterable[Batch], group: Group | None = None) -> None:
@@ -195,7 +196,10 @@ class TableCounts:
             if warning["code"] == "column_unknown":
                 self.unknown.add(warning["column"])
             elif warning["code"] == "values_unreadable":
-                self.monitors[warning["column"]].unreadable += warning["count"]
+                if each := self.monitors.get(warning["column"]):
+                    each.unreadable += warning["count"]
+            elif warning["code"] != "column_absent":  # which is known of the whole table alone
+                self.others.setdefault((warning["code"], warning["column"]), warning)
 
     def _add_digest(self, number: int) -> None:
         self.digest = (self.digest + number) % (1 << DIGEST_BITS)
@@ -212,6 +216,7 @@ class TableCounts:
             merged.monitors[name].merge(counts)
         merged.unknown |= other.unknown
         merged.seen.update(other.seen)
+        merged.others = {**other.others, **self.others}
         merged._add_digest(other.digest)
         return merged
 
@@ -240,7 +245,7 @@ class TableCounts:
             if each.unreadable:
                 given.append(("values_unreadable", each.name, each.unreadable,
                               f"{each.unreadable:,} values are not numbers and count as missing"))
-        return [dict(zip(("code", "column", "count", "message"), each)) for each in given]
+        return [*(dict(zip(("code", "column", "count", "message"), each)) for each in given), *self.others.values()]
 
 
 def count(monitors: Iterable[dict[str, Any]], *parts: Any) -> TableCounts:

@@ -9,7 +9,7 @@ import json
 import math
 import zipfile
 from pathlib import Path
-from typing import Any, Collection, Dict, Iterable, Iterator, List, Mapping
+from typing import Any, Collection, Dict, Iterable, Iterator, List, Mapping, NamedTuple
 
 import numpy as np
 
@@ -122,6 +122,15 @@ class Monitors(List[Dict[str, Any]]):
         return {config["name"] for config in self if config.get("annotations", {}).get("values") == "times"}
 
 
+class Encoded(NamedTuple):
+    """A table that is sent whole."""
+
+    media_type: str
+    body: Body
+    rows: int | Path  # their digest, or the file
+    names: Collection[str] | None = None  # of its columns, if it is not CSV
+
+
 class Group:
     """Client.group makes it."""
 
@@ -146,52 +155,64 @@ class Group:
         if unknown:
             raise ValueError(f"kinds are labels or numbers, not {', '.join(sorted(unknown))}")
         chosen = Selection(*(names_of(settings.get(name)) for name in ("include", "exclude")))
-        media_type, body, columns = self._reference_body(data, sample, seed, progress, chosen)
-        alone = {str(name): kind for name, kind in kinds.items() if chosen.has(str(name))}
-        configs: list[dict[str, Any]] = []
+        table = self._reference_table(data, sample, seed, progress, chosen)
+        alone: dict[str, dict[str, Any]] = {str(name): {"method": METHODS[kind]} for name, kind in kinds.items()
+                                            if chosen.has(str(name))}
+        commas = [name for name in (*(chosen.include or ()), *(chosen.exclude or ()), *alone) if "," in name]
+        if commas and isinstance(table, tuple):
+            raise ValueError(f"the name {commas[0]!r} has a comma, so a column of a CSV file is not chosen by it: read the file "
+                             "into a data frame")
+        alone.update({name: {} for name in commas if chosen.has(name) and name not in alone})
         included = chosen.include and [name for name in chosen.include if name not in alone]
-        if included != [] and (columns is None or set(columns) - set(alone)):
-            own = {**settings, "include": included,
-                   "exclude": [*(chosen.exclude or () if columns is None else ()), *alone] or None}
-            try:
-                configs += self._put(self._path, own, media_type, body)["monitors"]
-            except ServiceError as error:  # the file may have no columns but those of `kinds`
-                if error.code != "reference_empty" or not alone:
-                    raise
+        own = {name: value for name, value in settings.items() if name not in ("include", "exclude")}
+        exclude = [*(chosen.exclude or ()), *alone] if isinstance(table, tuple) else None
+        configs = [] if included == [] else self._put_others(
+            table, {**own, "include": included, "exclude": exclude or None}, set(alone))
         for name, kind in alone.items():
-            own = {key: value for key, value in settings.items() if key not in ("include", "exclude")}
-            one = (media_type, body) if columns is None else encode_reference(
-                {name: columns[name]} if name in columns else {})
-            configs.append(self._put(f"{self._path}/{segment(name)}", {**own, "method": METHODS[kind]}, *one))
+            one = table if isinstance(table, tuple) else encode_reference({name: table[name]} if name in table else {})
+            configs.append(self._put(f"{self._path}/{segment(name)}", {**own, **kind}, *one))
         times = time_columns(data)
         for config in configs:
             if config["name"] in times:
                 config.update(self.settings(config["name"], annotations=TIMES))
         return Monitors(configs, self)
 
+    def _put_others(self, table: Columns | tuple[str, Body], settings: dict[str, Any], alone: set[str]) -> list[dict[str, Any]]:
+        """The monitors of all columns but some, which do not travel unless they are CSV."""
+        others = {} if isinstance(table, tuple) else {name: column for name, column in table.items() if name not in alone}
+        if alone and not others and not isinstance(table, tuple):
+            return []
+        try:
+            monitors: list[dict[str, Any]] = self._put(
+                self._path, settings, *(table if isinstance(table, tuple) else encode_reference(others)))["monitors"]
+        except ServiceError as error:  # the file may have no other columns
+            if error.code != "reference_empty" or not alone:
+                raise
+            return []
+        return monitors
+
     def _put(self, path: str, settings: dict[str, Any], media_type: str, body: Body) -> dict[str, Any]:
         answer: dict[str, Any] = self.client.transport.request("PUT", path, settings, {"Content-Type": media_type}, body).json()
         self._warn(answer.pop("warnings", []))
         return answer
 
-    def _reference_body(self, data: Any, sample: int, seed: int, progress: bool | None,
-                        chosen: Selection) -> tuple[str, Body, Columns | None]:
-        """The media type and body of a reference, and its columns unless it is CSV."""
+    def _reference_table(self, data: Any, sample: int, seed: int, progress: bool | None,
+                         chosen: Selection) -> Columns | tuple[str, Body]:
+        """The columns of a reference, or the media type and body of CSV."""
         whole = whole_file(data)
         if whole:
-            return (*whole, None)
-        shown, kept, media_type = Progress(progress), Sample(sample, seed), ""
+            return whole
+        shown, kept = Progress(progress), Sample(sample, seed)
         for batch in batches(data, shown, chosen):
             kept.add(batch)
-            media_type = batch.media_type if isinstance(batch, Piece) else ""
         shown.end()
         if kept.seen > sample:
             warn(f"the reference is a sample of {sample:,} of {kept.seen:,} rows")
         columns = kept.columns()
-        if not media_type:
-            return (*encode_reference(columns), columns)
+        if not kept.media_type:
+            return columns
         (header, rows), = columns.items()
-        return media_type, [header.encode(errors="surrogateescape"), b"".join(rows)], None
+        return kept.media_type, [header.encode(errors="surrogateescape"), b"".join(rows)]
 
     def observe(self, data: Any, timestamp: Any = None, *, key: str | None = "content",
                 progress: bool | None = None) -> Results:
@@ -203,17 +224,15 @@ class Group:
         Another `key` is used as it is, None for none."""
         if not isinstance(key, (str, type(None))):
             raise TypeError(f"key must be a text or None, not {key!r}")
-        when, monitors, shown = time_text(timestamp), self.monitors(), Progress(progress)
-        whole = whole_file(data)
-        counted = data if isinstance(data, TableCounts) else None if whole else self._count_or_encode(data, monitors, shown)
-        if isinstance(counted, TableCounts):
-            counted.check(monitors)
-            results = self._post_counts(counted, when, key)
+        when = time_text(timestamp)
+        table, monitors = self._prepared(data, progress)
+        if isinstance(table, TableCounts):
+            results = self._post_counts(table, when, key)
         else:
-            media_type, body, rows = counted or (*whole, Path(data))  # type: ignore[misc]
             if key == "content":
-                key = idempotency_key(rows, when, [(each["name"], each["revision"]) for each in monitors])
-            response = self._post(f"{self._path}/observations", media_type, body, when, key)
+                key = idempotency_key(table.rows, when, [(each["name"], each["revision"]) for each in monitors
+                                                         if table.names is None or each["name"] in table.names])
+            response = self._post(f"{self._path}/observations", table.media_type, table.body, when, key)
             results = Results(response.json()["monitors"], response.json()["warnings"], is_replay(response))
         self._told(results, monitors)
         if results.replayed:
@@ -221,10 +240,19 @@ class Group:
                  "key=None counts them once more")
         return results
 
-    def _count_or_encode(self, data: Any, monitors: Monitors,
-                         shown: Progress) -> TableCounts | tuple[str, Body, int]:
-        """The counts of a table that is large or comes in batches; the media type, body and digest of another."""
-        source = batches(data, shown)
+    def _prepared(self, data: Any, progress: bool | None) -> tuple[TableCounts | Encoded, Monitors]:
+        """A table as it travels, and the monitors as they are once it is read: those that counts are for, or ValueError."""
+        whole = whole_file(data)
+        table = data if isinstance(data, TableCounts) else Encoded(*whole, Path(data)) if whole else \
+            self._count_or_encode(data, Progress(progress))
+        monitors = self.monitors()
+        if isinstance(table, TableCounts):
+            table.check(monitors)
+        return table, monitors
+
+    def _count_or_encode(self, data: Any, shown: Progress) -> TableCounts | Encoded:
+        """The counts of a table that is large or comes in batches; another one encoded."""
+        monitors, source = self.monitors(), batches(data, shown)
         heads = list(itertools.islice(source, 2))
         body: tuple[str, Body] | None = None
         head = heads[0] if heads else {}
@@ -234,7 +262,7 @@ class Group:
             body = compact(head, monitors.labels()) or (as_json(head) if size(head) * len(head) <= MAX_CELLS else None)
         if body:
             shown.end()
-            return (*body, digest(head))
+            return Encoded(*body, digest(head), None if isinstance(head, Piece) else set(head))
         counts = TableCounts(monitors)
         counts.add(given_back(heads, source), self)
         shown.end()
@@ -271,15 +299,13 @@ class Group:
 
     def evaluate(self, data: Any, *, progress: bool | None = None) -> Results:
         """Scores a table alone, as observe() would alone, and stores nothing."""
-        monitors, shown, whole = self.monitors(), Progress(progress), whole_file(data)
-        counted = data if isinstance(data, TableCounts) else None if whole else self._count_or_encode(data, monitors, shown)
-        if isinstance(counted, TableCounts):
-            counted.check(monitors)
+        table, monitors = self._prepared(data, progress)
+        if isinstance(table, TableCounts):
             results = Results([self.client.request("POST", f"{self._path}/{segment(each.name)}/evaluate",
                                                    json_body=each.body(), repeatable=True)
-                               for each in counted.found()], counted.warnings())
+                               for each in table.found()], table.warnings())
         else:
-            answer = self._post_evaluation(*(whole or counted[:2]))  # type: ignore[index]
+            answer = self._post_evaluation(*table[:2])
             results = Results(answer["monitors"], answer["warnings"])
         return self._told(results, monitors)
 
@@ -391,7 +417,8 @@ def whole_file(data: Any) -> tuple[str, Body] | None:
 
 
 def is_replay(response: Response) -> bool:
-    return bool(response.headers.get("Idempotent-Replayed") == "true")
+    """Was it counted before this call? After a lost response a repeat is answered as a replay, too."""
+    return response.attempts == 1 and response.headers.get("Idempotent-Replayed") == "true"
 
 
 def window_row(name: str, window: dict[str, Any]) -> dict[str, Any]:

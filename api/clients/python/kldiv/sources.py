@@ -87,9 +87,10 @@ def record_ends(text: bytes, is_last: bool = True) -> Array1:
 
 
 def piece_records(piece: Piece) -> Columns:
-    """The records of a piece, as a column that has the header for its name."""
+    """The records of a piece, as a column that has the header for its name: without what editors add, which differs."""
     ends = record_ends(piece.records).tolist()
-    return {piece.header.decode(errors="surrogateescape"):
+    header = piece.header.removeprefix(BOM).rstrip(b"\r\n") + b"\n"
+    return {header.decode(errors="surrogateescape"):
             [piece.records[begin:end].rstrip(b"\r\n") + b"\n" for begin, end in zip([0, *ends], ends)]}
 
 
@@ -246,9 +247,14 @@ class Sample:
             raise ValueError("a sample has at least one row")
         self.n, self.rng, self.seen, self.limit = n, np.random.default_rng(seed), 0, 1.0
         self.keys = np.empty(0)
+        self.media_type: str | None = None  # of CSV; "" of columns
         self.parts: list[Columns] = []
 
     def add(self, batch: Batch) -> None:
+        media_type = batch.media_type if isinstance(batch, Piece) else ""
+        if self.media_type not in (None, media_type):
+            raise ValueError(f"a batch is {media_type or 'columns'}, the first one {self.media_type or 'columns'}")
+        self.media_type = media_type
         if isinstance(batch, Piece):
             batch = piece_records(batch)
         if self.parts and list(batch) != list(self.parts[0]):
