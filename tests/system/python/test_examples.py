@@ -82,10 +82,37 @@ class Examples(unittest.TestCase):
             time.sleep(0.05)
         result = group.latest("age")
         self.assertEqual((result["n"], result.verdict), (300, "critical"))
-        away = middleware.Inputs(kldiv.Client("http://127.0.0.1:9", retries=0).group("x"), 3600)
+        away = middleware.Inputs(kldiv.Client("http://127.0.0.1:9", retries=0).group("x"), 3600, rows=2)
         away.keep(b'{"age": 1}')
         self.assertIn("not observed: unreachable", self.printed(away.send)[1])
-        self.assertEqual(away.kept, [{"age": 1}])
+        away.keep(b'{"age": 2}')
+        self.printed(away.send)
+        self.assertEqual(([rows for _, rows in away.batches], away.kept), ([[{"age": 1}], [{"age": 2}]], []))
+        for _ in range(4 * middleware.WAITING):
+            away.keep(b'{"age": 3}')
+            self.printed(away.send)
+        self.assertEqual(len(away.batches), 2 * middleware.WAITING)
+
+    def test_middleware_counts_once_if_a_response_is_lost(self):
+        import middleware
+        group = self.client.group("lost")
+        group.reference({"age": np.random.default_rng(2).normal(40, 10, 1000)})
+        inputs, observe, lost = middleware.Inputs(group, seconds=3600), group.observe, []
+
+        def losing(*arguments, **named):
+            results = observe(*arguments, **named)
+            if not lost:
+                lost.append(results)
+                raise kldiv.ServiceError(0, "unreachable", "lost")
+            return results
+
+        with mock.patch.object(group, "observe", losing):
+            for age in 40, 41, 42:
+                inputs.keep(b'{"age": %d}' % age)
+                self.printed(inputs.send)
+        windows = group.windows("age")
+        self.assertEqual((len(lost), sum(int(n) for n in (windows["n"] if hasattr(windows, "columns") else [w["n"] for w in windows]))),
+                         (1, 3))
 
     def test_middleware_loses_no_good_rows(self):
         import middleware

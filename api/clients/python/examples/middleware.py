@@ -1,6 +1,6 @@
 """Middleware: a model's service that watches its own inputs. Numbers and texts of JSON bodies are kept, and observed by a
 thread every `seconds`, or sooner if there are `rows` of them; no request waits for that. If the monitors' service is away,
-rows beyond the limit are dropped.
+the latest inputs wait for it, ten times `rows`.
 
 FastAPI, Starlette and others of ASGI:
 
@@ -10,19 +10,23 @@ FastAPI, Starlette and others of ASGI:
 Flask, Django and others of WSGI:
 
     application = ObservedWSGI(application, Inputs(kldiv.Client("http://127.0.0.1:8080").group("model")))"""
+import collections
 import io
 import json
 import threading
+import uuid
 
 import kldiv
 
 LARGEST = 1 << 20  # bytes of a body that is looked at
+WAITING = 10  # times `rows` may wait for the service
 
 
 class Inputs:
     def __init__(self, group, seconds=60.0, rows=10_000):
         self.group, self.limit, self.seconds = group, rows, seconds
         self.kept, self.lock, self.full = [], threading.Lock(), threading.Event()
+        self.batches = collections.deque()  # with their keys
         threading.Thread(target=self.run, daemon=True).start()
 
     def keep(self, body):
@@ -45,16 +49,25 @@ class Inputs:
     def send(self):
         with self.lock:
             rows, self.kept = self.kept, []
-        try:
-            rows = self.good(rows)
-            if rows:
-                # key=None: the same inputs in the next minute are other observations.
-                self.group.observe(table(rows), key=None)
-        except (kldiv.ServiceError, ValueError) as error:
-            print(f"inputs are not observed: {error}", flush=True)
-            if not getattr(error, "status", 422):  # the service is away: they may go with the next ones
-                with self.lock:
-                    self.kept = (rows + self.kept)[:self.limit]
+        if rows:
+            # A key for each batch: the same inputs in the next minute are others, but a batch counts once however often it
+            # is sent. It stays as it is: its response may be what was lost.
+            self.batches.append((str(uuid.uuid4()), rows))
+        while sum(len(rows) for _, rows in self.batches) > WAITING * self.limit:
+            self.batches.popleft()
+        while self.batches:
+            try:
+                self.observe(*self.batches[0])
+            except (kldiv.ServiceError, ValueError) as error:
+                print(f"inputs are not observed: {error}", flush=True)
+                if not getattr(error, "status", 422):
+                    return  # the service is away: the batches may go with the next one
+            self.batches.popleft()
+
+    def observe(self, key, rows):
+        rows[:] = self.good(rows)
+        if rows:
+            self.group.observe(table(rows), key=key)
 
     def good(self, rows):
         """The rows that the monitors take: one with a text for a number would have all refused. Evaluated, nothing is
