@@ -37,6 +37,8 @@ const struct kl_warning_text *kl_warning_text(enum kl_warning warning, enum kl_r
     default:
         return NULL;
     }
+    if ((unsigned)applied > KL_NONE)
+        return NULL;
     const struct kl_warning_text *text = &size_average_reduce_deprecated[applied];
-    return (unsigned)applied <= KL_NONE && text->code ? text : NULL;
+    return text->code ? text : NULL;
 }

@@ -120,21 +120,24 @@ page: build/kldivd $(PAGE_TOOLS)
 python: $(WHEEL) build/kldivd
 	PYTHON=$(PYTHON) tests/system/python/run.sh $(WHEEL) $(SDIST) build/kldivd
 
+# Servers that take ten times as long, fewer at once: tests have their times.
+SANITIZED_JOBS = -j$(shell expr 2 \* $(CPUS))
+
 # Parsers and servers under AddressSanitizer and UndefinedBehaviorSanitizer: all suites but those of numbers, whose kernels
 # the release's tests read beside unmapped pages, and three tests of much work. As root without CAP_NET_ADMIN and with 1,024 descriptors, as in the build
 # of an image.
-NOT_ASAN = $(filter-out axes bins calls drift failures interrupted partial threads,$(call suites,lib project))
+NOT_ASAN = $(filter-out axes bins calls drift failures interrupted partial,$(call suites,lib project))
 check-asan:
 	$(MAKE) build/asan/tests/all build/asan/libkldiv.so VARIANT=asan
 	ulimit -n 1024; $(if $(filter 0,$(shell id -u)),setpriv --bounding-set -net_admin --inh-caps -net_admin) \
-	    env KLDIV_OVER=other build/asan/tests/all $(JOBS) --verbose --filter '!($(call either,$(NOT_ASAN)))/!(work_of_*|work_for_*|take_scratch_*)'
+	    build/asan/tests/all $(SANITIZED_JOBS) --verbose --filter '!($(call either,$(NOT_ASAN)))/!(work_of_*|work_for_*|take_scratch_*)'
 
 # The pool, and the suites in which threads of the server meet, under ThreadSanitizer.
 TSAN = server abandoned_work fairness scarce_memory reload metrics monitors_outage store_killed store_bounds unix_clients
 check-tsan: build/release/tests/all
 	$(MAKE) build/tsan/stress/pool build/tsan/kldivd VARIANT=tsan
 	build/tsan/stress/pool
-	KLDIV_SERVER=build/tsan/kldivd build/release/tests/all $(JOBS) --verbose --filter '$(call either,$(TSAN))/*'
+	KLDIV_SERVER=build/tsan/kldivd build/release/tests/all $(SANITIZED_JOBS) --verbose --filter '$(call either,$(TSAN))/*'
 
 # Decisions on memory that nobody has set, by kernels that valgrind can run.
 uninitialized: $(B)/stress/calls
