@@ -92,7 +92,7 @@ struct kl_drift {
  * where the two nearly agree. p_value is within a relative 1e-10 down to
  * 1e-300, for any number of bins. With one bin df, critical_kl and noise_floor are 0 and p_value is 1.
  *
- * Where there is no answer, every number in *scores and of_bins is NaN, and df 0: if a count is negative, NaN or infinite,
+ * Scores that do not exist are NaN, in *scores and of_bins, and df is 0: if a count is negative, NaN or infinite,
  * a sum is 0 or overflows, or an option is outside of what its comment says. */
 void kl_drift(const double *current, const double *reference, size_t bins,
               const struct kl_drift_options *options, struct kl_drift *scores,

@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-/* What a compiler must have and must not do. */
+/* Requirements on the compiler: IEEE arithmetic, a 64-bit size_t, __int128. */
 #if defined __FAST_MATH__ || (defined __FINITE_MATH_ONLY__ && __FINITE_MATH_ONLY__)
 #error                                                                                             \
     "libkldiv cannot be compiled with -ffast-math (or -Ofast): it tells NaN and infinities, and keeps rounding errors"

@@ -36,7 +36,7 @@ test-all: deps-test
 
 # The suites of one VARIANT, or those that a filter of Criterion names: ONLY='@(tls|oip)/*'. As a plain user with 256
 # descriptors; three times as many at once as there are processors, for many wait. Clients connect by TCP in half of the
-# tests, to a unix socket in the others; OVER=tcp or unix is for all, OVER=other for each the other way.
+# tests, to a unix socket in the others; OVER=tcp or unix is for all.
 ONLY = */!(*_as_root)
 OVER =
 JOBS = -j$(shell expr 3 \* $(CPUS))

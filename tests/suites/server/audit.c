@@ -91,7 +91,8 @@ static void expect_line(const char *log, const char *method, const char *path, c
 
 Test(audit, each_operation_that_writes_says_so_and_no_other)
 {
-    const char *const flags[] = {"--log-format", "json", "--auth-token-file", tokens_file, NULL};
+    const char *const flags[] = {
+        "--listen", "127.0.0.1:0", "--log-format", "json", "--auth-token-file", tokens_file, NULL};
     write_tokens();
     struct server server = server_start(flags);
     size_t size;
@@ -276,8 +277,9 @@ static void expect_client(const char *proxies, const char *format, const char *s
 {
     static const char request[] = "GET /v2 HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: 6.6.6.6\r\n"
                                   "x-forwarded-for: 192.0.2.7\r\nConnection: close\r\n\r\n";
-    const char *const flags[] = {"--log-format", format, proxies ? "--trusted-proxies" : NULL,
-                                 proxies, NULL};
+    const char *const flags[] = {
+        "--listen", "127.0.0.1:0", "--log-format", format, proxies ? "--trusted-proxies" : NULL,
+        proxies,    NULL};
     char answer[2000];
     struct server server = server_start(flags);
     talk(&server, request, strlen(request), answer, sizeof answer, 3);

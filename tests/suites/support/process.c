@@ -132,17 +132,14 @@ static bool has_flag(const char *const *flags, const char *flag)
 }
 
 /* True if clients connect to a unix socket: in half of the tests, by the FNV-1a hash of their names. KLDIV_OVER is unix or
- * tcp, for all, or other, for each the other way. */
+ * tcp, for all. */
 static bool is_over_unix(void)
 {
     const char *over = getenv("KLDIV_OVER");
     uint32_t hash = 2166136261;
     for (const char *c = criterion_current_test->name; *c; c++)
         hash = (hash ^ (unsigned char)*c) * 16777619;
-    bool is_unix = hash >> 16 & 1;
-    if (!over || !*over)
-        return is_unix;
-    return strcmp(over, "other") == 0 ? !is_unix : strcmp(over, "unix") == 0;
+    return over && *over ? strcmp(over, "unix") == 0 : hash >> 16 & 1;
 }
 
 /* Fills the addresses of a server: a free port, and a unix socket if its clients connect there. */
