@@ -75,9 +75,10 @@ PACKAGES_NODE = $(if $(filter yes,$(PAGE)),$(call missing,node,nodejs) $(call mi
 objects = $(patsubst %.c,$(B)/%.o,$(wildcard $(1)))
 LIB_SOURCES := $(wildcard lib/*.c lib/*/*.c)
 API_SOURCES := $(wildcard api/*.c api/*/*.c api/*/*/*.c)
+SERVER_SOURCES := $(wildcard server/*.c server/*/*.c)
 LIB = $(LIB_SOURCES:%.c=$(B)/%.o)
 API = $(API_SOURCES:%.c=$(B)/%.o)
-SERVER = $(call objects,server/*.c)
+SERVER = $(SERVER_SOURCES:%.c=$(B)/%.o)
 
 .PHONY: all help run deps-run readme install install-lib uninstall clean
 .DELETE_ON_ERROR:
@@ -96,7 +97,7 @@ $(B)/libapi.a: $(API)
 $(B)/libkldiv.so: $(LIB) lib/kldiv.map
 	@echo "  LINK $@"
 	@$(CC) -shared -Wl,-soname,libkldiv.so.0,--version-script=lib/kldiv.map $(filter-out -pie,$(LDFLAGS)) $(LIB) -lm -o $@
-# libmicrohttpd's own calls to the network go to server/transport.c, nobody else's: its static archive, in which
+# libmicrohttpd's own calls to the network go to server/connection/transport.c, nobody else's: its static archive, in which
 # they have other names. Where it does not make one of them, the server would not see what it reads or sends.
 MHD_CALLS = recv gnutls_record_recv send sendmsg gnutls_record_send gnutls_bye setsockopt epoll_ctl
 MHD_ARCHIVE = $(or $(wildcard $(shell $(CC) -print-file-name=libmicrohttpd.a 2>/dev/null)),libmicrohttpd.a)
@@ -106,9 +107,9 @@ $(B)/libmicrohttpd.a: $(MHD_ARCHIVE) Makefile
 	@mkdir -p $(@D)
 	@echo "  COPY $@"
 	@for call in $(MHD_CALLS); do $(BINUTILS)nm $< 2>/dev/null | grep -qx " *U $$call" || \
-	    { echo "$<: libmicrohttpd does not call $$call; server/transport.c must be fitted to it" >&2; exit 1; }; done
+	    { echo "$<: libmicrohttpd does not call $$call; server/connection/transport.c must be fitted to it" >&2; exit 1; }; done
 	@if $(BINUTILS)nm $< 2>/dev/null | grep -xE ' *U (__)?(recv(from|msg)?|readv)(_chk)?' | grep -qvx ' *U recv'; then \
-	    echo "$<: libmicrohttpd reads sockets by other calls, too; server/transport.c must be fitted to it" >&2; exit 1; fi
+	    echo "$<: libmicrohttpd reads sockets by other calls, too; server/connection/transport.c must be fitted to it" >&2; exit 1; fi
 	@$(BINUTILS)objcopy $(foreach call,$(MHD_CALLS),--redefine-sym $(call)=srv_mhd_$(call)) $< $@
 
 $(B)/kldivd: $(SERVER) $(B)/libmicrohttpd.a $(B)/libapi.a $(B)/libkldiv.a

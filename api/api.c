@@ -1,12 +1,14 @@
 #include "api/api.h"
 
-#include "api/access.h"
-#include "api/error_format.h"
-#include "api/etag.h"
-#include "api/formats/coding.h"
-#include "api/response.h"
-#include "api/route.h"
-#include "api/warnings.h"
+#include "api/loss/error_format.h"
+#include "api/loss/warnings.h"
+#include "api/monitors/monitors.h"
+#include "api/monitors/state/transaction.h"
+#include "api/request/access.h"
+#include "api/request/coding.h"
+#include "api/request/etag.h"
+#include "api/request/response.h"
+#include "api/request/route.h"
 #include "api/web/web.h"
 
 #include <stdio.h>
@@ -204,6 +206,21 @@ bool api_handle(struct api_exchange *x, double max_ns)
     if (good && (x->work || x->cost_ns > max_ns))
         return false;
     finish(x, good && endpoint->handle(x));
+    return true;
+}
+
+bool api_wait(struct api_exchange *x)
+{
+    bool blocks = !x->resume; /* read now: once a job is queued, the exchange may have ended */
+    struct api_store_job *job = x->work;
+    struct api_monitors *monitors = x->service->monitors;
+    job->x = x;
+    if (!(job->submit ? job->submit(job, monitors) : api_monitors_submit(monitors, job))) {
+        api_refuse(x, "overloaded", "too many requests wait for the store; try again");
+        return false;
+    }
+    if (blocks)
+        api_store_job_wait(job);
     return true;
 }
 

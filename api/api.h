@@ -11,7 +11,7 @@
  */
 #pragma once
 
-#include "api/exchange.h"
+#include "api/request/exchange.h"
 
 /* Checks everything but the body: host, token, path, method, media types, declared length. Returns false if
  * the request is refused: the response is complete, and the body need not be read. Never blocks. */
@@ -28,7 +28,7 @@ bool api_handle(struct api_exchange *x, double max_ns);
  * too much waits for the store: the response, which says so, is complete. */
 bool api_wait(struct api_exchange *x);
 
-/* Makes the response to a request that the host refuses, with any code of api/problem.c. Replaces
+/* Makes the response to a request that the host refuses, with any code of api/json/problem.c. Replaces
  * an earlier response. */
 void api_refuse(struct api_exchange *x, const char *code, const char *detail);
 

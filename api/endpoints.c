@@ -1,10 +1,10 @@
 #include "api/endpoints.h"
 
-#include "api/formats/oip.h"
-#include "api/handlers.h"
+#include "api/loss/handlers.h"
+#include "api/loss/oip.h"
 #include "api/monitors/http/endpoints.h"
 #include "api/regions/endpoints.h"
-#include "api/response.h"
+#include "api/request/response.h"
 #include "api/web/web.h"
 
 /* Embeds the document; the Makefile lists it as a prerequisite of this object. */

@@ -2,7 +2,7 @@
  * endpoint is a row and a file. */
 #pragma once
 
-#include "api/route.h"
+#include "api/request/route.h"
 
 /* API_MAX_ENDPOINTS: maximum number of rows of api_endpoints, with the one at the end. Metrics have
  * arrays of that size. */

@@ -1,11 +1,11 @@
-#include "api/handlers.h"
+#include "api/loss/handlers.h"
 
-#include "api/access.h"
-#include "api/clock.h"
-#include "api/formats/coding.h"
-#include "api/monitors/model/format.h"
+#include "api/json/format.h"
 #include "api/monitors/monitors.h"
-#include "api/response.h"
+#include "api/request/access.h"
+#include "api/request/coding.h"
+#include "api/request/response.h"
+#include "api/text/clock.h"
 
 #include <string.h>
 

@@ -1,9 +1,11 @@
-#include "lib/cancellation.h"
 #include "lib/diagnose/diagnose.h"
-#include "lib/job.h"
-#include "lib/problem.h"
-#include "lib/reduction.h"
-#include "lib/shape.h"
+#include "lib/elements.h"
+#include "lib/job/job.h"
+#include "lib/job/reduction.h"
+#include "lib/plan/problem.h"
+#include "lib/plan/shape.h"
+#include "lib/rows/parallel.h"
+#include "lib/threads/cancellation.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,5 +1,7 @@
+#include "lib/elements.h"
+
 #include "lib/diagnose/diagnose.h"
-#include "lib/job.h"
+#include "lib/job/job.h"
 
 static bool is_full(const void *data, size_t ndim, const size_t *shape, size_t count)
 {

@@ -1,7 +1,7 @@
 #include "server/healthcheck.h"
 
-#include "server/address.h"
-#include "server/unix_socket.h"
+#include "server/net/address.h"
+#include "server/net/unix_socket.h"
 
 #include <curl/curl.h>
 #include <string.h>

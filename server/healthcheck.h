@@ -1,7 +1,7 @@
 /* --healthcheck: the command of a container's HEALTHCHECK. */
 #pragma once
 
-#include "server/options.h"
+#include "server/config/options.h"
 
 /* Reads options as the server does: the environment, then the flags of process 1 if it is the
  * server, then argv. False, with a line on standard error, if one is invalid. */

@@ -1,10 +1,10 @@
-#include "server/options.h"
+#include "server/config/options.h"
 
 #include "api/regions/regions.h"
-#include "server/cgroup.h"
-#include "server/http.h"
-#include "server/log.h"
+#include "server/config/cgroup.h"
+#include "server/request/http.h"
 #include "server/sockets.h"
+#include "server/telemetry/log.h"
 
 #include <sys/resource.h>
 

@@ -1,8 +1,8 @@
 #include "server/reload.h"
 
-#include "server/log.h"
-#include "server/text_file.h"
-#include "server/tls.h"
+#include "server/config/text_file.h"
+#include "server/listen/tls.h"
+#include "server/telemetry/log.h"
 
 #include <time.h>
 

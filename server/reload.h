@@ -1,8 +1,8 @@
 /* The files that are read at start, and again at SIGHUP: tokens, certificate and key. */
 #pragma once
 
-#include "api/tokens.h"
-#include "server/options.h"
+#include "api/request/tokens.h"
+#include "server/config/options.h"
 
 /* Reads the files that the options name; `tokens` may be NULL if they name none of these. False,
  * with one line on `errors`, if one is at fault. */

@@ -1,11 +1,11 @@
 #include "server/sockets.h"
 
-#include "server/address.h"
-#include "server/http.h"
-#include "server/listener.h"
-#include "server/log.h"
-#include "server/service_manager.h"
-#include "server/unix_socket.h"
+#include "server/listen/listener.h"
+#include "server/listen/service_manager.h"
+#include "server/net/address.h"
+#include "server/net/unix_socket.h"
+#include "server/request/http.h"
+#include "server/telemetry/log.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* The sockets that the server listens on: for all, and for health and metrics. */
 #pragma once
 
-#include "server/options.h"
+#include "server/config/options.h"
 
 #include <stdbool.h>
 #include <stdio.h>

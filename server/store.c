@@ -2,7 +2,7 @@
 
 #include "api/store/location.h"
 #include "api/store/store.h"
-#include "server/log.h"
+#include "server/telemetry/log.h"
 
 #include <string.h>
 

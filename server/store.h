@@ -2,7 +2,7 @@
 #pragma once
 
 #include "api/monitors/monitors.h"
-#include "server/options.h"
+#include "server/config/options.h"
 
 /* Opens --store; its requests are counted in `budget`. NULL, with one line on stderr, if it cannot be
  * opened, and --store-fallback does not help: that is only for a file that is not there and cannot be

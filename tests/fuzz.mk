@@ -3,7 +3,7 @@ SECONDS_EACH ?= 3
 
 FUZZERS = $(patsubst tests/tools/fuzz/%.c,build/fuzz/%,$(wildcard tests/tools/fuzz/*.c))
 ifeq ($(VARIANT),asan)
-build/fuzz/%: tests/tools/fuzz/%.c $(wildcard tests/tools/fuzz/*.h) $(B)/server/framing.o $(B)/libapi.a $(B)/libkldiv.a
+build/fuzz/%: tests/tools/fuzz/%.c $(wildcard tests/tools/fuzz/*.h) $(B)/server/connection/framing.o $(B)/libapi.a $(B)/libkldiv.a
 	@mkdir -p $(@D)
 	@echo "  LINK $@"
 	@$(CC) $(filter-out -MMD -MP,$(CFLAGS)) $(LDFLAGS) -fsanitize=fuzzer $(filter %.c %.o %.a,$^) \

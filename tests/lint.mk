@@ -3,8 +3,8 @@
 # analyzes all sources.
 .PHONY: lint lint-all analyze
 SINCE = HEAD
-SOURCES = $(wildcard $(addsuffix /*.[ch],lib lib/* api api/* api/*/* server tests/*/* tests/tools/cross/criterion))
-ANALYZED = $(LIB_SOURCES) $(API_SOURCES) $(wildcard server/*.c)
+SOURCES = $(wildcard $(addsuffix /*.[ch],lib lib/* api api/* api/*/* server server/* tests/*/* tests/tools/cross/criterion))
+ANALYZED = $(LIB_SOURCES) $(API_SOURCES) $(SERVER_SOURCES)
 # The same code by other intrinsics than those of generic.c, for minutes.
 INTRINSICS = lib/simd/avx2.c lib/simd/avx512.c lib/simd/neon.c
 # A fifth of the analyzer's own bound of steps of a function, in a quarter of its time.

@@ -1,9 +1,9 @@
 /* api_monitors: all drift monitors, with their store and the thread that owns it. */
 #pragma once
 
-#include "api/exchange.h"
-#include "api/monitors/outage.h"
-#include "api/open_metrics.h"
+#include "api/metrics/open_metrics.h"
+#include "api/request/exchange.h"
+#include "api/store/outage.h"
 
 /* Opens the store at a location, see api/store/store.h, and reads its monitors. `max_monitors` is the number
  * of monitors beyond which none is made. Call it before the process gives up its rights, and before
@@ -42,8 +42,15 @@ bool api_monitors_start(struct api_monitors *monitors,
 struct api_notifier;
 void api_monitors_notify(struct api_monitors *monitors, struct api_notifier *notifier);
 
-/* Has the thread run a job, and waits; false if it could not be. Not for the thread of a request. */
 struct api_store_job;
+
+/* Queues a job for the thread, which calls api_store_job_finish; false if too many wait. */
+bool api_monitors_submit(struct api_monitors *monitors, struct api_store_job *job);
+
+/* Blocks until a job is finished. Not for one whose exchange is resumed. */
+void api_store_job_wait(const struct api_store_job *job);
+
+/* Submits a job and waits; false if it could not be done. Not for the thread of a request. */
 bool api_monitors_run(struct api_monitors *monitors, struct api_store_job *job);
 
 /* Ends the thread after it has done what waits; call it when no request is left. */

@@ -3,13 +3,12 @@
  * own size. */
 #include "api/monitors/monitors.h"
 
-#include "api/api.h"
-#include "api/clock.h"
 #include "api/monitors/maintenance.h"
-#include "api/monitors/model/hash.h"
 #include "api/monitors/state/load.h"
 #include "api/monitors/state/server_counts.h"
 #include "api/monitors/transact.h"
+#include "api/text/clock.h"
+#include "api/text/hash.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -250,8 +249,7 @@ void api_monitors_stop(struct api_monitors *monitors)
     monitors->started = false;
 }
 
-/* Queues a job; false if too many wait. */
-static bool submit(struct api_monitors *monitors, struct api_store_job *job)
+bool api_monitors_submit(struct api_monitors *monitors, struct api_store_job *job)
 {
     job->next = NULL;
     job->done = false;
@@ -271,7 +269,7 @@ static bool submit(struct api_monitors *monitors, struct api_store_job *job)
     return good;
 }
 
-static void wait_until_done(const struct api_store_job *job)
+void api_store_job_wait(const struct api_store_job *job)
 {
     pthread_mutex_lock(&done_lock);
     while (!job->done)
@@ -281,23 +279,8 @@ static void wait_until_done(const struct api_store_job *job)
 
 bool api_monitors_run(struct api_monitors *monitors, struct api_store_job *job)
 {
-    if (!submit(monitors, job))
+    if (!api_monitors_submit(monitors, job))
         return false;
-    wait_until_done(job);
+    api_store_job_wait(job);
     return !job->problem.code;
-}
-
-bool api_wait(struct api_exchange *x)
-{
-    bool blocks = !x->resume;
-    struct api_store_job *job = x->work;
-    job->x = x;
-    if (!(job->submit ? job->submit(job, x->service->monitors)
-                      : submit(x->service->monitors, job))) {
-        api_refuse(x, "overloaded", "too many requests wait for the store; try again");
-        return false;
-    }
-    if (blocks)
-        wait_until_done(job);
-    return true;
 }

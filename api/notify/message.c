@@ -1,6 +1,6 @@
 #include "api/notify/message.h"
 
-#include "api/monitors/model/format.h"
+#include "api/json/format.h"
 
 #include <ctype.h>
 #include <math.h>

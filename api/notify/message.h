@@ -2,7 +2,7 @@
 #pragma once
 
 #include "api/notify/receivers.h"
-#include "api/trace.h"
+#include "api/text/trace.h"
 
 /* api_change: of the state of a monitor. Texts are borrowed. Times are microseconds since 1970. */
 struct api_change {

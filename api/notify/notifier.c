@@ -1,7 +1,7 @@
 #include "api/notify/notifier.h"
 
-#include "api/clock.h"
-#include "api/monitors/model/format.h"
+#include "api/json/format.h"
+#include "api/text/clock.h"
 
 #include <stdio.h>
 #include <string.h>

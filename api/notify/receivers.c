@@ -1,6 +1,6 @@
 #include "api/notify/receivers.h"
 
-#include "api/text/json_load.h"
+#include "api/json/json_load.h"
 #include "api/text/nearest.h"
 
 #include <ctype.h>

@@ -1,9 +1,9 @@
 /* api_receivers: who is told of changes of state, and how, as the file of --notify says. */
 #pragma once
 
+#include "api/json/problem.h"
 #include "api/monitors/model/window.h"
-#include "api/problem.h"
-#include "api/tokens.h"
+#include "api/request/tokens.h"
 
 #include <stdatomic.h>
 

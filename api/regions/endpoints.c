@@ -1,10 +1,10 @@
 #include "api/regions/endpoints.h"
 
-#include "api/body.h"
+#include "api/json/json_reader.h"
 #include "api/regions/region.h"
 #include "api/regions/regions.h"
-#include "api/response.h"
-#include "api/text/json_reader.h"
+#include "api/request/body.h"
+#include "api/request/response.h"
 
 #include <string.h>
 

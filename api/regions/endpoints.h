@@ -1,7 +1,7 @@
 /* Endpoints of Triton's shared memory extension: system and CUDA, of which there is none. */
 #pragma once
 
-#include "api/exchange.h"
+#include "api/request/exchange.h"
 
 bool api_region_begin(struct api_exchange *x);
 bool api_region_status(struct api_exchange *x);

@@ -1,7 +1,7 @@
 /* POSIX shared memory objects (shm_open), by the names that clients call keys. */
 #pragma once
 
-#include "api/problem.h"
+#include "api/json/problem.h"
 
 #include <stdbool.h>
 #include <sys/stat.h>

@@ -1,7 +1,7 @@
 /* api_region: a region and what it holds. Private to this room. */
 #pragma once
 
-#include "api/problem.h"
+#include "api/json/problem.h"
 #include "api/regions/mapping.h"
 
 #include <pthread.h>

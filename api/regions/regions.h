@@ -3,7 +3,7 @@
  * be called by any thread. */
 #pragma once
 
-#include "api/problem.h"
+#include "api/json/problem.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* api_slice: bytes of a region that a call reads or writes. */
 #pragma once
 
-#include "api/problem.h"
+#include "api/json/problem.h"
 
 struct api_region;
 struct api_regions;

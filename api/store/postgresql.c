@@ -4,7 +4,7 @@
  * which rolls back; the next transaction makes another. */
 #include "api/store/postgresql_connection.h"
 
-#include "api/clock.h"
+#include "api/text/clock.h"
 
 #include <endian.h>
 #include <stdio.h>

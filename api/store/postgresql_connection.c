@@ -1,7 +1,7 @@
 #include "api/store/postgresql_connection.h"
 
-#include "api/clock.h"
 #include "api/store/location.h"
+#include "api/text/clock.h"
 
 #include <poll.h>
 #include <stdio.h>

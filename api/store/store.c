@@ -1,8 +1,8 @@
 #include "api/store/store.h"
 
-#include "api/clock.h"
 #include "api/memory/buffer.h"
 #include "api/store/engine.h"
+#include "api/text/clock.h"
 
 #include <stdio.h>
 #include <stdlib.h>

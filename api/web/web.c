@@ -1,11 +1,11 @@
 #include "api/web/web.h"
 
-#include "api/accept.h"
-#include "api/access.h"
-#include "api/etag.h"
-#include "api/formats/coding.h"
-#include "api/response.h"
-#include "api/route.h"
+#include "api/request/access.h"
+#include "api/request/coding.h"
+#include "api/request/etag.h"
+#include "api/request/response.h"
+#include "api/request/route.h"
+#include "api/text/accept.h"
 
 #include "build/assets/list.h"
 

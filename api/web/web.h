@@ -1,7 +1,7 @@
 /* Endpoints of the pages: the calculator at /, the dashboard, the documentation. */
 #pragma once
 
-#include "api/exchange.h"
+#include "api/request/exchange.h"
 
 /* A page or another file, by the endpoint's path and what it captured: 200, 304, or 308 to the one
  * form of the page's address that its relative links are for. */

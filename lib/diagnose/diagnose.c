@@ -1,5 +1,5 @@
 #include "lib/diagnose/diagnose.h"
-#include "lib/reduction.h"
+#include "lib/job/reduction.h"
 
 #include <float.h>
 #include <math.h>

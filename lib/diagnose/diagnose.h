@@ -1,8 +1,8 @@
 /* The diagnosis of a call, alone or while it computes, when threads check rows that they have just read. */
 #pragma once
 
-#include "lib/job.h"
-#include "lib/pool.h"
+#include "lib/job/job.h"
+#include "lib/threads/pool.h"
 
 #include <pthread.h>
 

@@ -1,6 +1,6 @@
 /* The kernel of any CPU: the template over two lanes of the compiler's own vectors. */
-#include "lib/kernel.h"
 #include "lib/simd/constants.h"
+#include "lib/simd/kernel.h"
 
 #include <math.h>
 #include <stdbool.h>

@@ -2,7 +2,7 @@
  * falls back on it for special values. */
 #pragma once
 
-#include "lib/kernel.h"
+#include "lib/simd/kernel.h"
 
 /* The loss of an element, and its derivative by one of the operands. */
 double kl_term(enum kl_rule rule, double input, double target);

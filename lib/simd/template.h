@@ -52,8 +52,8 @@
  *
  * All arithmetic is on doubles. Functions ending in _f64 are accurate enough for operands of float64;
  * those ending in _f32 for operands of at most 24 bits. */
-#include "lib/kernel.h"
 #include "lib/simd/constants.h"
+#include "lib/simd/kernel.h"
 #include "lib/simd/reference.h"
 
 #include <float.h>

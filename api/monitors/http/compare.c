@@ -1,6 +1,6 @@
 /* GET compare: closed windows of a period against those of another, or against what they are compared with. */
+#include "api/json/format.h"
 #include "api/monitors/http/endpoints.h"
-#include "api/monitors/model/format.h"
 
 #include "api/monitors/http/paged.h"
 #include "api/monitors/http/period.h"

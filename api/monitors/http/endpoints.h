@@ -1,7 +1,7 @@
 /* The endpoints below /monitors, for the table of api/endpoints.c. */
 #pragma once
 
-#include "api/exchange.h"
+#include "api/request/exchange.h"
 
 /* post.c: POST observations, of a group or a monitor, and evaluate */
 bool api_post_begin(struct api_exchange *x);

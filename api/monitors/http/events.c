@@ -4,7 +4,7 @@
 
 #include "api/monitors/http/paged.h"
 #include "api/monitors/http/request.h"
-#include "api/response.h"
+#include "api/request/response.h"
 
 #include <inttypes.h>
 #include <stdint.h>

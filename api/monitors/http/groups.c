@@ -1,11 +1,11 @@
 /* GET of groups: a row for each, and one with its monitors that drift and its history. */
+#include "api/json/format.h"
 #include "api/monitors/http/endpoints.h"
-#include "api/monitors/model/format.h"
 
 #include "api/monitors/http/paged.h"
 #include "api/monitors/http/rank.h"
 #include "api/monitors/http/request.h"
-#include "api/response.h"
+#include "api/request/response.h"
 
 #include <inttypes.h>
 #include <math.h>

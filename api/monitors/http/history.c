@@ -1,12 +1,12 @@
 /* GET of windows. */
+#include "api/json/format.h"
 #include "api/monitors/http/endpoints.h"
-#include "api/monitors/model/format.h"
 
-#include "api/accept.h"
 #include "api/monitors/http/paged.h"
 #include "api/monitors/http/request.h"
 #include "api/monitors/state/window_load.h"
-#include "api/response.h"
+#include "api/request/response.h"
+#include "api/text/accept.h"
 
 #include <inttypes.h>
 #include <math.h>

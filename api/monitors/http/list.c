@@ -1,13 +1,13 @@
 /* GET of monitors: lists and configs, from memory. */
+#include "api/json/format.h"
 #include "api/monitors/http/endpoints.h"
-#include "api/monitors/model/format.h"
 #include "api/monitors/model/settings_query.h"
 
 #include "api/monitors/http/pagination.h"
 #include "api/monitors/http/rank.h"
 #include "api/monitors/http/request.h"
 #include "api/monitors/state/replace.h"
-#include "api/response.h"
+#include "api/request/response.h"
 
 #include <inttypes.h>
 #include <math.h>

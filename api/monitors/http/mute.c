@@ -1,10 +1,10 @@
 /* POST and DELETE of the mute of a group or a monitor: until a time nobody is told about it. */
 #include "api/monitors/http/endpoints.h"
 
-#include "api/body.h"
+#include "api/json/format.h"
 #include "api/monitors/http/request.h"
-#include "api/monitors/model/format.h"
 #include "api/monitors/state/mute_rows.h"
+#include "api/request/body.h"
 
 #include <math.h>
 #include <stdlib.h>

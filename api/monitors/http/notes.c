@@ -1,11 +1,11 @@
 /* GET, POST and DELETE of notes: what people say about periods of a group or a monitor, which its page shows. */
 #include "api/monitors/http/endpoints.h"
 
-#include "api/body.h"
+#include "api/json/format.h"
+#include "api/json/json_text.h"
 #include "api/monitors/http/paged.h"
 #include "api/monitors/http/request.h"
-#include "api/monitors/model/format.h"
-#include "api/text/json_text.h"
+#include "api/request/body.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -1,9 +1,9 @@
 /* GET of the receivers of notifications, and POST of a test to one. */
 #include "api/monitors/http/endpoints.h"
 
+#include "api/json/format.h"
 #include "api/monitors/http/request.h"
-#include "api/monitors/model/format.h"
-#include "api/notify/test.h"
+#include "api/monitors/test.h"
 
 #include <stdlib.h>
 #include <string.h>

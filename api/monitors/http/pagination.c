@@ -1,6 +1,6 @@
 #include "api/monitors/http/pagination.h"
 
-#include "api/monitors/model/format.h"
+#include "api/json/format.h"
 #include "api/monitors/model/settings_query.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* Parameters of lists: how many, from where on, between which times. */
 #pragma once
 
-#include "api/exchange.h"
+#include "api/request/exchange.h"
 
 #include <jansson.h>
 

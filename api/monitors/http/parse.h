@@ -2,8 +2,8 @@
 #pragma once
 
 #include "api/monitors/http/request.h"
-#include "api/monitors/model/hash.h"
 #include "api/monitors/model/unseen.h"
+#include "api/text/hash.h"
 
 /* api_observed: one column, and the window that it went to. */
 struct api_observed {

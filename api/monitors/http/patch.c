@@ -4,12 +4,12 @@
 #include "api/monitors/model/settings_query.h"
 #include "api/monitors/state/metrics.h"
 
-#include "api/accept.h"
-#include "api/body.h"
+#include "api/json/json_load.h"
+#include "api/json/json_text.h"
 #include "api/monitors/http/replacing.h"
-#include "api/response.h"
-#include "api/text/json_load.h"
-#include "api/text/json_text.h"
+#include "api/request/body.h"
+#include "api/request/response.h"
+#include "api/text/accept.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,11 +1,11 @@
 /* POST observations, of a group or of one monitor, and POST evaluate. */
 #include "api/monitors/http/endpoints.h"
 
-#include "api/body.h"
+#include "api/json/format.h"
 #include "api/monitors/http/parse.h"
-#include "api/monitors/model/format.h"
 #include "api/monitors/state/window_load.h"
-#include "api/response.h"
+#include "api/request/body.h"
+#include "api/request/response.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,11 +1,11 @@
 /* POST reference: closed windows become the reference. */
+#include "api/json/format.h"
 #include "api/monitors/http/endpoints.h"
-#include "api/monitors/model/format.h"
 #include "api/monitors/state/metrics.h"
 
+#include "api/json/json_load.h"
+#include "api/json/json_text.h"
 #include "api/monitors/http/replacing.h"
-#include "api/text/json_load.h"
-#include "api/text/json_text.h"
 
 #include <stdio.h>
 #include <stdlib.h>

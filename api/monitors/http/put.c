@@ -1,16 +1,16 @@
 /* PUT of a group or a monitor, and the steps of all that makes or replaces monitors. */
+#include "api/json/format.h"
 #include "api/monitors/http/endpoints.h"
-#include "api/monitors/model/format.h"
 #include "api/monitors/model/settings_query.h"
 #include "api/monitors/state/metrics.h"
 #include "api/monitors/state/window_rows.h"
 
-#include "api/body.h"
+#include "api/json/json_load.h"
+#include "api/json/json_text.h"
 #include "api/monitors/http/replacing.h"
 #include "api/monitors/http/request.h"
-#include "api/response.h"
-#include "api/text/json_load.h"
-#include "api/text/json_text.h"
+#include "api/request/body.h"
+#include "api/request/response.h"
 
 #include <stdio.h>
 #include <stdlib.h>

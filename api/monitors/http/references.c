@@ -1,9 +1,9 @@
 #include "api/monitors/http/references.h"
 
-#include "api/formats/field.h"
 #include "api/monitors/http/request.h"
 #include "api/monitors/model/sample.h"
 #include "api/monitors/state/metrics.h"
+#include "api/tables/field.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* Reference tables: a config for each column, made of its values. */
 #pragma once
 
-#include "api/formats/table.h"
 #include "api/monitors/state/replace.h"
+#include "api/tables/table.h"
 
 /* api_references: what a table is turned into. Once *stop is true, a read fails; it may be NULL. */
 struct api_references {

@@ -1,14 +1,14 @@
 #include "api/monitors/http/request.h"
 
-#include "api/accept.h"
-#include "api/access.h"
-#include "api/body.h"
-#include "api/etag.h"
-#include "api/monitors/model/format.h"
+#include "api/json/format.h"
+#include "api/json/json_text.h"
 #include "api/monitors/model/settings.h"
-#include "api/query.h"
-#include "api/response.h"
-#include "api/text/json_text.h"
+#include "api/request/access.h"
+#include "api/request/body.h"
+#include "api/request/etag.h"
+#include "api/request/query.h"
+#include "api/request/response.h"
+#include "api/text/accept.h"
 #include "api/text/percent.h"
 
 #include <math.h>

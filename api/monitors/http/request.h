@@ -1,11 +1,11 @@
 /* Common parts of requests about monitors: names in the path, parameters, tables, warnings. */
 #pragma once
 
-#include "api/formats/table.h"
+#include "api/json/json_load.h"
 #include "api/monitors/model/counting.h"
 #include "api/monitors/state/transaction.h"
-#include "api/route.h"
-#include "api/text/json_load.h"
+#include "api/request/route.h"
+#include "api/tables/table.h"
 
 /* Fails if the host keeps no monitors, if none were read from the store yet, or if Accept allows no
  * response. */

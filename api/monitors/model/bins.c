@@ -1,8 +1,8 @@
 #include "api/monitors/model/bins.h"
 
-#include "api/monitors/model/format.h"
-#include "api/monitors/model/hash.h"
+#include "api/json/format.h"
 #include "api/text/decimal.h"
+#include "api/text/hash.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* api_bins: the bins of a monitor: intervals of numbers, or labels; and outer bins beside them. */
 #pragma once
 
-#include "api/problem.h"
+#include "api/json/problem.h"
 
 #include <jansson.h>
 #include <stdint.h>

@@ -2,7 +2,7 @@
 
 #include "api/monitors/model/pool.h"
 
-#include "api/text/json_load.h"
+#include "api/json/json_load.h"
 #include "api/text/nearest.h"
 
 #include <math.h>

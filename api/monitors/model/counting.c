@@ -1,7 +1,7 @@
 #include "api/monitors/model/counting.h"
 
-#include "api/formats/field.h"
-#include "api/monitors/model/format.h"
+#include "api/json/format.h"
+#include "api/tables/field.h"
 #include "api/text/decimal.h"
 #include "lib/drift.h"
 

@@ -1,9 +1,9 @@
 /* Values of a column counted into bins. */
 #pragma once
 
-#include "api/formats/table.h"
 #include "api/monitors/model/config.h"
 #include "api/monitors/model/unseen.h"
+#include "api/tables/table.h"
 
 /* True for a string of JSON or a field of CSV; for a value that is not there, or a text that says so. */
 bool api_cell_is_text(const struct api_cell *cell);

@@ -1,6 +1,6 @@
 #include "api/monitors/model/labels.h"
 
-#include "api/monitors/model/hash.h"
+#include "api/text/hash.h"
 
 #include <stdint.h>
 #include <stdlib.h>

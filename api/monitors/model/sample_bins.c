@@ -1,7 +1,7 @@
 /* Bins made of a sample. */
 #include "api/monitors/model/sample.h"
 
-#include "api/formats/field.h"
+#include "api/tables/field.h"
 #include "lib/drift.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
 #include "api/monitors/model/sentence.h"
 
-#include "api/monitors/model/format.h"
+#include "api/json/format.h"
 #include "api/text/decimal.h"
 
 #include <math.h>

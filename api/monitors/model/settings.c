@@ -1,7 +1,7 @@
 #include "api/monitors/model/settings.h"
 
-#include "api/monitors/model/format.h"
-#include "api/text/json_load.h"
+#include "api/json/format.h"
+#include "api/json/json_load.h"
 #include "api/text/nearest.h"
 
 #include <math.h>

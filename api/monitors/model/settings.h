@@ -1,7 +1,7 @@
 /* api_monitor_settings: what a monitor is told beside its bins and its reference. */
 #pragma once
 
-#include "api/problem.h"
+#include "api/json/problem.h"
 
 #include <jansson.h>
 

@@ -1,6 +1,6 @@
 #include "api/monitors/model/settings_query.h"
 
-#include "api/query.h"
+#include "api/request/query.h"
 
 #include <math.h>
 #include <stdlib.h>

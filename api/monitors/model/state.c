@@ -1,6 +1,6 @@
 #include "api/monitors/model/state.h"
 
-#include "api/monitors/model/format.h"
+#include "api/json/format.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -1,6 +1,6 @@
 #include "api/monitors/model/window.h"
 
-#include "api/monitors/model/format.h"
+#include "api/json/format.h"
 
 #include <math.h>
 #include <stdlib.h>

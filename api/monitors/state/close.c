@@ -1,6 +1,6 @@
 #include "api/monitors/state/close.h"
 
-#include "api/monitors/model/format.h"
+#include "api/json/format.h"
 #include "api/monitors/state/gc.h"
 #include "api/monitors/state/server_counts.h"
 #include "api/monitors/state/status.h"

@@ -1,6 +1,6 @@
 #include "api/monitors/state/load.h"
 
-#include "api/monitors/model/format.h"
+#include "api/json/format.h"
 #include "api/monitors/model/pool.h"
 #include "api/monitors/state/gc.h"
 #include "api/monitors/state/mute_rows.h"

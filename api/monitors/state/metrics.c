@@ -1,9 +1,9 @@
 #include "api/monitors/state/metrics.h"
 
-#include "api/clock.h"
-#include "api/formats/coding.h"
-#include "api/monitors/model/format.h"
-#include "api/response.h"
+#include "api/json/format.h"
+#include "api/request/coding.h"
+#include "api/request/response.h"
+#include "api/text/clock.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -2,10 +2,10 @@
  * asks while lines are made gets the next ones; who waits for the same ones shares them. */
 #pragma once
 
-#include "api/exchange.h"
 #include "api/memory/shared.h"
+#include "api/metrics/open_metrics.h"
 #include "api/monitors/state/registry.h"
-#include "api/open_metrics.h"
+#include "api/request/exchange.h"
 
 /* api_monitor_metrics: the last lines. The lock is held while others are made, which takes 50 ms for 10,000
  * monitors; the registry is locked only to copy their numbers, 1 ms. */

@@ -1,6 +1,6 @@
 #include "api/monitors/state/mutes.h"
 
-#include "api/monitors/model/format.h"
+#include "api/json/format.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,8 +2,8 @@
  * Guarded as the registry that holds them. */
 #pragma once
 
+#include "api/json/problem.h"
 #include "api/memory/buffer.h"
-#include "api/problem.h"
 
 #include <stdint.h>
 

@@ -1,6 +1,6 @@
 #include "api/monitors/state/outbox.h"
 
-#include "api/monitors/model/format.h"
+#include "api/json/format.h"
 #include "api/notify/notifier.h"
 
 #include <string.h>

@@ -1,7 +1,7 @@
 #include "api/monitors/state/registry.h"
 
-#include "api/clock.h"
 #include "api/monitors/model/score.h"
+#include "api/text/clock.h"
 
 #include <stdio.h>
 #include <stdlib.h>

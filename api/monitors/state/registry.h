@@ -2,8 +2,8 @@
  * it, under the write lock; others read under the read lock. */
 #pragma once
 
+#include "api/json/format.h"
 #include "api/monitors/model/config.h"
-#include "api/monitors/model/format.h"
 #include "api/monitors/model/sentence.h"
 #include "api/monitors/model/window.h"
 #include "api/monitors/state/mutes.h"

@@ -1,14 +1,14 @@
 /* api_monitors: all monitors with their store, and what a transaction of the store's thread changes. */
 #pragma once
 
-#include "api/clock.h"
 #include "api/monitors/model/score.h"
-#include "api/monitors/outage.h"
 #include "api/monitors/state/metrics.h"
 #include "api/monitors/state/previous.h"
-#include "api/monitors/store_metrics.h"
+#include "api/store/outage.h"
 #include "api/store/store.h"
-#include "api/trace.h"
+#include "api/store/store_metrics.h"
+#include "api/text/clock.h"
+#include "api/text/trace.h"
 
 /* api_store_job: what a request has the thread do; begins the structure of each kind of job. The thread calls `run` within a transaction,
  * `read_back` when all jobs have run and their observations are written, `publish` after the commit;

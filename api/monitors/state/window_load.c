@@ -1,7 +1,7 @@
 #include "api/monitors/state/window_load.h"
 
+#include "api/json/json_load.h"
 #include "api/monitors/state/server_counts.h"
-#include "api/text/json_load.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* Errors of each kernel's losses and sums, measured with 113-bit arithmetic. */
-#include "lib/kernel.h"
+#include "lib/simd/kernel.h"
 #include "tests/suites/lib/arrays.h"
 #include "tests/suites/lib/quad.h"
 

@@ -1,7 +1,7 @@
 /* Counting by bins, each instruction set against the definition; and edges. */
 #include "lib/drift.h"
-#include "lib/kernel.h"
-#include "lib/quickselect.h"
+#include "lib/drift/quickselect.h"
+#include "lib/simd/kernel.h"
 #include "lib/simd/reference.h"
 #include "tests/suites/lib/arrays.h"
 

@@ -1,5 +1,5 @@
 /* Stack and heap of calls of every kind; losses have the same bits with and without gradients. */
-#include "lib/kernel.h"
+#include "lib/simd/kernel.h"
 #include "tests/suites/support/support.h"
 
 #include <criterion/criterion.h>

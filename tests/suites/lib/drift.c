@@ -1,6 +1,6 @@
 /* Scores against the table of drift.jsonl, and what must hold of all. */
 #include "lib/drift.h"
-#include "lib/chi_squared.h"
+#include "lib/drift/chi_squared.h"
 #include "tests/suites/support/support.h"
 
 #include <criterion/criterion.h>

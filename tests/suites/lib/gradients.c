@@ -1,6 +1,6 @@
 /* Gradients against PyTorch's autograd, against finite differences, and each kernel against the
  * definition. */
-#include "lib/kernel.h"
+#include "lib/simd/kernel.h"
 #include "lib/simd/reference.h"
 #include "tests/suites/support/support.h"
 

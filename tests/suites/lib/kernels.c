@@ -1,5 +1,5 @@
 /* Each instruction set against the reference, and the conversions against kl_store. */
-#include "lib/kernel.h"
+#include "lib/simd/kernel.h"
 #include "lib/simd/reference.h"
 #include "tests/suites/lib/arrays.h"
 

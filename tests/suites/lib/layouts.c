@@ -1,7 +1,7 @@
 /* Numbers that are laid out otherwise have the same losses and derivatives: axes in the middle against
  * rows, broadcast operands against repeated ones, mixed dtypes against the wider one; of sizes around
  * those of tiles and chunks. */
-#include "lib/kernel.h"
+#include "lib/simd/kernel.h"
 #include "tests/suites/lib/arrays.h"
 #include "tests/suites/support/support.h"
 

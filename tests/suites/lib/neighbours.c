@@ -1,6 +1,6 @@
 /* Rows beside other rows: their bits are those of the row alone, whatever values the others hold, and a weight
  * or mask of rows gives the same bits in each way to write it. */
-#include "lib/kernel.h"
+#include "lib/simd/kernel.h"
 #include "tests/suites/lib/arrays.h"
 
 #include <criterion/criterion.h>

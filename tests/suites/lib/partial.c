@@ -1,5 +1,5 @@
 /* Partial results: whatever the shards, their order and the options, they merge to the bits of one call. */
-#include "lib/kernel.h"
+#include "lib/simd/kernel.h"
 #include "tests/suites/support/support.h"
 
 #include <criterion/criterion.h>

@@ -1,5 +1,5 @@
 /* Row functions of each instruction set against libm. */
-#include "lib/kernel.h"
+#include "lib/simd/kernel.h"
 #include "lib/simd/reference.h"
 #include "tests/suites/lib/arrays.h"
 

@@ -1,6 +1,6 @@
 /* Rules for special values, and planning before data is read. */
-#include "lib/kernel.h"
-#include "lib/pool.h"
+#include "lib/simd/kernel.h"
+#include "lib/threads/pool.h"
 #include "tests/suites/support/support.h"
 
 #include <criterion/criterion.h>

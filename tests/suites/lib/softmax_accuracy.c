@@ -1,6 +1,6 @@
 /* Errors of losses of logits, of their sums along rows and of their derivatives, beside the bounds of
  * kldiv.h, for each kernel, measured with 113-bit arithmetic. */
-#include "lib/kernel.h"
+#include "lib/simd/kernel.h"
 #include "tests/suites/lib/arrays.h"
 #include "tests/suites/lib/quad.h"
 

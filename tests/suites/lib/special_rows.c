@@ -1,7 +1,7 @@
 /* Random special values in rows of any length, in all kernels, against the definition: losses and derivatives are NaN,
  * infinite or finite where it says so, and near it where they are finite. */
-#include "lib/job.h"
-#include "lib/kernel.h"
+#include "lib/job/job.h"
+#include "lib/simd/kernel.h"
 #include "lib/simd/reference.h"
 #include "tests/suites/lib/arrays.h"
 

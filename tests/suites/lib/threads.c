@@ -1,5 +1,5 @@
 /* The pool: equal bits for any number of threads, and many concurrent callers. */
-#include "lib/pool.h"
+#include "lib/threads/pool.h"
 #include "tests/suites/lib/arrays.h"
 
 #include <criterion/criterion.h>

@@ -1,7 +1,7 @@
 /* ETags of what pages poll: a response that the client has already is 304. */
 #include "api/endpoints.h"
-#include "api/response.h"
-#include "api/route.h"
+#include "api/request/response.h"
+#include "api/request/route.h"
 #include "tests/suites/service/openapi_document.h"
 #include "tests/suites/support/monitors.h"
 

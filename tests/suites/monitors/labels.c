@@ -1,6 +1,6 @@
 /* Labels of monitors: limits of their length, and that what was taken can always be read back. */
+#include "api/json/json_load.h"
 #include "api/monitors/model/bins.h"
-#include "api/text/json_load.h"
 #include "tests/suites/support/monitors.h"
 
 #include <criterion/criterion.h>

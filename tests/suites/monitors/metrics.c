@@ -1,5 +1,5 @@
 /* The exposition of monitors, for Prometheus. */
-#include "api/formats/coding.h"
+#include "api/request/coding.h"
 #include "tests/suites/support/monitors.h"
 
 #include <criterion/criterion.h>

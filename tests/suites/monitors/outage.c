@@ -1,6 +1,6 @@
 /* /readyz while the store fails: since when, and why. */
-#include "api/clock.h"
 #include "api/monitors/monitors.h"
+#include "api/text/clock.h"
 #include "tests/suites/service/openapi_document.h"
 #include "tests/suites/support/monitors.h"
 

@@ -1,5 +1,5 @@
 /* Who did what: the lines of requests that write, the addresses of clients, behind proxies too, and traces. */
-#include "server/client_address.h"
+#include "server/net/client_address.h"
 #include "tests/suites/support/process.h"
 #include "tests/suites/support/support.h"
 

@@ -1,5 +1,5 @@
 /* Limits of cgroups, read from folders with the kernel's layout. */
-#include "server/cgroup.h"
+#include "server/config/cgroup.h"
 #include "tests/suites/lib/arrays.h"
 
 #include <criterion/criterion.h>

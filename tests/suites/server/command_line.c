@@ -1,6 +1,6 @@
 /* The server's flags, environment, help and log. */
-#include "server/cgroup.h"
-#include "server/options.h"
+#include "server/config/cgroup.h"
+#include "server/config/options.h"
 #include "tests/suites/support/process.h"
 #include "tests/suites/support/support.h"
 

@@ -1,6 +1,6 @@
 /* Requests by their raw bytes: framing that a proxy might read in another way is answered once, with
  * 400, logged and counted, and its connection is closed. */
-#include "server/framing.h"
+#include "server/connection/framing.h"
 #include "tests/suites/support/process.h"
 #include "tests/suites/support/raw_requests.h"
 #include "tests/suites/support/support.h"

@@ -1,6 +1,6 @@
 /* /metrics of the server: what it counts, and when. */
-#include "server/metrics.h"
-#include "api/problem.h"
+#include "server/telemetry/metrics.h"
+#include "api/json/problem.h"
 #include "tests/suites/support/process.h"
 #include "tests/suites/support/store.h"
 #include "tests/suites/support/support.h"

@@ -1,5 +1,5 @@
 /* The sandbox, by trying what it forbids, with each part alone and without it. */
-#include "server/sandbox.h"
+#include "server/sandbox/sandbox.h"
 #include "tests/suites/support/support.h"
 
 #include <criterion/criterion.h>

@@ -1,5 +1,5 @@
 /* HTTPS of the server as a process. */
-#include "api/response.h"
+#include "api/request/response.h"
 #include "tests/suites/support/certificate.h"
 #include "tests/suites/support/support.h"
 

@@ -1,6 +1,6 @@
 /* Large bodies are received where they stay: every byte arrives, in order, and no byte of the next
  * request goes there. */
-#include "server/upload.h"
+#include "server/connection/upload.h"
 #include "tests/suites/support/process.h"
 #include "tests/suites/support/support.h"
 

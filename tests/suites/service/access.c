@@ -1,7 +1,7 @@
 /* Hosts, tokens, scopes and the headers for browsers, by requests handled in this process. */
-#include "api/access.h"
+#include "api/request/access.h"
 #include "api/endpoints.h"
-#include "api/hosts.h"
+#include "api/text/hosts.h"
 #include "api/web/web.h"
 #include "tests/suites/support/support.h"
 

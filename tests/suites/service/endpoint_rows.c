@@ -1,6 +1,6 @@
 /* An endpoint for tests in one file and two rows: a row of the table suffices for a resource. */
 #include "api/endpoints.h"
-#include "api/response.h"
+#include "api/request/response.h"
 #include "tests/suites/support/support.h"
 
 #include <criterion/criterion.h>

@@ -1,6 +1,6 @@
 /* Paths, methods, media types, and the headers of answers. */
 #include "api/endpoints.h"
-#include "api/formats/codecs.h"
+#include "api/loss/codecs.h"
 #include "tests/suites/support/support.h"
 
 #include <criterion/criterion.h>

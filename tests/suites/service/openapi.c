@@ -1,9 +1,9 @@
 /* The OpenAPI document against real answers. */
 #include "api/endpoints.h"
-#include "api/formats/codecs.h"
-#include "api/options.h"
-#include "api/problem.h"
-#include "api/warnings.h"
+#include "api/json/problem.h"
+#include "api/loss/codecs.h"
+#include "api/loss/options.h"
+#include "api/loss/warnings.h"
 #include "api/web/web.h"
 #include "tests/suites/service/openapi_document.h"
 

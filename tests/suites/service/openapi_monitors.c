@@ -1,6 +1,6 @@
 /* The OpenAPI document's paths of monitors: every example succeeds, and answers are as it says. */
 #include "api/endpoints.h"
-#include "api/formats/table.h"
+#include "api/tables/table.h"
 #include "tests/suites/service/openapi_document.h"
 #include "tests/suites/support/monitors.h"
 

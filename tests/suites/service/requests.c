@@ -1,6 +1,6 @@
 /* Valid and invalid requests, handled in this process. */
 #include "api/endpoints.h"
-#include "api/formats/codecs.h"
+#include "api/loss/codecs.h"
 #include "tests/suites/support/support.h"
 
 #include <criterion/criterion.h>

@@ -1,5 +1,5 @@
 /* Token files, and the comparison of what a client shows with them. */
-#include "api/tokens.h"
+#include "api/request/tokens.h"
 #include "tests/suites/support/support.h"
 
 #include <criterion/criterion.h>

@@ -1,5 +1,5 @@
 /* traceparent, by W3C Trace Context: which values are taken, and where they show. */
-#include "api/trace.h"
+#include "api/text/trace.h"
 #include "tests/suites/support/support.h"
 
 #include <criterion/criterion.h>

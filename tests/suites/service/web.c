@@ -1,6 +1,6 @@
 /* Files of the pages: types, conditions, codings, policy. */
 #include "api/web/web.h"
-#include "api/response.h"
+#include "api/request/response.h"
 #include "tests/suites/support/monitors.h"
 
 #include <criterion/criterion.h>

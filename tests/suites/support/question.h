@@ -3,7 +3,7 @@
 
 #include "api/api.h"
 #include "api/endpoints.h"
-#include "api/response.h"
+#include "api/request/response.h"
 
 #include <strings.h>
 

@@ -1,6 +1,6 @@
 #include "tests/suites/support/support.h"
 
-#include "api/response.h"
+#include "api/request/response.h"
 
 #include <criterion/criterion.h>
 #include <math.h>

@@ -1,5 +1,5 @@
 /* Tables of CSV: the rules, as cases. */
-#include "api/formats/field.h"
+#include "api/tables/field.h"
 #include "tests/suites/support/support.h"
 #include "tests/suites/tables/tables.h"
 

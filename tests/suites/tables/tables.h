@@ -1,7 +1,7 @@
 /* Tables read into text, for the tests of tables. */
 #pragma once
 
-#include "api/formats/table.h"
+#include "api/tables/table.h"
 
 /* table_reading: a body that is read, then its result. */
 struct table_reading {

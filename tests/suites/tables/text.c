@@ -1,6 +1,6 @@
 #include "tests/suites/tables/tables.h"
 
-#include "api/formats/field.h"
+#include "api/tables/field.h"
 #include "tests/suites/support/support.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
 /* Counts of float64 values by bins, in ns a value, beside reading them; and the time of kl_drift. */
 #include "lib/drift.h"
-#include "lib/kernel.h"
+#include "lib/simd/kernel.h"
 #include "tests/tools/bench/measure.h"
 
 #include <math.h>

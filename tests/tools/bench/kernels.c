@@ -1,6 +1,6 @@
 /* Time per element, in ns, of each kernel at several sizes, with a pure read of the same arrays
  * and plain libm as baselines. Medians of interleaved runs. */
-#include "lib/kernel.h"
+#include "lib/simd/kernel.h"
 #include "tests/tools/bench/measure.h"
 
 #include <math.h>

@@ -1,7 +1,7 @@
 /* libkldiv with its pool against the machine's limits: a read of the operands, a copy into a
  * result, one thread against all. Medians of interleaved runs. */
 #include "lib/kldiv.h"
-#include "lib/pool.h"
+#include "lib/threads/pool.h"
 #include "tests/tools/bench/measure.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
 /* The loss with SLEEF's vector logarithms and exponentials of 1 ulp, in lanes of the operands'
  * dtype; its time and the error of its sums. */
-#include "lib/kernel.h"
+#include "lib/simd/kernel.h"
 #include "tests/tools/bench/measure.h"
 
 #include <math.h>

@@ -1,8 +1,8 @@
 /* Reading of tables: prints the seconds that one reading of FILE took, all of its numbers summed up, and
  * the sum. With libcsv as type, the time of libcsv alone, which counts fields.
  * Usage: tables FILE TYPE */
-#include "api/formats/field.h"
-#include "api/formats/table.h"
+#include "api/tables/field.h"
+#include "api/tables/table.h"
 
 #include "tests/tools/bench/measure.h"
 

@@ -1,6 +1,6 @@
 /* Tokens and hosts: the input up to a NUL is a header's value, the rest a token file or a list. */
-#include "api/hosts.h"
-#include "api/tokens.h"
+#include "api/request/tokens.h"
+#include "api/text/hosts.h"
 
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* The bytes of a connection, in pieces of random sizes. What is in order must not depend on how it
  * is cut, and a refusal must come at the end of a complete request. */
-#include "server/framing.h"
+#include "server/connection/framing.h"
 
 #include <stdlib.h>
 #include <string.h>

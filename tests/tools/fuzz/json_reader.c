@@ -1,6 +1,6 @@
 /* The reader of small JSON texts against jansson: both accept the same texts, and every accepted
  * text can be iterated. */
-#include "api/text/json_reader.h"
+#include "api/json/json_reader.h"
 #include "api/text/number.h"
 
 #include <jansson.h>

@@ -2,8 +2,8 @@
  * back. */
 #pragma once
 
-#include "api/formats/field.h"
-#include "api/formats/table.h"
+#include "api/tables/field.h"
+#include "api/tables/table.h"
 
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,17 +1,22 @@
-"""Circles of files within lib, api and server: by their includes, and by the symbols that their objects need.
+"""Circles of files and of folders within lib, api and server: by their includes, and by the symbols that their objects
+need. Folders of more than 35 sources.
 
 A unit is a source file with the header of its name. One unit needs another if it includes its header, or if its
-object has an undefined symbol that the other's object defines. Prints each circle and exits with 1 if there is one.
+object has an undefined symbol that the other's object defines. A folder needs another if one of its units needs one of
+the other's; the library's public headers lie below all folders. Prints what is wrong and exits with 1 if anything is.
 
 Usage: tests/tools/lint/circles.py build/release
 """
 
+import collections
 import pathlib
 import re
 import subprocess
 import sys
 
 ROOMS = ("lib", "api", "server")
+PUBLIC = ("lib/kldiv", "lib/drift")  # headers
+MAX_SOURCES = 35  # of a folder
 
 
 def unit(path):
@@ -72,15 +77,45 @@ def circles(needs):
     return found
 
 
+def folder(name):
+    return name.rpartition("/")[0]
+
+
+def of_folders(needs):
+    """{folder: folders that its units need}"""
+    found = {}
+    for name, others in needs.items():
+        found.setdefault(folder(name), set()).update(folder(other) for other in others)
+    return found
+
+
+def large_folders():
+    count = collections.Counter(folder(str(path)) for room in ROOMS for path in pathlib.Path(room).rglob("*.[ch]"))
+    return {name: n for name, n in count.items() if n > MAX_SOURCES}
+
+
+def tell(how, circle, needs, units):
+    """Prints what closes a circle; of folders, with the units' needs."""
+    print(f"circle by {how}: {', '.join(circle)}", file=sys.stderr)
+    for name in circle:
+        for other in sorted(needs[name] & set(circle) - {name}):
+            causes = [f"{a} needs {b}" for a, others in sorted(units.items()) for b in sorted(others)
+                      if folder(a) == name and folder(b) == other]
+            print(f"    {name} needs {other}: {'; '.join(causes[:4])}", file=sys.stderr)
+
+
 def main():
     sys.setrecursionlimit(10_000)
     bad = False
     for how, needs in (("includes", includes()), ("symbols", symbols(pathlib.Path(sys.argv[1])))):
-        for circle in circles(needs):
-            bad = True
-            print(f"circle by {how}: {', '.join(circle)}", file=sys.stderr)
-            for name in circle:
-                print(f"    {name} needs {', '.join(sorted(needs[name] & set(circle) - {name}))}", file=sys.stderr)
+        needs = {name: others - set(PUBLIC) for name, others in needs.items()} if how == "includes" else needs
+        for of, graph in (("files", needs), ("folders", of_folders(needs))):
+            for circle in circles(graph):
+                bad = True
+                tell(f"{how} of {of}", circle, graph, needs)
+    for name, n in large_folders().items():
+        bad = True
+        print(f"{name} has {n} sources, more than {MAX_SOURCES}", file=sys.stderr)
     return bad
 
 

@@ -25,7 +25,7 @@ done
 
 # Expects that the compiler refuses a flag, and says why.
 refused() {
-    for source in lib/drift.c lib/exact.c lib/simd/generic.c; do
+    for source in lib/drift/drift.c lib/job/exact.c lib/simd/generic.c; do
         ! gcc -std=c11 -D_GNU_SOURCE -I. "$1" -fsyntax-only "$source" 2> "$work/said" || fail "$source: $1 is taken"
         grep -q "error.*$2" "$work/said" || fail "$source, $1: $(cat "$work/said")"
     done

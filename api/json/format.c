@@ -1,0 +1,195 @@
+#include "api/json/format.h"
+
+#include "api/text/decimal.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+size_t api_label_of_number(char *to, double number)
+{
+    if (number >= 0 && number < 1e15 && number == (double)(uint64_t)number)
+        return api_unsigned_write(to, (uint64_t)number);
+    size_t size = api_decimal_write(to, KL_FLOAT64, number);
+    if (size > 2 && memcmp(to + size - 2, ".0", 2) == 0)
+        size -= 2;
+    if (to[0] == '"') {
+        size -= 2;
+        memmove(to, to + 1, size);
+    }
+    return size;
+}
+
+void api_write_number(struct api_buffer *out, double number)
+{
+    char text[API_DECIMAL_MAX];
+    size_t size = isfinite(number) ? api_label_of_number(text, number) : 0;
+    if (size > 0)
+        api_append(out, text, size);
+    else
+        api_append(out, "null", 4);
+}
+
+void api_write_member(struct api_buffer *out, const char *name, double number)
+{
+    api_append(out, ",\"", 2);
+    api_append_text(out, name);
+    api_append(out, "\":", 2);
+    api_write_number(out, number);
+}
+
+void api_write_flag(struct api_buffer *out, const char *name, bool value)
+{
+    api_append(out, ",\"", 2);
+    api_append_text(out, name);
+    api_append_text(out, value ? "\":true" : "\":false");
+}
+
+void api_write_numbers(struct api_buffer *out, const double *numbers, size_t n)
+{
+    api_append(out, "[", 1);
+    for (size_t i = 0; i < n; i++) {
+        api_append(out, ",", i > 0);
+        api_write_number(out, numbers[i]);
+    }
+    api_append(out, "]", 1);
+}
+
+void api_write_names(struct api_buffer *out, const char *group, const char *name)
+{
+    api_append_text(out, "{\"group\":");
+    api_append_json_string(out, group);
+    if (name) {
+        api_append_text(out, ",\"name\":");
+        api_append_json_string(out, name);
+    }
+}
+
+void api_write_bare_time(struct api_buffer *out, int64_t time)
+{
+    int64_t micros = (time % API_SECOND_US + API_SECOND_US) % API_SECOND_US;
+    time_t seconds = (time_t)((time - micros) / API_SECOND_US);
+    struct tm parts;
+    gmtime_r(&seconds, &parts);
+    api_append_format(out, "%04d-%02d-%02dT%02d:%02d:%02d", parts.tm_year + 1900, parts.tm_mon + 1,
+                      parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec);
+    if (micros)
+        api_append_format(out, ".%06d", (int)micros);
+    api_append(out, "Z", 1);
+}
+
+void api_write_time(struct api_buffer *out, int64_t time)
+{
+    if (time == API_NO_TIME) {
+        api_append(out, "null", 4);
+        return;
+    }
+    api_append(out, "\"", 1);
+    api_write_bare_time(out, time);
+    api_append(out, "\"", 1);
+}
+
+const char *api_time_text(int64_t time, char to[API_TIME_TEXT])
+{
+    struct api_buffer text = {0};
+    api_buffer_borrow(&text, to, API_TIME_TEXT);
+    api_write_bare_time(&text, time);
+    api_append(&text, "", 1);
+    return to;
+}
+
+/* ---- Reading */
+
+/* FIRST, LAST: seconds at the begin of the year 1 and at the end of 9999. */
+static const double first = -62135596800.0, last = 253402300799.0;
+
+bool api_time_from_seconds(double seconds, int64_t *time)
+{
+    for (int i = 0; i < 3 && seconds > last; i++)
+        seconds /= 1000;
+    if (!(seconds >= first && seconds <= last))
+        return false;
+    *time = (int64_t)llround(seconds * 1e6);
+    return true;
+}
+
+/* Reads exactly `n` digits; -1 if they are not there. */
+static int digits(const char **p, int n)
+{
+    int value = 0;
+    for (int i = 0; i < n; i++, (*p)++) {
+        if (**p < '0' || **p > '9')
+            return -1;
+        value = 10 * value + (**p - '0');
+    }
+    return value;
+}
+
+static bool skip(const char **p, const char *any)
+{
+    bool there = **p && strchr(any, **p);
+    *p += there;
+    return there;
+}
+
+/* Reads a fraction of a second, in microseconds; further digits are dropped. */
+static int64_t fraction(const char **p)
+{
+    int64_t value = 0, unit = API_SECOND_US / 10;
+    for (; **p >= '0' && **p <= '9'; (*p)++, unit /= 10)
+        value += unit * (**p - '0');
+    return value;
+}
+
+/* Reads the zone at the end of a time, as seconds east of UTC. */
+static bool read_zone(const char *p, int *offset)
+{
+    *offset = 0;
+    if (skip(&p, "Zz"))
+        return *p == '\0';
+    int sign = *p == '-' ? -1 : 1;
+    if (!skip(&p, "+- ")) /* a query turns + into a blank */
+        return false;
+    int hours = digits(&p, 2);
+    skip(&p, ":");
+    int minutes = digits(&p, 2);
+    *offset = sign * (hours * 3600 + minutes * 60);
+    return hours >= 0 && hours < 24 && minutes >= 0 && minutes < 60 && *p == '\0';
+}
+
+/* A time that timegm changes is none: 31 February, 24:00. Seconds may be 60. */
+bool api_time_parse(const char *text, int64_t *time)
+{
+    static const char *const separators[] = {"-", "-", "Tt ", ":", ":"};
+    const char *p = text;
+    char *end;
+    int offset;
+    double seconds = strtod(text, &end);
+    if (end > text && !*end && strspn(text, "0123456789+-.eE") == strlen(text))
+        return api_time_from_seconds(seconds, time);
+    int fields[6] = {0};
+    for (size_t i = 0; i < 6; i++) {
+        fields[i] = digits(&p, i == 0 ? 4 : 2);
+        if (i == 2 && !*p) { /* a date */
+            p = "Z";
+            break;
+        }
+        if (fields[i] < 0 || (i < 5 && !skip(&p, separators[i])))
+            return false;
+    }
+    struct tm parts = {.tm_year = fields[0] - 1900,
+                       .tm_mon = fields[1] - 1,
+                       .tm_mday = fields[2],
+                       .tm_hour = fields[3],
+                       .tm_min = fields[4]};
+    const struct tm given = parts;
+    int64_t micros = skip(&p, ".") ? fraction(&p) : 0, at = timegm(&parts);
+    bool is_valid = fields[2] >= 0 && parts.tm_mon == given.tm_mon &&
+                    parts.tm_mday == given.tm_mday && parts.tm_hour == given.tm_hour &&
+                    parts.tm_min == given.tm_min;
+    if (!is_valid || fields[0] < 1 || fields[5] > 60 || !read_zone(p, &offset))
+        return false;
+    *time = (at + fields[5] - offset) * API_SECOND_US + micros;
+    return true;
+}

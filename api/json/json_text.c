@@ -1,0 +1,121 @@
+#include "api/json/json_text.h"
+
+#include "api/text/percent.h"
+
+#include <stdio.h>
+#include <string.h>
+
+const char *api_json_skip_string(const char *p)
+{
+    for (p++; *p != '"'; p++) {
+        if (*p == '\0')
+            return NULL;
+        if (*p == '\\' && *++p == '\0')
+            return NULL;
+    }
+    return p + 1;
+}
+
+const char *api_json_skip_value(const char *p)
+{
+    /* Table lookup: strcspn has a start-up cost above the length of most values. */
+    static const bool structure[256] = {['\0'] = true, ['"'] = true, ['['] = true, [']'] = true,
+                                        ['{'] = true,  ['}'] = true, [','] = true};
+    size_t depth = 0;
+    for (;;) {
+        while (!structure[(unsigned char)*p])
+            p++;
+        switch (*p) {
+        case '"':
+            p = api_json_skip_string(p);
+            if (!p)
+                return NULL;
+            continue;
+        case '[':
+        case '{':
+            depth++;
+            break;
+        case ',':
+            if (depth == 0)
+                return p;
+            break;
+        case '\0':
+            return NULL;
+        default:
+            if (depth == 0)
+                return p;
+            depth--;
+        }
+        p++;
+    }
+}
+
+/* Reads the four hexadecimal digits of \uXXXX; -1 if they are malformed. */
+static long read_unit(const char *p)
+{
+    long unit = 0;
+    for (int i = 0; i < 4; i++) {
+        int digit = api_hex_digit(p[i]);
+        if (digit < 0)
+            return -1;
+        unit = unit << 4 | digit;
+    }
+    return unit;
+}
+
+long api_json_escape(const char *p, size_t *size)
+{
+    static const char letters[] = "\"\\/bfnrt", meanings[] = "\"\\/\b\f\n\r\t";
+    const char *letter = p[1] ? strchr(letters, p[1]) : NULL;
+    *size = 2;
+    if (letter)
+        return meanings[letter - letters];
+    long unit = p[1] == 'u' ? read_unit(p + 2) : -1;
+    *size = 6;
+    if (unit < 0xd800 || unit > 0xdfff)
+        return unit > 0 ? unit : -1;
+    long low = unit < 0xdc00 && p[6] == '\\' && p[7] == 'u' ? read_unit(p + 8) : -1;
+    *size = 12;
+    return low >= 0xdc00 && low <= 0xdfff ? 0x10000 + ((unit - 0xd800) << 10) + (low - 0xdc00) : -1;
+}
+
+size_t api_utf8_write(char *to, long c)
+{
+    if (c < 0x80) {
+        to[0] = (char)c;
+        return 1;
+    }
+    size_t n = c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
+    for (size_t i = n - 1; i > 0; i--, c >>= 6)
+        to[i] = (char)(0x80 | (c & 0x3f));
+    to[0] = (char)(c | (0xf0 << (4 - n) & 0xff));
+    return n;
+}
+
+bool api_json_malformed(const char *text, const char *at, const char *what,
+                        struct api_problem *problem)
+{
+    size_t line = 1, column = 1;
+    for (const char *p = api_json_skip_mark(text); p < at; p++) {
+        bool continuation = (*p & 0xc0) == 0x80;
+        column += !continuation;
+        if (*p == '\n') {
+            line++;
+            column = 1;
+        }
+    }
+    return api_fail(problem, "json_malformed", "line %zu, column %zu: %s", line, column, what);
+}
+
+bool api_json_expected(const char *text, const char *at, const char *expected,
+                       struct api_problem *problem)
+{
+    char what[200];
+    if (*at == '\0')
+        snprintf(what, sizeof what, "expected %s, found the end", expected);
+    else if ((unsigned char)*at < 0x20 || (unsigned char)*at >= 0x7f)
+        snprintf(what, sizeof what, "expected %s, found byte 0x%02x", expected, (unsigned char)*at);
+    else
+        snprintf(what, sizeof what, "expected %s, found '%c'", expected, *at);
+    return api_json_malformed(text, at, what, problem);
+}

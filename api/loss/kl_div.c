@@ -1,0 +1,225 @@
+#include "api/loss/handlers.h"
+
+#include "api/loss/call.h"
+#include "api/loss/codecs.h"
+#include "api/loss/error_format.h"
+#include "api/loss/oip.h"
+#include "api/loss/oip_body.h"
+#include "api/loss/statistics.h"
+#include "api/memory/freelist.h"
+#include "api/request/access.h"
+#include "api/request/body.h"
+#include "api/request/coding.h"
+#include "api/request/query.h"
+#include "api/request/response.h"
+#include "api/text/clock.h"
+
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+/* Time, in ns per byte, to compress. */
+static const double compress_ns = 10;
+
+/* ---- Header */
+
+bool api_kl_div_begin(struct api_exchange *x)
+{
+    if (!api_body_check_coding(x))
+        return false;
+    x->decoder = api_codec_for_body(x);
+    if (!x->decoder)
+        return false;
+    x->encoder = api_codec_for_response(api_request_header(&x->request, "Accept"),
+                                        &x->response.content_type, &x->problem);
+    return x->encoder && api_body_check_size(x);
+}
+
+bool api_infer_begin(struct api_exchange *x)
+{
+    x->decoder = x->encoder = &api_codec_oip;
+    return api_body_check_coding(x) && api_body_check_size(x);
+}
+
+/* ---- Body */
+
+static bool read_query(struct api_exchange *x, struct api_options *options)
+{
+    const char *query = x->request.query;
+    return !query || !*query ||
+           api_options_from_query(
+               options, query, api_error_format_of(x->request.path)->takes_any_query, &x->problem);
+}
+
+/* Decodes the body and plans the call. */
+static bool read_call(struct api_exchange *x, struct api_call *call)
+{
+    bool good = read_query(x, &call->options) &&
+                x->decoder->decode(call, &x->request, &x->problem) &&
+                api_call_plan(call, &x->problem) && api_codec_check_response(x, call) &&
+                (!api_call_writes(call) || api_check_writer(x));
+    x->response.reduction = call->plan.reduction;
+    x->response.warnings = api_call_warnings(call).bits; /* also part of a problem */
+    return good;
+}
+
+/* ---- The estimate, which decides on the thread that runs a call */
+
+/* Time per element, in ns, on one thread of the slower kernels, as `make bench` prints it. An
+ * error by a factor of two does no harm. */
+static const double plain_ns = 1, logits_ns = 1.5, prob_input_ns = 2, weight_ns = 2, mask_ns = 2,
+                    rows_ns = 2, gradient_ns = 2, diagnose_ns = 4, broadcast_ns = 1;
+
+/* Nanoseconds a row more, which rows of few elements show. */
+static const double short_row_ns = 20, short_broadcast_ns = 60;
+
+/* Elements of a row that is soft-maxed or summed as a whole. */
+static double row_length(const struct kl_plan *plan)
+{
+    double length = 1;
+    bool is_named = plan->options.n_dim > 0;
+    for (size_t i = 0; i < plan->joint_ndim; i++)
+        if (is_named ? plan->summed[i] : i + 1 == plan->joint_ndim)
+            length *= (double)plan->joint_shape[i];
+    return length > 1 ? length : 1;
+}
+
+static double ns_per_joint_element(const struct api_call *call)
+{
+    const struct kl_plan *plan = &call->plan;
+    double ns = plain_ns, row_ns = 0;
+    for (int i = 0; i < KL_OPERANDS; i++) {
+        ns += plan->spaces[i] == KL_LOGIT ? logits_ns : 0;
+        ns += call->options.gradient >> i & 1 ? gradient_ns : 0;
+        ns += plan->counts[i] < plan->count ? broadcast_ns : 0;
+        row_ns += plan->spaces[i] == KL_LOGIT ? short_row_ns : 0;
+        row_ns += plan->counts[i] < plan->count ? short_broadcast_ns : 0;
+    }
+    ns += plan->spaces[KL_INPUT] == KL_PROB ? prob_input_ns : 0;
+    ns += plan->weight.data ? weight_ns : 0;
+    ns += plan->mask.data ? mask_ns : 0;
+    ns += plan->options.n_dim > 0 ? rows_ns : 0;
+    ns += call->options.diagnose ? diagnose_ns : 0;
+    row_ns += call->options.diagnose ? short_row_ns : 0;
+    return ns + row_ns / row_length(plan);
+}
+
+/* Estimates the time, in ns on one thread, to run a planned call and to write its response at
+ * `ns_per_element`. */
+static double call_cost(const struct api_call *call, double ns_per_element)
+{
+    const struct kl_plan *plan = &call->plan;
+    double outputs = plan->reduction == KL_NONE ? (double)plan->places : 1;
+    for (int i = 0; i < KL_OPERANDS; i++)
+        outputs += call->options.gradient >> i & 1 ? (double)plan->counts[i] : 0;
+    return (double)plan->count * ns_per_joint_element(call) + outputs * ns_per_element;
+}
+
+static double decode_cost(const struct api_exchange *x)
+{
+    bool is_inference = x->decoder == &api_codec_oip;
+    size_t size = is_inference ? api_oip_json_size(&x->request) : x->request.body_size;
+    return (double)size * x->decoder->parsed * API_PARSE_NS;
+}
+
+static double response_cost(const struct api_exchange *x, const struct api_call *call)
+{
+    enum { BYTES_OF_A_NUMBER = 20 };
+    bool is_binary = x->encoder == &api_codec_oip && !(call->oip.wanted & ~call->oip.binary);
+    double ns = is_binary ? API_COPY_NS : x->encoder->ns_per_element;
+    if (x->encoder->compresses &&
+        api_coding_choose(api_request_header(&x->request, "Accept-Encoding")))
+        ns += compress_ns * BYTES_OF_A_NUMBER;
+    return call_cost(call, ns);
+}
+
+/* ---- The way of a call */
+
+static struct api_freelist free_calls;
+
+static struct api_call *call_new(struct api_exchange *x)
+{
+    struct api_call *call = api_freelist_get(&free_calls);
+    if (!call)
+        call = malloc(sizeof *call);
+    if (call)
+        api_call_init(call, x->service);
+    else
+        api_fail_oom(&x->problem);
+    return call;
+}
+
+/* Inflates, decodes and plans, each if the work left of `max_ns` suffices. */
+static bool prepare(struct api_exchange *x, struct api_call *call, double max_ns)
+{
+    if (!api_body_undo_coding(x, &call->inflated, max_ns))
+        return false;
+    if (x->cost_ns > max_ns)
+        return true;
+    if (x->is_untyped && !api_codec_check_body(x))
+        return false;
+    x->cost_ns = decode_cost(x);
+    if (x->cost_ns > max_ns)
+        return true;
+    call->stop = x->stop;
+    call->is_planned = read_call(x, call);
+    return call->is_planned;
+}
+
+bool api_loss_prepare(struct api_exchange *x, double max_ns)
+{
+    struct api_call *call = x->state = x->state ? x->state : call_new(x);
+    double start = 1e3 * api_seconds();
+    bool good = call && (call->is_planned || prepare(x, call, max_ns));
+    if (good && call->is_planned)
+        x->cost_ns = decode_cost(x) + response_cost(x, call);
+    x->prepared = 1e3 * api_seconds();
+    x->response.decode_ms += x->prepared - start;
+    return good;
+}
+
+bool api_loss(struct api_exchange *x)
+{
+    struct api_response *response = &x->response;
+    struct api_call *call = x->state;
+    bool good = api_call_run(call, &x->problem);
+    double computed = 1e3 * api_seconds();
+    if (good)
+        x->encoder->encode(call, response);
+    response->compute_ms = computed - x->prepared;
+    response->encode_ms = 1e3 * api_seconds() - computed;
+    response->elements = good ? call->plan.count : 0;
+    response->warnings = api_call_warnings(call).bits;
+    return good;
+}
+
+void api_kl_div_end(struct api_exchange *x)
+{
+    api_call_free(x->state);
+    api_freelist_put(&free_calls, x->state);
+}
+
+/* ---- Statistics of inferences */
+
+static void count(struct api_duration *duration, double ms)
+{
+    atomic_fetch_add(&duration->count, 1);
+    atomic_fetch_add(&duration->ns, (unsigned long long)(ms * 1e6));
+}
+
+void api_infer_end(struct api_exchange *x)
+{
+    const struct api_response *response = &x->response;
+    struct api_statistics *statistics = x->service->statistics;
+    bool good = response->status == 200;
+    if (statistics)
+        count(good ? &statistics->success : &statistics->fail,
+              response->decode_ms + response->compute_ms + response->encode_ms);
+    if (statistics && good) {
+        count(&statistics->decode, response->decode_ms);
+        count(&statistics->compute, response->compute_ms);
+        count(&statistics->encode, response->encode_ms);
+        atomic_store(&statistics->last_ms, (unsigned long long)time(NULL) * 1000);
+    }
+    api_kl_div_end(x);
+}

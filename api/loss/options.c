@@ -1,0 +1,412 @@
+#include "api/loss/options.h"
+
+#include "api/request/query.h"
+
+#include "api/text/nearest.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Values */
+
+static bool has_text(const struct api_value *value)
+{
+    return value->kind == API_TEXT || value->kind == API_STRING;
+}
+
+/* True for the nulls of other languages, as text. */
+static bool is_null(const struct api_value *value)
+{
+    static const char *const words[] = {"null", "None", "NULL"};
+    if (value->kind != API_TEXT)
+        return value->kind == API_NULL;
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (strcmp(value->text, words[i]) == 0)
+            return true;
+    return false;
+}
+
+/* Reads the booleans of Python, JavaScript and R, and 0 and 1. */
+static bool parse_boolean(const struct api_value *value, bool *boolean)
+{
+    static const struct {
+        const char *word;
+        bool boolean;
+    } words[] = {{"true", true},   {"True", true},   {"TRUE", true},   {"T", true},  {"1", true},
+                 {"false", false}, {"False", false}, {"FALSE", false}, {"F", false}, {"0", false}};
+    if (value->kind == API_BOOLEAN) {
+        *boolean = value->boolean;
+        return true;
+    }
+    for (size_t i = 0; value->kind == API_TEXT && i < sizeof words / sizeof *words; i++)
+        if (strcmp(value->text, words[i].word) == 0) {
+            *boolean = words[i].boolean;
+            return true;
+        }
+    return false;
+}
+
+static bool read_boolean(const struct api_value *value, union api_option_value *to,
+                         struct kl_problem *problem)
+{
+    (void)problem;
+    return parse_boolean(value, &to->boolean);
+}
+
+static bool read_flag(const struct api_value *value, union api_option_value *to,
+                      struct kl_problem *problem)
+{
+    bool boolean = false;
+    (void)problem;
+    if (!is_null(value) && !parse_boolean(value, &boolean))
+        return false;
+    to->word = is_null(value) ? KL_ABSENT : boolean ? KL_TRUE : KL_FALSE;
+    return true;
+}
+
+/* Defines readers for words that the library parses. */
+#define READ_WORD(kind)                                                                            \
+    static bool read_##kind(const struct api_value *value, union api_option_value *to,             \
+                            struct kl_problem *problem)                                            \
+    {                                                                                              \
+        enum kl_##kind parsed;                                                                     \
+        if (!has_text(value) || !kl_##kind##_parse(value->text, &parsed, problem))                 \
+            return false;                                                                          \
+        to->word = (int)parsed;                                                                    \
+        return true;                                                                               \
+    }
+READ_WORD(reduction)
+READ_WORD(dtype)
+READ_WORD(compat)
+READ_WORD(base)
+READ_WORD(space)
+
+/* Reads the number 2 as the text "2". */
+static bool read_base_or_two(const struct api_value *value, union api_option_value *to,
+                             struct kl_problem *problem)
+{
+    const struct api_value two = {.kind = API_STRING, .text = "2"};
+    if (value->kind != API_NUMBER)
+        return read_base(value, to, problem);
+    if (value->number == 2)
+        return read_base(&two, to, problem);
+    problem->code = "base_invalid";
+    snprintf(problem->detail, sizeof problem->detail, "base must be e or 2, not %g", value->number);
+    return false;
+}
+
+static bool refuse(struct kl_problem *problem, const char *code, const char *expected,
+                   const struct api_value *value)
+{
+    problem->code = code;
+    if (has_text(value))
+        snprintf(problem->detail, sizeof problem->detail, "%s, not '%.60s'", expected, value->text);
+    else
+        snprintf(problem->detail, sizeof problem->detail, "%s, not %.15g", expected, value->number);
+    return false;
+}
+
+static bool read_gradient(const struct api_value *value, union api_option_value *to,
+                          struct kl_problem *problem)
+{
+    static const char *const names[] = {[KL_INPUT] = "input", [KL_TARGET] = "target"};
+    if (is_null(value))
+        return true;
+    for (unsigned i = 0; has_text(value) && i < KL_OPERANDS; i++)
+        if (strcmp(value->text, names[i]) == 0) {
+            to->bits |= 1u << i;
+            return true;
+        }
+    return has_text(value) && refuse(problem, "option_invalid",
+                                     "gradient must be input, target, or a list of them", value);
+}
+
+/* Number of a text that is an integer, or of a number; NaN for other values. */
+static double integer_of(const struct api_value *value)
+{
+    char *end;
+    if (!has_text(value))
+        return value->number;
+    long number = strtol(value->text, &end, 10);
+    return end > value->text && !*end ? (double)number : (double)NAN;
+}
+
+static bool read_axis(const struct api_value *value, union api_option_value *to,
+                      struct kl_problem *problem)
+{
+    if (is_null(value))
+        return true;
+    if (!has_text(value) && (value->kind != API_NUMBER || value->number != trunc(value->number)))
+        return false;
+    double axis = integer_of(value);
+    bool good = axis >= -KL_MAX_DIMS && axis < KL_MAX_DIMS;
+    uint64_t *set = axis < 0 ? &to->axes.from_last : &to->axes.from_first;
+    uint64_t bit = !good ? 0 : UINT64_C(1) << (int)(axis < 0 ? -1 - axis : axis);
+    if (!good || *set & bit)
+        return refuse(problem, "dim_invalid", "dim must be distinct integers from -64 to 63",
+                      value);
+    *set |= bit;
+    return true;
+}
+
+static bool read_temperature(const struct api_value *value, union api_option_value *to,
+                             struct kl_problem *problem)
+{
+    char *end = NULL;
+    double number = has_text(value) ? strtod(value->text, &end) : value->number;
+    if (is_null(value))
+        return true;
+    if (!has_text(value) && value->kind != API_NUMBER)
+        return false;
+    if ((end && (end == value->text || *end)) || !(number > 0) || isinf(number))
+        return refuse(problem, "temperature_invalid", "temperature must be a finite number above 0",
+                      value);
+    to->number = number;
+    return true;
+}
+
+static const char *const reductions[] = {"mean", "batchmean",        "sum",
+                                         "none", "elementwise_mean", NULL};
+static const char *const dtypes[] = {"float64", "float32", "float16", "bfloat16", NULL};
+static const char *const compats[] = {"pytorch", "oneflow", "math", NULL};
+static const char *const bases[] = {"e", "2", NULL};
+static const char *const spaces[] = {"log_prob", "prob", "logit", NULL};
+static const char *const operands[] = {"input", "target", NULL};
+
+#define FIELD(name) offsetof(struct api_options, name), sizeof((struct api_options *)0)->name
+static const char string[] = "a string", boolean[] = "true or false",
+                  flag[] = "true, false or null", values[] = "a string, an integer or a list";
+
+const struct api_loss_option api_loss_options[API_OPTIONS] = {
+    [API_REDUCTION] = {"reduction", FIELD(loss.reduction), string, false, reductions,
+                       read_reduction},
+    [API_LOG_TARGET] = {"log_target", FIELD(loss.log_target), boolean, false, NULL, read_boolean},
+    [API_SIZE_AVERAGE] = {"size_average", FIELD(loss.size_average), flag, false, NULL, read_flag},
+    [API_REDUCE] = {"reduce", FIELD(loss.reduce), flag, false, NULL, read_flag},
+    [API_DTYPE] = {"dtype", FIELD(dtype), string, false, dtypes, read_dtype},
+    [API_COMPAT] = {"compat", FIELD(loss.compat), string, false, compats, read_compat},
+    [API_GRADIENT] = {"gradient", FIELD(gradient), values, true, operands, read_gradient},
+    [API_BASE] = {"base", FIELD(loss.base), "e or 2", false, bases, read_base_or_two},
+    [API_DIM] = {"dim", FIELD(dim), values, true, NULL, read_axis},
+    [API_INPUT_SPACE] = {"input_space", FIELD(loss.input_space), string, false, spaces, read_space},
+    [API_TARGET_SPACE] = {"target_space", FIELD(loss.target_space), string, false, spaces,
+                          read_space},
+    [API_TEMPERATURE] = {"temperature", FIELD(loss.temperature), "a number", false, NULL,
+                         read_temperature},
+    [API_BROADCAST] = {"broadcast", FIELD(loss.broadcast), boolean, false, NULL, read_boolean},
+    [API_DIAGNOSE] = {"diagnose", FIELD(diagnose), boolean, false, NULL, read_boolean},
+    [API_PARTIAL] = {"partial", FIELD(partial), boolean, false, NULL, read_boolean},
+};
+
+/* ---- Names */
+
+/* Forms of Rails and others name a list "dim[]"; PHP and axios name its elements "dim[0]" and "dim[1]". */
+static bool is_name(const struct api_loss_option *row, const char *name)
+{
+    size_t size = strlen(row->name);
+    if (strncmp(name, row->name, size) != 0)
+        return false;
+    name += size;
+    if (*name == '[' && row->is_list && strcmp(name + 1 + strspn(name + 1, "0123456789"), "]") == 0)
+        return true;
+    return *name == '\0';
+}
+
+int api_option_find(const char *name)
+{
+    for (int i = 0; i < API_OPTIONS; i++)
+        if (is_name(&api_loss_options[i], name))
+            return i;
+    return -1;
+}
+
+/* ---- Problems with their locations */
+
+static bool fail_option(struct api_origin origin, struct api_problem *problem, const char *code,
+                        const char *format, ...) __attribute__((format(printf, 4, 5)));
+static bool fail_option(struct api_origin origin, struct api_problem *problem, const char *code,
+                        const char *format, ...)
+{
+    char pointer[256], detail[sizeof problem->detail];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(detail, sizeof detail, format, arguments);
+    va_end(arguments);
+    if (!origin.within)
+        return api_fail_at(problem, API_QUERY, origin.name, code, "%s", detail);
+    api_pointer_to_member(pointer, sizeof pointer, origin.within, origin.name);
+    return api_fail_at(problem, API_BODY, pointer, code, "%s", detail);
+}
+
+bool api_option_fail(const struct api_options *options, enum api_option option,
+                     struct api_problem *problem, const char *code, const char *detail)
+{
+    const struct api_origin origin = {options->within[option], api_loss_options[option].name};
+    return options->given[option] ? fail_option(origin, problem, code, "%s", detail)
+                                  : api_fail(problem, code, "%s", detail);
+}
+
+static bool is_tensor(const struct api_options *options, const char *name)
+{
+    const char *const *tensor = options->tensors;
+    while (tensor && *tensor && strcmp(*tensor, name) != 0)
+        tensor++;
+    return tensor && *tensor;
+}
+
+static void fail_unknown(const struct api_options *options, struct api_origin origin,
+                         const char *const *also, struct api_problem *problem)
+{
+    const char *known[API_OPTIONS + 8];
+    char list[300] = "";
+    size_t n = 0;
+    for (; n < API_OPTIONS; n++)
+        known[n] = api_loss_options[n].name;
+    for (; also && *also && n < sizeof known / sizeof *known; also++)
+        known[n++] = *also;
+    const char *nearest = api_nearest(origin.name, known, n);
+    const char *mean = nearest ? "; did you mean '" : "", *end = nearest ? "'?" : ".";
+    for (size_t i = 0; i < API_OPTIONS; i++)
+        api_append_word(list, sizeof list, known[i]);
+    if (is_tensor(options, origin.name))
+        fail_option(origin, problem, "option_unknown", "%s is a tensor: send it in the body",
+                    origin.name);
+    else if (nearest && is_tensor(options, nearest))
+        fail_option(origin, problem, "tensor_unknown",
+                    "there is no tensor '%.60s'%s%s%s The tensors are input, target, grad_output, "
+                    "weight and mask",
+                    origin.name, mean, nearest, end);
+    else
+        fail_option(
+            origin, problem, "option_unknown", "there is no option '%.60s'%s%s%s %s options are %s",
+            origin.name, mean, nearest ? nearest : "", end,
+            options->tensors && origin.within ? "The tensors are input and target, the" : "The",
+            list);
+}
+
+/* Fails with the reader's detail, followed by the values that the option has. */
+static bool fail_value(const struct api_option_input *setting, const struct api_value *value,
+                       const struct kl_problem *from)
+{
+    const struct api_loss_option *row = setting->row;
+    bool is_text = has_text(value);
+    char list[200] = "";
+    size_t n = 0;
+    if (!from->code)
+        return fail_option(setting->origin, setting->problem, "option_invalid",
+                           "%s must be %s%s%.100s%s", row->name, row->expected,
+                           is_text ? ", not '" : "", is_text ? value->text : "",
+                           is_text ? "'" : "");
+    for (; row->words && row->words[n]; n++)
+        api_append_word(list, sizeof list, row->words[n]);
+    const char *nearest = is_text && n > 0 ? api_nearest(value->text, row->words, n) : NULL;
+    return fail_option(setting->origin, setting->problem, from->code, "%s%s%s%s%s", from->detail,
+                       nearest ? "; did you mean '" : "", nearest ? nearest : "",
+                       nearest ? "'? It takes "
+                       : n > 0 ? "; it takes "
+                               : "",
+                       list);
+}
+
+/* ---- Setting */
+
+bool api_option_begin(struct api_option_input *setting, struct api_options *options,
+                      struct api_origin origin, const char *const *also,
+                      struct api_problem *problem)
+{
+    int option = api_option_find(origin.name);
+    if (option < 0) {
+        fail_unknown(options, origin, also, problem);
+        return false;
+    }
+    memset(setting, 0, sizeof *setting);
+    setting->options = options;
+    setting->origin = origin;
+    setting->problem = problem;
+    setting->row = &api_loss_options[option];
+    return true;
+}
+
+static const char separators[] = "[]\", ";
+
+/* Adds each word of a text such as "0,1" or, as in JSON, "[0, 1]". */
+static bool add_list(struct api_option_input *setting, const char *text)
+{
+    char word[64];
+    for (const char *p = text; *p; p += strspn(p, separators)) {
+        size_t size = strcspn(p, separators);
+        snprintf(word, sizeof word, "%.*s", size < sizeof word ? (int)size : (int)sizeof word, p);
+        const struct api_value value = {.kind = API_STRING, .text = word};
+        if (!api_option_add(setting, &value))
+            return false;
+        p += size;
+    }
+    return true;
+}
+
+bool api_option_add(struct api_option_input *setting, const struct api_value *value)
+{
+    const struct api_loss_option *row = setting->row;
+    struct kl_problem problem = {0};
+    if (row->read(value, &setting->value, &problem))
+        return true;
+    const char *text = row->is_list && has_text(value) ? value->text : "";
+    const char *first = text + strspn(text, separators);
+    bool is_list = *first ? strpbrk(text, separators) != NULL : strcmp(text, "[]") == 0;
+    return is_list ? add_list(setting, first) : fail_value(setting, value, &problem);
+}
+
+bool api_option_end(struct api_option_input *setting)
+{
+    const struct api_loss_option *row = setting->row;
+    struct api_options *options = setting->options;
+    const char *within = setting->origin.within;
+    size_t option = (size_t)(row - api_loss_options);
+    char *field = (char *)options + row->offset;
+    if (options->given[option] && memcmp(field, setting->value.bytes, row->size) == 0)
+        return true;
+    bool joins = row->is_list && within == options->within[option];
+    if (options->given[option] && !joins)
+        return fail_option(
+            setting->origin, setting->problem, "option_conflict",
+            "%s is given twice, with different values (in the query and in the body)",
+            setting->origin.name);
+    /* A list that is given again in the same place, the query or a form, is extended; lists are bits. */
+    for (size_t i = 0; i < row->size; i++)
+        field[i] = (char)(joins ? field[i] | setting->value.bytes[i] : setting->value.bytes[i]);
+    options->given[option] = true;
+    options->within[option] = within;
+    return true;
+}
+
+bool api_option_set_text(struct api_options *options, struct api_origin origin, const char *text,
+                         const char *const *also, struct api_problem *problem)
+{
+    struct api_option_input setting;
+    const struct api_value value = {.kind = API_TEXT, .text = text};
+    return api_option_begin(&setting, options, origin, also, problem) &&
+           api_option_add(&setting, &value) && api_option_end(&setting);
+}
+
+bool api_options_from_query(struct api_options *options, const char *query, bool known_alone,
+                            struct api_problem *problem)
+{
+    struct api_parameter parameter;
+    const char *rest = query ? query : "";
+    for (;;) {
+        bool good = api_query_next(&rest, &parameter, problem);
+        if (!good && !problem->code)
+            return true;
+        if (known_alone && api_option_find(parameter.name) < 0) {
+            problem->code = NULL;
+            continue;
+        }
+        if (!good || !api_option_set_text(options, (struct api_origin){NULL, parameter.name},
+                                          parameter.value, NULL, problem))
+            return false;
+    }
+}

@@ -1,0 +1,125 @@
+/* The options of a request, from query parameters and from members of a body alike: the table of their names,
+ * values and readers, and how they are set. */
+#pragma once
+
+#include "api/json/problem.h"
+#include "lib/kldiv.h"
+
+#include <stdint.h>
+
+enum api_option {
+    API_REDUCTION,
+    API_LOG_TARGET,
+    API_SIZE_AVERAGE,
+    API_REDUCE,
+    API_DTYPE,
+    API_COMPAT,
+    API_GRADIENT,
+    API_BASE,
+    API_DIM,
+    API_INPUT_SPACE,
+    API_TARGET_SPACE,
+    API_TEMPERATURE,
+    API_BROADCAST,
+    API_DIAGNOSE,
+    API_PARTIAL,
+};
+#define API_OPTIONS 15
+
+/* api_axes: a set of axes as bits, counted from the first and from the last. */
+struct api_axes {
+    uint64_t from_first, from_last;
+};
+#define API_MAX_AXES (2 * KL_MAX_DIMS)
+
+/* api_options: the options of a request. Zeroed, all have their defaults. */
+struct api_options {
+    struct kl_options loss; /* without `dim`, weight and mask */
+    bool diagnose, partial;
+    enum kl_dtype dtype; /* of numbers in JSON */
+    unsigned gradient;   /* bits: 1 << KL_INPUT, 1 << KL_TARGET */
+    struct api_axes dim;
+    bool given[API_OPTIONS];
+    const char *within[API_OPTIONS]; /* as in api_origin; NULL for the query */
+    const char *const *tensors;      /* names of tensors, NULL at the end, for errors; or NULL */
+};
+
+/* api_value: the value of an option. API_TEXT has no type of its own, as in a query, a form or
+ * metadata: it may be a boolean, a number, or a list with commas. API_STRING is a string of
+ * JSON. */
+enum api_kind { API_TEXT, API_STRING, API_NUMBER, API_BOOLEAN, API_NULL, API_OTHER };
+struct api_value {
+    enum api_kind kind;
+    const char *text; /* of API_TEXT and API_STRING */
+    double number;
+    bool boolean;
+};
+
+/* api_option_value: the value of one option while it is read. */
+union api_option_value {
+    int word;
+    bool boolean;
+    unsigned bits;
+    double number;
+    struct api_axes axes;
+    char bytes[sizeof(struct api_axes)];
+};
+
+/* api_loss_option: a row of the table. */
+struct api_loss_option {
+    const char *name;
+    size_t offset, size;  /* of its field in struct api_options */
+    const char *expected; /* description of its values: "a string" */
+    bool is_list;
+    const char *const *words; /* its values, NULL at the end; NULL if it has others */
+
+    /* Reads one value; appends it if the option is a list. API_NULL resets the option. Fails
+     * with a code and a detail, or with neither if the value is of the wrong kind. */
+    bool (*read)(const struct api_value *value, union api_option_value *to,
+                 struct kl_problem *problem);
+};
+
+extern const struct api_loss_option api_loss_options[API_OPTIONS];
+
+/* Row of an option by its name, which for a list may end in "[]"; or -1. */
+int api_option_find(const char *name);
+
+/* api_origin: the location of an option. `within` is the JSON Pointer of its parent in the body,
+ * with a slash at its end ("#/"), of static lifetime; NULL for the query. */
+struct api_origin {
+    const char *within, *name;
+};
+
+/* api_option_input: one option while it is read: begin, add for each value of a list or for the only
+ * one, end. */
+struct api_option_input {
+    struct api_options *options;
+    struct api_origin origin;
+    struct api_problem *problem;
+    const struct api_loss_option *row;
+    union api_option_value value;
+};
+
+/* Begins to set the option `name`. Fails for unknown names with the nearest known one and the
+ * list of all; `also` lists other names, NULL at the end, that are valid there. */
+bool api_option_begin(struct api_option_input *setting, struct api_options *options,
+                      struct api_origin origin, const char *const *also,
+                      struct api_problem *problem);
+bool api_option_add(struct api_option_input *setting, const struct api_value *value);
+
+/* Ends the setting. Succeeds for a repeated option if the values are equal; a list repeated in
+ * the query is extended. */
+bool api_option_end(struct api_option_input *setting);
+
+/* Sets an option from text: begin, add, end. */
+bool api_option_set_text(struct api_options *options, struct api_origin origin, const char *text,
+                         const char *const *also, struct api_problem *problem);
+
+/* Fails at the origin of an option; without a location if the option was not given. */
+bool api_option_fail(const struct api_options *options, enum api_option option,
+                     struct api_problem *problem, const char *code, const char *detail);
+
+/* Sets options from all parameters of a raw query string, percent-decoded; NULL is empty. Names
+ * may end in "[]". With `known_alone`, parameters of other names are passed over. */
+bool api_options_from_query(struct api_options *options, const char *query, bool known_alone,
+                            struct api_problem *problem);

@@ -1,0 +1,20 @@
+/* Bodies of requests, whatever they hold: their coding and their size. */
+#pragma once
+
+#include "api/request/exchange.h"
+
+/* Check the header: Content-Encoding, and the declared length against what this server takes. */
+bool api_body_check_coding(struct api_exchange *x);
+bool api_body_check_size(struct api_exchange *x);
+
+/* API_PARSE_NS: time, in ns, to parse a byte of text. */
+#define API_PARSE_NS 3.0
+
+/* Undoes the Content-Encoding, in at most `max_ns` of work; the request's body then points into
+ * `inflated`, which may hold it already. Sets x->cost_ns above `max_ns` if that does not suffice. */
+bool api_body_undo_coding(struct api_exchange *x, struct api_buffer *inflated, double max_ns);
+
+/* Small bodies of JSON, which are never coded. `what` is one: "a body of settings". Check the header; check
+ * the body, of which *root becomes the value. */
+bool api_body_check_small(struct api_exchange *x, const char *what);
+bool api_body_read_small(struct api_exchange *x, const char *what, const char **root);

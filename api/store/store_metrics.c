@@ -1,0 +1,37 @@
+#include "api/store/store_metrics.h"
+
+#include "api/text/clock.h"
+
+static const double bounds[] = {0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01,
+                                0.025,  0.05,    0.1,    0.25,  0.5,    1,     2.5};
+#define N_BOUNDS (sizeof bounds / sizeof *bounds)
+
+static const char *const names[API_OPERATIONS] = {"write", "commit"};
+static const char *const labels[API_OPERATIONS] = {"operation=\"write\",", "operation=\"commit\","};
+
+/* Factor from seconds to the microseconds in which sums are kept. */
+#define MICRO 1e6
+
+void api_store_metrics_add(struct api_store_metrics *metrics, enum api_operation operation,
+                           double start, bool good)
+{
+    api_histogram_add(&metrics->operations[operation].seconds, bounds, N_BOUNDS,
+                      api_seconds() - start, MICRO);
+    if (!good)
+        atomic_fetch_add(&metrics->operations[operation].errors, 1);
+}
+
+void api_store_metrics_write(const struct api_store_metrics *metrics, struct api_buffer *out)
+{
+    api_append_text(out, "# HELP kldiv_store_errors_total Operations of the store that failed.\n"
+                         "# TYPE kldiv_store_errors_total counter\n");
+    for (size_t i = 0; i < API_OPERATIONS; i++)
+        api_append_format(out, "kldiv_store_errors_total{operation=\"%s\"} %lu\n", names[i],
+                          atomic_load(&metrics->operations[i].errors));
+    api_append_text(out, "# HELP kldiv_store_operation_duration_seconds Transactions of the store: "
+                         "writing them, and waiting for the disk.\n"
+                         "# TYPE kldiv_store_operation_duration_seconds histogram\n");
+    for (size_t i = 0; i < API_OPERATIONS; i++)
+        api_histogram_write(out, "kldiv_store_operation_duration_seconds", labels[i],
+                            &metrics->operations[i].seconds, bounds, N_BOUNDS, MICRO);
+}

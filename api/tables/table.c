@@ -1,0 +1,175 @@
+#include "api/tables/table.h"
+
+#include "api/files/form.h"
+#include "api/json/json_text.h"
+#include "api/text/accept.h"
+#include "api/text/nearest.h"
+
+#include <string.h>
+
+/* A row for each format: a table_*.c. */
+extern const struct api_table_format api_table_csv, api_table_tsv, api_table_json,
+    api_table_json_lines, api_table_npz, api_table_safetensors;
+
+/* form: has no open of its own: api_table_open puts the file in the place of the body. */
+static const char *const form_types[] = {"multipart/form-data", NULL};
+static const struct api_table_format form = {.media_types = form_types};
+
+static const struct api_table_format *const formats[] = {
+    &api_table_csv,         &api_table_tsv, &api_table_json, &api_table_json_lines, &api_table_npz,
+    &api_table_safetensors, &form};
+#define N_FORMATS (sizeof formats / sizeof *formats)
+
+/* guessed: the format of bodies whose Content-Type is one that clients make up. */
+static const char *const unspecific[] = {"", "application/x-www-form-urlencoded", "text/plain",
+                                         "application/octet-stream", NULL};
+static const struct api_table_format guessed = {.media_types = unspecific};
+
+/* columnar: files that are named, but not read. */
+static const char *const columnar_types[] = {"application/vnd.apache.parquet",
+                                             "application/x-parquet",
+                                             "application/parquet",
+                                             "application/vnd.apache.arrow.file",
+                                             "application/vnd.apache.arrow.stream",
+                                             NULL};
+
+static bool refuse_columnar(struct api_table *table, struct api_problem *problem)
+{
+    (void)table;
+    return api_fail(
+        problem, "media_type_unsupported",
+        "Parquet and Arrow are not read here; the package of Python sends them: python -m "
+        "kldiv observe GROUP FILE.parquet, or kldiv.Client(URL).group(GROUP).observe(table)");
+}
+
+static const struct api_table_format columnar = {.media_types = columnar_types,
+                                                 .open = refuse_columnar};
+
+const struct api_table_format *api_table_format(const char *content_type,
+                                                struct api_problem *problem)
+{
+    char readable[300];
+    if (!content_type || api_is_media_type(content_type, unspecific))
+        return &guessed;
+    for (size_t i = 0; i < N_FORMATS; i++)
+        if (api_is_media_type(content_type, formats[i]->media_types))
+            return formats[i];
+    if (api_is_media_type(content_type, columnar_types)) {
+        refuse_columnar(NULL, problem);
+        return NULL;
+    }
+    api_table_list_formats(readable, sizeof readable);
+    api_fail(problem, "media_type_unsupported",
+             "Content-Type '%.80s' is not supported for tables; use one of: %s", content_type,
+             readable);
+    return NULL;
+}
+
+void api_table_list_formats(char *to, size_t size)
+{
+    *to = '\0';
+    for (size_t i = 0; i < N_FORMATS; i++)
+        for (const char *const *type = formats[i]->media_types; *type; type++)
+            api_append_word(to, size, *type);
+}
+
+/* Guesses by the first bytes. No text begins with those of an archive, and the length of a
+ * safetensors header ends with NULs. */
+static const struct api_table_format *guess(const char *body, size_t size)
+{
+    if (size >= 4 && memcmp(body, "PK\3\4", 4) == 0)
+        return &api_table_npz;
+    if (size >= 10 && memcmp(body + 5, "\0\0\0{\"", 5) == 0)
+        return &api_table_safetensors;
+    if (size >= 8 && (memcmp(body, "PAR1\x15", 5) == 0 || memcmp(body, "ARROW1\0", 8) == 0))
+        return &columnar;
+    const char *start = api_json_start(body), *next = api_json_skip_space(start + 1);
+    bool is_array =
+        *start == '[' && (*next == '{' || *next == '[' || *next == '"' ||
+                          strncmp(next, "NaN", 3) == 0 || strncmp(next, "null", 4) == 0);
+    return *start == '{' || is_array ? &api_table_json : &api_table_csv;
+}
+
+/* Finds the file of a form: its only part. */
+static bool find_file(const struct api_table *table, struct api_form_part *file,
+                      struct api_problem *problem)
+{
+    struct api_form reader;
+    struct api_form_part part;
+    if (!api_form_begin(&reader, table->content_type, table->body, table->size, problem))
+        return false;
+    if (!api_form_next(&reader, file, problem))
+        return !problem->code && api_fail(problem, "multipart_malformed", "the form has no file");
+    if (api_form_next(&reader, &part, problem))
+        return api_fail(
+            problem, "multipart_malformed",
+            "the form must have one file and no other part, but has '%s' and '%s'; settings "
+            "and timestamp are parameters of the query",
+            file->name, part.name);
+    return !problem->code;
+}
+
+/* Copies the file of a form, padded as bodies are, to be the body, and finds its format by its type, or by its first
+ * bytes if that is not known: browsers on Windows have one of their own for CSV. */
+static bool take_file(struct api_table *table, struct api_problem *problem)
+{
+    struct api_form_part file;
+    struct api_problem ignored = {0};
+    if (!find_file(table, &file, problem))
+        return false;
+    if (!api_buffer_reserve(&table->file, file.size + API_PADDING))
+        return api_fail_oom(problem);
+    memcpy(table->file.data, file.content, file.size);
+    memset(table->file.data + file.size, 0, API_PADDING);
+    table->body = table->file.data;
+    table->size = file.size;
+    table->format = api_table_format(file.content_type, &ignored);
+    if (!table->format || table->format == &form)
+        table->format = &guessed;
+    return true;
+}
+
+/* Makes table->columns of the names that were added. */
+static bool finish(struct api_table *table, struct api_problem *problem)
+{
+    size_t n = table->names.n;
+    if (!api_buffer_reserve(&table->memory, n * sizeof *table->columns + 1))
+        return api_fail_oom(problem);
+    table->columns = (struct api_column *)(void *)table->memory.data;
+    table->n_columns = n;
+    for (size_t i = 0; i < n; i++)
+        table->columns[i] = (struct api_column){.name = api_names_get(&table->names, i)};
+    return true;
+}
+
+bool api_table_open(struct api_table *table, struct api_problem *problem)
+{
+    table->names.text.budget = table->names.starts.budget = table->names.order.budget =
+        table->memory.budget = table->file.budget = table->budget;
+    if (table->format == &form && !take_file(table, problem))
+        return false;
+    if (table->format == &guessed)
+        table->format = guess(table->body, table->size);
+    return table->format->open(table, problem) && finish(table, problem);
+}
+
+bool api_table_read(struct api_table *table, const struct api_sink *sink,
+                    struct api_problem *problem)
+{
+    if (table->is_rows)
+        return table->format->read_rows(table, sink, problem);
+    for (size_t i = 0; i < table->n_columns; i++)
+        if (table->columns[i].wanted && !table->format->read_column(table, i, sink, problem))
+            return false;
+    return true;
+}
+
+void api_table_free(struct api_table *table)
+{
+    if (table->format && table->format->close)
+        table->format->close(table);
+    api_names_free(&table->names);
+    api_buffer_free(&table->memory);
+    api_buffer_free(&table->file);
+    *table = (struct api_table){0};
+}

@@ -1,0 +1,311 @@
+#include "api/tables/table_cells.h"
+
+#include "api/tables/columns.h"
+#include "api/text/number.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+const char *api_cells_expected(struct api_cells *cells, const char *p, const char *expected)
+{
+    api_json_expected(cells->table->body, p, expected, cells->problem);
+    return NULL;
+}
+
+const char *api_cells_fail(struct api_cells *cells, const char *location, const char *detail)
+{
+    api_fail_at(cells->problem, API_BODY, location, "value_invalid", "%s", detail);
+    return NULL;
+}
+
+static const char *malformed(struct api_cells *cells, const char *p, const char *what)
+{
+    api_json_malformed(cells->table->body, p, what, cells->problem);
+    return NULL;
+}
+
+/* ---- Strings */
+
+/* Checks a string from its opening quote on; returns the position after it. */
+static const char *check_string(struct api_cells *cells, const char *p, bool *has_escapes)
+{
+    size_t size = 1;
+    for (p++; *p != '"'; p += size) {
+        unsigned char c = (unsigned char)*p;
+        size = 1;
+        if (c >= 0x20 && c < 0x80 && c != '\\')
+            continue;
+        if (c == '\0')
+            return api_cells_expected(cells, p, "the end of a string");
+        if (c < 0x20)
+            return malformed(cells, p, "a control character in a string");
+        if (c == '\\') {
+            *has_escapes = true;
+            if (api_json_escape(p, &size) < 0)
+                return malformed(cells, p, "not an escape, or half of a surrogate pair, or a NUL");
+        } else if ((size = api_utf8_length((const unsigned char *)p)) == 0) {
+            return malformed(cells, p, "a string is not UTF-8");
+        }
+    }
+    return p + 1;
+}
+
+/* Decodes a checked string between its quotes; false if memory is exhausted. */
+static bool decode(struct api_cells *cells, const char *p, const char *end, const char **text,
+                   size_t *size)
+{
+    struct api_buffer *to = &cells->text;
+    to->size = 0;
+    if (!api_buffer_reserve(to, (size_t)(end - p) + 1))
+        return api_fail_oom(cells->problem);
+    while (p < end) {
+        size_t length = 1;
+        if (*p == '\\')
+            to->size += api_utf8_write(to->data + to->size, api_json_escape(p, &length));
+        else
+            to->data[to->size++] = *p;
+        p += length;
+    }
+    *text = to->data;
+    *size = to->size;
+    return true;
+}
+
+/* Reads a string; *text lies in the body, or in the buffer if it has escapes. */
+static const char *read_string(struct api_cells *cells, const char *p, const char **text,
+                               size_t *size)
+{
+    bool has_escapes = false;
+    const char *end = check_string(cells, p, &has_escapes);
+    if (!end)
+        return NULL;
+    *text = p + 1;
+    *size = (size_t)(end - p) - 2;
+    return !has_escapes || decode(cells, p + 1, end - 1, text, size) ? end : NULL;
+}
+
+const char *api_cells_name(struct api_cells *cells, const char *p, const char **name, size_t *size)
+{
+    if (*p != '"')
+        return api_cells_expected(cells, p, "a name");
+    p = read_string(cells, p, name, size);
+    if (!p)
+        return NULL;
+    p = api_json_skip_space(p);
+    return *p == ':' ? api_json_skip_space(p + 1) : api_cells_expected(cells, p, "':'");
+}
+
+/* ---- Values */
+
+static const struct word {
+    const char *text;
+    size_t size;
+    enum api_cell_kind kind;
+    double number;
+} words[] = {{"null", 4, API_CELL_MISSING, 0},
+             {"true", 4, API_CELL_BOOLEAN, 1},
+             {"false", 5, API_CELL_BOOLEAN, 0},
+             {"NaN", 3, API_CELL_NUMBER, (double)NAN},
+             {"Infinity", 8, API_CELL_NUMBER, (double)INFINITY},
+             {"-Infinity", 9, API_CELL_NUMBER, -(double)INFINITY}};
+
+static const char *read_word(struct api_cells *cells, const char *p, size_t column,
+                             struct api_cell *cell)
+{
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (strncmp(p, words[i].text, words[i].size) == 0) {
+            cell->kind = words[i].kind;
+            cell->number = words[i].number;
+            return p + words[i].size;
+        }
+    if (*p == '[' || *p == '{') {
+        api_table_fail(cells->table, column, cell, cells->problem, "value_invalid",
+                       "a value must be a number, a string, a boolean or null, not an %s",
+                       *p == '[' ? "array" : "object");
+        return NULL;
+    }
+    return api_cells_expected(
+        cells, p,
+        *p == '-' || (*p >= '0' && *p <= '9')
+            ? "a number as JSON writes it (no leading zero, digits on both sides of the point)"
+            : "a value");
+}
+
+/* Reads the value of a row, and gives it to the sink if `give`. */
+static inline const char *read_value(struct api_cells *cells, const char *p, size_t column,
+                                     size_t row, bool give)
+{
+    struct api_cell cell = {.kind = API_CELL_NUMBER, .row = row, .line = cells->line};
+    const char *end;
+    if (*p == '"') {
+        cell.kind = API_CELL_STRING;
+        end = read_string(cells, p, &cell.text, &cell.size);
+    } else {
+        end = give ? api_number_read(p, KL_FLOAT64, &cell.number) : api_number_end(p);
+        if (!end)
+            end = read_word(cells, p, column, &cell);
+    }
+    if (!end || !give)
+        return end;
+    return cells->sink->cell(cells->sink->context, column, &cell, cells->problem) ? end : NULL;
+}
+
+const char *api_cells_array(struct api_cells *cells, const char *p, size_t column, bool give,
+                            size_t *n)
+{
+    *n = 0;
+    p = api_json_skip_space(p + 1);
+    if (*p == ']')
+        return p + 1;
+    for (;;) {
+        p = read_value(cells, p, column, (*n)++, give);
+        if (!p)
+            return NULL;
+        p = api_json_skip_space(p);
+        if (*p == ']')
+            return p + 1;
+        if (*p != ',')
+            return api_cells_expected(cells, p, "',' or ']'");
+        p = api_json_skip_space(p + 1);
+    }
+}
+
+/* ---- Rows */
+
+static size_t *last_rows_seen(struct api_cells *cells)
+{
+    return (size_t *)(void *)cells->last_row_seen.data;
+}
+
+/* Finds the column of a member, which is most often the one after the last; adds it while the table is
+ * opened. */
+static bool find_column(struct api_cells *cells, const char *name, size_t size, size_t *column)
+{
+    struct api_table *table = cells->table;
+    static const size_t never = 0;
+    if ((*column < table->names.n && api_names_is(&table->names, *column, name, size)) ||
+        api_names_find(&table->names, name, size, column))
+        return true;
+    *column = table->names.n;
+    api_append(&cells->last_row_seen, &never, sizeof never);
+    if (cells->last_row_seen.failed)
+        return api_fail_oom(cells->problem);
+    return api_table_add(table, name, size, false, cells->problem);
+}
+
+static bool give_missing(struct api_cells *cells, size_t row)
+{
+    const struct api_table *table = cells->table;
+    const struct api_cell cell = {.kind = API_CELL_MISSING, .row = row};
+    for (size_t i = 0; i < table->n_columns; i++)
+        if (table->columns[i].wanted && last_rows_seen(cells)[i] != row + 1 &&
+            !cells->sink->cell(cells->sink->context, i, &cell, cells->problem))
+            return false;
+    return true;
+}
+
+static const char *read_member(struct api_cells *cells, const char *p, size_t row, size_t *column)
+{
+    const char *name;
+    size_t size;
+    p = api_cells_name(cells, p, &name, &size);
+    if (!p || !find_column(cells, name, size, column))
+        return NULL;
+    if (last_rows_seen(cells)[*column] == row + 1) {
+        const struct api_cell cell = {.row = row, .line = cells->line};
+        api_table_fail(cells->table, *column, &cell, cells->problem, "column_repeated",
+                       "a row has this member twice");
+        return NULL;
+    }
+    last_rows_seen(cells)[*column] = row + 1;
+    return read_value(cells, p, *column, row, cells->sink && cells->table->columns[*column].wanted);
+}
+
+static const char *read_row(struct api_cells *cells, const char *p, size_t row)
+{
+    char location[40];
+    size_t seen = 0, column = 0;
+    if (*p != '{') {
+        snprintf(location, sizeof location, cells->layout == API_ARRAY ? "#/%zu" : "#/rows/%zu",
+                 row);
+        return cells->line || strchr("],}", *p)
+                   ? api_cells_expected(cells, p, "'{'")
+                   : api_cells_fail(cells, location, "a row must be an object");
+    }
+    p = api_json_skip_space(p + 1);
+    while (*p != '}') {
+        p = read_member(cells, p, row, &column);
+        if (!p)
+            return NULL;
+        seen++;
+        column++;
+        p = api_json_skip_space(p);
+        if (*p != ',' && *p != '}')
+            return api_cells_expected(cells, p, "',' or '}'");
+        if (*p == ',' && *(p = api_json_skip_space(p + 1)) == '}')
+            return api_cells_expected(cells, p, "a name");
+    }
+    if (cells->sink && seen < cells->table->n_columns && !give_missing(cells, row))
+        return NULL;
+    return p + 1;
+}
+
+static void begin_rows(struct api_cells *cells)
+{
+    if (cells->last_row_seen.size)
+        memset(cells->last_row_seen.data, 0, cells->last_row_seen.size);
+}
+
+const char *api_cells_rows(struct api_cells *cells, const char *p)
+{
+    size_t row = 0;
+    begin_rows(cells);
+    p = api_json_skip_space(p + 1);
+    if (*p == ']')
+        return p + 1;
+    for (;;) {
+        p = read_row(cells, p, row++);
+        if (!p)
+            return NULL;
+        cells->table->n_rows = row;
+        p = api_json_skip_space(p);
+        if (*p == ']')
+            return p + 1;
+        if (*p != ',')
+            return api_cells_expected(cells, p, "',' or ']'");
+        p = api_json_skip_space(p + 1);
+    }
+}
+
+/* Skips white space between rows; counts the lines that end from `from` on. */
+static const char *next_row(struct api_cells *cells, const char *from, const char *p)
+{
+    const char *next = api_json_skip_space(p);
+    while ((from = memchr(from, '\n', (size_t)(next - from)))) {
+        cells->line++;
+        from++;
+    }
+    return next;
+}
+
+const char *api_cells_lines(struct api_cells *cells, const char *p)
+{
+    size_t row = 0;
+    begin_rows(cells);
+    cells->line = 1;
+    p = next_row(cells, cells->table->body, p);
+    while (*p) {
+        const char *start = p;
+        size_t line = cells->line;
+        p = read_row(cells, p, row++);
+        if (!p)
+            return NULL;
+        cells->table->n_rows = row;
+        const char *end = p;
+        p = next_row(cells, start, p);
+        if (*p && (cells->line == line || !memchr(end, '\n', (size_t)(p - end))))
+            return api_cells_expected(cells, p, "a line end");
+    }
+    return p;
+}

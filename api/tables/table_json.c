@@ -1,0 +1,311 @@
+/* Tables as JSON, and as JSON Lines. Opening checks every value; a read converts those that are wanted. */
+#include "api/json/envelope.h"
+#include "api/json/json_reader.h"
+#include "api/tables/columns.h"
+#include "api/tables/table_cells.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* MAX_ENVELOPE: maximum bytes of the body without its values: 1000 edges, counts and labels, and
+ * annotations. */
+enum { MAX_ENVELOPE = 1 << 20 };
+
+/* Cells that a table of rows may have, present or missing, for each byte of the body: a cell that is
+ * missing takes no byte, but the time of one that is there. */
+enum { CELLS_PER_BYTE = 16, CELLS_OVERHEAD = 1 << 20 };
+
+/* The JSON Pointer of each layout. */
+static const char *const pointers[] = {[API_NO_VALUES] = "#",
+                                       [API_COLUMNS] = "#/columns",
+                                       [API_ROWS] = "#/rows",
+                                       [API_VALUES] = "#/values",
+                                       [API_REFERENCE] = "#/reference/values",
+                                       [API_ARRAY] = "#",
+                                       [API_LINES] = "#"};
+
+struct reader {
+    struct api_cells *cells;
+    struct api_envelope envelope;
+    bool is_reference; /* true within the member `reference` */
+};
+
+/* Adds or finds the columns of an object of arrays. */
+static const char *open_columns(struct reader *r, const char *p)
+{
+    struct api_cells *cells = r->cells;
+    const char *name, *end;
+    size_t size, n;
+    if (*p != '{')
+        return api_cells_fail(cells, "#/columns", "it must be an object of arrays");
+    for (p = api_json_skip_space(p + 1); *p != '}'; p = api_json_skip_space(p)) {
+        size_t column = r->cells->table->names.n;
+        p = api_cells_name(cells, p, &name, &size);
+        if (!p || !api_table_add(r->cells->table, name, size, false, r->envelope.problem))
+            return NULL;
+        if (*p != '[') {
+            api_table_fail(r->cells->table, column, NULL, r->envelope.problem, "value_invalid",
+                           "a column must be an array%s", api_json_array_hint(p));
+            return NULL;
+        }
+        api_append(&cells->starts, &p, sizeof p);
+        end = api_cells_array(cells, p, column, false, &n);
+        if (!end || !api_table_count(r->cells->table, column, n, r->envelope.problem))
+            return NULL;
+        p = api_json_skip_space(end);
+        if (*p != ',' && *p != '}')
+            return api_cells_expected(cells, p, "',' or '}'");
+        if (*p == ',' && *(p = api_json_skip_space(p + 1)) == '}')
+            return api_cells_expected(cells, p, "a name");
+    }
+    if (cells->starts.failed)
+        api_fail_oom(r->envelope.problem);
+    return cells->starts.failed ? NULL : p + 1;
+}
+
+/* Fails if most cells of rows are missing. */
+static bool check_density(const struct api_cells *cells)
+{
+    const struct api_table *table = cells->table;
+    size_t max = CELLS_PER_BYTE * table->size + CELLS_OVERHEAD;
+    return table->names.n == 0 || table->n_rows <= max / table->names.n ||
+           api_fail_at(cells->problem, API_BODY, pointers[cells->layout], "table_too_sparse",
+                       "%zu rows of %zu columns lack most of their members: send columns, or CSV",
+                       table->n_rows, table->names.n);
+}
+
+static const char *open_rows(struct reader *r, const char *p)
+{
+    p = api_cells_rows(r->cells, p);
+    return p && check_density(r->cells) ? p : NULL;
+}
+
+static const char *open_values(struct reader *r, const char *p)
+{
+    static const char name[] = "values";
+    return api_table_add(r->cells->table, name, sizeof name - 1, false, r->envelope.problem)
+               ? api_cells_array(r->cells, p, 0, false, &r->cells->table->n_rows)
+               : NULL;
+}
+
+/* member: one that holds values. */
+static const struct member {
+    const char *name;
+    enum api_layout layout;
+    const char *(*open)(struct reader *r, const char *p);
+} members[] = {{"columns", API_COLUMNS, open_columns},
+               {"rows", API_ROWS, open_rows},
+               {"values", API_VALUES, open_values}};
+
+/* Finds the row of a key that holds values here: those of a reference can only be `values`. */
+static const struct member *member_of(const struct reader *r, const char *key, const char *end)
+{
+    for (const struct member *m = members; m < members + sizeof members / sizeof *members; m++)
+        if (api_json_is_text(key, end, m->name))
+            return (m->layout == API_VALUES ? r->cells->table->kind == API_ONE_COLUMN
+                                            : !r->is_reference)
+                       ? m
+                       : NULL;
+    return NULL;
+}
+
+/* Reads a member's values, and puts null in their place. */
+static const char *open_member(struct reader *r, const struct member *member, const char *value)
+{
+    struct api_cells *cells = r->cells;
+    enum api_layout layout = r->is_reference ? API_REFERENCE : member->layout;
+    if (cells->layout == layout) {
+        api_json_malformed(r->cells->table->body, value, "a member is given twice",
+                           r->envelope.problem);
+        return NULL;
+    }
+    if (cells->layout != API_NO_VALUES)
+        return api_cells_fail(
+            cells, "#",
+            "values may be given only once, as columns, rows, values or in a reference");
+    cells->layout = layout;
+    cells->at = value;
+    if (layout != API_COLUMNS && *value != '[') {
+        char detail[200];
+        snprintf(detail, sizeof detail, "it must be an array%s", api_json_array_hint(value));
+        return api_cells_fail(cells, pointers[layout], detail);
+    }
+    const char *end = member->open(r, value);
+    if (!end || !api_envelope_copy(&r->envelope, value))
+        return NULL;
+    api_append_text(&r->envelope.text, "null");
+    api_envelope_cut(&r->envelope, end);
+    return end;
+}
+
+static const char *read_member(struct api_envelope *envelope, const char *key, const char *key_end,
+                               const char *value)
+{
+    struct reader *r = envelope->context;
+    const struct member *member = member_of(r, key, key_end);
+    if (member && strncmp(value, "null", 4) != 0)
+        return open_member(r, member, value);
+    if (r->is_reference || *value != '{' || !api_json_is_text(key, key_end, "reference"))
+        return api_json_skip_value(value);
+    r->is_reference = true;
+    const char *end = api_envelope_walk(envelope, value);
+    r->is_reference = false;
+    return end;
+}
+
+/* Opens a body that is rows alone. */
+static bool open_rows_alone(struct api_cells *cells, const char *start)
+{
+    const struct api_table *table = cells->table;
+    const char *nul = memchr(table->body, '\0', table->size), *p;
+    if (nul)
+        return api_fail(cells->problem, "json_malformed", "there is a NUL at byte %zu",
+                        (size_t)(nul - table->body));
+    cells->at = start;
+    p = cells->layout == API_LINES ? api_cells_lines(cells, start) : api_cells_rows(cells, start);
+    if (p && *(p = api_json_skip_space(p)))
+        return api_json_expected(table->body, p, "the end of the body", cells->problem);
+    return p && check_density(cells);
+}
+
+/* Opens a body that is an object. */
+static bool open_object(struct api_cells *cells)
+{
+    struct api_table *table = cells->table;
+    struct api_problem *problem = cells->problem;
+    struct reader r = {.cells = cells,
+                       .envelope = {.body = table->body,
+                                    .size = table->size,
+                                    .max = MAX_ENVELOPE,
+                                    .too_large = "members other than values may have at most 1 MiB",
+                                    .not_object = "the body must be an object with a member "
+                                                  "columns, rows or values, or an array of rows",
+                                    .problem = problem,
+                                    .member = read_member,
+                                    .context = &r,
+                                    .text.budget = table->budget}};
+    bool good = api_envelope_read(&r.envelope, false, &cells->json);
+    table->members = cells->json.root;
+    api_buffer_free(&r.envelope.text);
+    return good;
+}
+
+static bool open_layout(struct api_table *table, enum api_layout layout,
+                        struct api_problem *problem)
+{
+    struct api_cells *cells = table->state = calloc(1, sizeof *cells);
+    const char *start = api_json_start(table->body);
+    if (!cells)
+        return api_fail_oom(problem);
+    cells->table = table;
+    cells->problem = problem;
+    cells->layout = layout;
+    cells->json.budget = cells->starts.budget = cells->last_row_seen.budget = cells->text.budget =
+        table->budget;
+    bool good = layout == API_NO_VALUES ? open_object(cells) : open_rows_alone(cells, start);
+    table->has_values = cells->layout != API_NO_VALUES;
+    table->is_rows = cells->layout == API_ROWS || cells->layout >= API_ARRAY;
+    return good;
+}
+
+/* True if the first line is an object, and another begins after it: what no single object has. */
+static bool has_lines(const char *body, size_t size)
+{
+    const char *start = api_json_start(body), *p = memchr(body, '\n', size), *next = p;
+    if (*start != '{' || !p || p < start)
+        return false;
+    while (p > start && (p[-1] == ' ' || p[-1] == '\t' || p[-1] == '\r'))
+        p--;
+    return p[-1] == '}' && *api_json_skip_space(next) == '{';
+}
+
+static bool open_json(struct api_table *table, struct api_problem *problem)
+{
+    const char *start = api_json_start(table->body);
+    bool is_array = *start == '[' && strchr("{]", *api_json_skip_space(start + 1));
+    return open_layout(table,
+                       is_array                              ? API_ARRAY
+                       : has_lines(table->body, table->size) ? API_LINES
+                                                             : API_NO_VALUES,
+                       problem);
+}
+
+static bool open_json_lines(struct api_table *table, struct api_problem *problem)
+{
+    return open_layout(table, API_LINES, problem);
+}
+
+static bool read_column(struct api_table *table, size_t i, const struct api_sink *sink,
+                        struct api_problem *problem)
+{
+    struct api_cells *cells = table->state;
+    const char *start = cells->at;
+    size_t n;
+    cells->problem = problem;
+    cells->sink = sink;
+    if (cells->layout == API_COLUMNS)
+        memcpy(&start, cells->starts.data + i * sizeof start, sizeof start);
+    return api_cells_array(cells, start, i, true, &n);
+}
+
+static bool read_rows(struct api_table *table, const struct api_sink *sink,
+                      struct api_problem *problem)
+{
+    struct api_cells *cells = table->state;
+    cells->problem = problem;
+    cells->sink = sink;
+    return (cells->layout == API_LINES ? api_cells_lines : api_cells_rows)(cells, cells->at) !=
+           NULL;
+}
+
+static void close_json(struct api_table *table)
+{
+    struct api_cells *cells = table->state;
+    if (!cells)
+        return;
+    api_json_free(&cells->json);
+    api_buffer_free(&cells->starts);
+    api_buffer_free(&cells->last_row_seen);
+    api_buffer_free(&cells->text);
+    free(cells);
+}
+
+static void location(const struct api_table *table, size_t column, const struct api_cell *cell,
+                     char *to, size_t size)
+{
+    const struct api_cells *cells = table->state;
+    const char *name = api_names_get(&table->names, column), *within = pointers[cells->layout];
+    size_t used;
+    char rows[64];
+    switch (cells->layout) {
+    case API_ROWS:
+    case API_ARRAY:
+        snprintf(rows, sizeof rows, "%s/%zu/", within, cell ? cell->row : 0);
+        api_pointer_to_member(to, size, cell ? rows : within, cell ? name : "");
+        break;
+    case API_COLUMNS:
+        api_pointer_to_member(to, size, "#/columns/", name);
+        used = strlen(to);
+        if (cell)
+            snprintf(to + used, size - used, "/%zu", cell->row);
+        break;
+    default:
+        snprintf(to, size, cell ? "%s/%zu" : "%s", within, cell ? cell->row : 0);
+    }
+}
+
+static const char *const media_types[] = {"application/json", NULL};
+const struct api_table_format api_table_json = {.media_types = media_types,
+                                                .open = open_json,
+                                                .read_rows = read_rows,
+                                                .read_column = read_column,
+                                                .close = close_json,
+                                                .location = location};
+
+static const char *const lines_types[] = {"application/x-ndjson", "application/jsonl", NULL};
+const struct api_table_format api_table_json_lines = {.media_types = lines_types,
+                                                      .open = open_json_lines,
+                                                      .read_rows = read_rows,
+                                                      .close = close_json,
+                                                      .location = location};

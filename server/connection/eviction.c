@@ -1,0 +1,101 @@
+#include "server/connection/connections.h"
+
+#include "server/connection/deadlines.h"
+#include "server/net/clock.h"
+#include "server/telemetry/log.h"
+
+/* SLOW_MS: lag, in ms, from which a client is slow while others need the memory that it holds. */
+enum { SLOW_MS = 1000 };
+
+static const struct srv_error freed_memory = {
+    "out_of_memory", "the slowest request was ended for others (--max-memory); try again"};
+
+/* Ends the slowest connection of a quota; false if none is slow, or if enough are about to end. */
+static bool evict_slowest(enum srv_quota quota)
+{
+    struct srv_connection *slowest = NULL;
+    unsigned long long now = srv_now_ms(), max = 0;
+    for (struct srv_connection *c = srv_connections_lock(); c; c = c->next) {
+        unsigned long long lag =
+            c->quota == quota && !atomic_load(&c->ending) ? srv_lag(c, now) : 0;
+        if (lag > max) {
+            max = lag;
+            slowest = c;
+        }
+    }
+    bool made = slowest && srv_connection_make_way(slowest);
+    srv_connections_unlock();
+    return made;
+}
+
+bool srv_evict_for_connection(enum srv_quota quota, size_t limit, bool to_wait)
+{
+    while (!srv_connections_admit(quota, limit))
+        if (to_wait || !evict_slowest(quota))
+            return false;
+    return true;
+}
+
+/* Cost of a slow request to others: the memory that it holds times its lag. 0 if it is not slow. */
+static double cost_of(const struct srv_connection *c, unsigned long long now)
+{
+    enum srv_phase phase = atomic_load(&c->phase);
+    unsigned long long lag = phase == SRV_REPLY  ? srv_lag(c, now)
+                             : phase == SRV_BODY ? srv_body_lag(c, now)
+                                                 : 0;
+    if (atomic_load(&c->ending) || lag <= SLOW_MS)
+        return 0;
+    return (double)atomic_load(&c->held) * (double)lag;
+}
+
+/* Requests that may end for another: bodies, whose memory is free at once; then also responses, whose memory is free
+ * once their threads have noticed. */
+enum { BODIES, ALL, KINDS };
+
+/* candidates: what the slow requests of a kind hold together, in bytes, and the costliest of them. */
+struct candidates {
+    size_t held;
+    double cost;
+    struct srv_connection *costliest;
+};
+
+/* Small holders do not end where more than a small block is missing. */
+static void find_candidates(struct srv_connection *first, const struct srv_connection *asking,
+                            size_t missing, struct candidates found[KINDS])
+{
+    unsigned long long now = srv_now_ms();
+    size_t min_held = missing > API_SMALL ? API_SMALL : 0;
+    for (struct srv_connection *c = first; c; c = c->next) {
+        size_t held = atomic_load(&c->held);
+        double cost = c == asking || held <= min_held ? 0 : cost_of(c, now);
+        int kind = atomic_load(&c->phase) == SRV_BODY ? BODIES : ALL;
+        for (; cost > 0 && kind < KINDS; kind++) {
+            found[kind].held += held;
+            if (cost > found[kind].cost) {
+                found[kind].cost = cost;
+                found[kind].costliest = c;
+            }
+        }
+    }
+}
+
+bool srv_evict_for_memory(const struct srv_connection *asking, size_t missing)
+{
+    struct candidates found[KINDS] = {0};
+    int kind = 0;
+    bool is_free = false;
+    find_candidates(srv_connections_lock(), asking, missing, found);
+    while (kind < KINDS && found[kind].held < missing)
+        kind++;
+    struct srv_connection *ended = kind < KINDS ? found[kind].costliest : NULL;
+    if (ended) {
+        srv_log(SRV_LOG_WARNING,
+                "memory is short (--max-memory): ended the slowest request that holds the most, "
+                "%zu bytes",
+                atomic_load(&ended->held));
+        srv_connection_end(ended, &freed_memory);
+        is_free = srv_connection_take_body(ended);
+    }
+    srv_connections_unlock();
+    return is_free;
+}

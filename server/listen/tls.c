@@ -1,0 +1,191 @@
+#include "server/listen/tls.h"
+
+#include <gnutls/abstract.h>
+#include <gnutls/gnutls.h>
+#include <gnutls/x509.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+
+/* PRIORITIES: the versions, key exchanges and ciphers of RFC 9325. */
+#define PRIORITIES                                                                                 \
+    "NONE:+VERS-TLS1.3:+VERS-TLS1.2:+ECDHE-ECDSA:+ECDHE-RSA:+AES-256-GCM:+CHACHA20-POLY1305:"      \
+    "+AES-128-GCM:+AEAD:+GROUP-X25519:+GROUP-SECP256R1:+GROUP-SECP384R1:+SIGN-ALL:"                \
+    "-SIGN-RSA-SHA1:-SIGN-ECDSA-SHA1:+CTYPE-X509:%SERVER_PRECEDENCE"
+
+/* MAX_CHAIN: certificates of a chain; more are not sent. */
+enum { MAX_CHAIN = 16 };
+
+/* pair: a certificate chain in DER and its key. */
+struct pair {
+    gnutls_datum_t chain[MAX_CHAIN];
+    unsigned n;
+    gnutls_x509_privkey_t key;
+    time_t until;
+};
+
+/* The pair in use. Handshakes copy it under the lock, so that it can be replaced at any time. */
+static struct {
+    pthread_rwlock_t lock;
+    struct pair pair;
+    atomic_bool is_on;
+} tls = {.lock = PTHREAD_RWLOCK_INITIALIZER};
+
+static void free_pair(struct pair *pair)
+{
+    for (unsigned i = 0; i < pair->n; i++)
+        gnutls_free(pair->chain[i].data);
+    if (pair->key)
+        gnutls_x509_privkey_deinit(pair->key);
+    *pair = (struct pair){.n = 0};
+}
+
+/* ---- Files */
+
+/* True if the public key of the certificate is that of the private one. */
+static bool belong_together(gnutls_x509_crt_t certificate, gnutls_x509_privkey_t key)
+{
+    unsigned char a[64], b[64];
+    size_t size_a = sizeof a, size_b = sizeof b;
+    return gnutls_x509_crt_get_key_id(certificate, GNUTLS_KEYID_USE_SHA256, a, &size_a) == 0 &&
+           gnutls_x509_privkey_get_key_id(key, GNUTLS_KEYID_USE_SHA256, b, &size_b) == 0 &&
+           size_a == size_b && memcmp(a, b, size_a) == 0;
+}
+
+static int read_key(struct pair *pair, const struct srv_text *text)
+{
+    gnutls_datum_t pem = {(unsigned char *)text->data, (unsigned)text->size};
+    int result = gnutls_x509_privkey_init(&pair->key);
+    return result ? result
+                  : gnutls_x509_privkey_import2(pair->key, &pem, GNUTLS_X509_FMT_PEM, NULL, 0);
+}
+
+/* Reads the chain, which `list` keeps for the caller to free. */
+static int read_chain(struct pair *pair, const struct srv_text *text, gnutls_x509_crt_t **list,
+                      unsigned *n_list)
+{
+    gnutls_datum_t pem = {(unsigned char *)text->data, (unsigned)text->size};
+    int result = gnutls_x509_crt_list_import2(list, n_list, &pem, GNUTLS_X509_FMT_PEM, 0);
+    for (; result == 0 && pair->n < *n_list && pair->n < MAX_CHAIN; pair->n++)
+        result =
+            gnutls_x509_crt_export2((*list)[pair->n], GNUTLS_X509_FMT_DER, &pair->chain[pair->n]);
+    return result;
+}
+
+/* Fills the pair, which the caller frees. */
+static bool read_pair(struct pair *pair, const struct srv_text texts[2], const char *const paths[2],
+                      struct srv_file_error *error)
+{
+    gnutls_x509_crt_t *list = NULL;
+    unsigned n_list = 0;
+    int for_chain = read_chain(pair, &texts[0], &list, &n_list);
+    int for_key = read_key(pair, &texts[1]);
+    bool good = false;
+    if (for_chain < 0)
+        srv_file_fail(error, "--tls-cert", "%s holds no certificate in PEM: %s", paths[0],
+                      gnutls_strerror(for_chain));
+    else if (for_key < 0)
+        srv_file_fail(error, "--tls-key", "%s holds no private key in PEM: %s", paths[1],
+                      gnutls_strerror(for_key));
+    else if (!belong_together(list[0], pair->key))
+        srv_file_fail(error, "--tls-key", "the key in %s is not that of the certificate in %s",
+                      paths[1], paths[0]);
+    else
+        good = true;
+    if (good)
+        pair->until = gnutls_x509_crt_get_expiration_time(list[0]);
+    for (unsigned i = 0; i < n_list; i++)
+        gnutls_x509_crt_deinit(list[i]);
+    gnutls_free(list);
+    return good;
+}
+
+bool srv_tls_set(const char *cert_file, const char *key_file, struct srv_file_error *error)
+{
+    const char *const paths[] = {cert_file, key_file};
+    struct srv_text texts[2] = {{0}};
+    struct pair pair = {.n = 0};
+    bool good = srv_text_read(&texts[0], "--tls-cert", cert_file, error) &&
+                srv_text_read(&texts[1], "--tls-key", key_file, error) &&
+                read_pair(&pair, texts, paths, error);
+    if (good) {
+        pthread_rwlock_wrlock(&tls.lock);
+        struct pair old = tls.pair;
+        tls.pair = pair;
+        pthread_rwlock_unlock(&tls.lock);
+        pair = old;
+        atomic_store(&tls.is_on, true);
+    }
+    free_pair(&pair);
+    srv_text_free(&texts[0]);
+    srv_text_free(&texts[1]);
+    return good;
+}
+
+/* ---- Handshakes */
+
+/* Copies the chain for one handshake. The caller frees what is there already. */
+static int copy_chain(gnutls_pcert_st *chain, unsigned *n)
+{
+    int result = 0;
+    for (*n = 0; result == 0 && *n < tls.pair.n; *n += result == 0)
+        result =
+            gnutls_pcert_import_x509_raw(&chain[*n], &tls.pair.chain[*n], GNUTLS_X509_FMT_DER, 0);
+    return result;
+}
+
+static int copy_key(gnutls_privkey_t *key)
+{
+    int result = gnutls_privkey_init(key);
+    return result ? result
+                  : gnutls_privkey_import_x509(*key, tls.pair.key, GNUTLS_PRIVKEY_IMPORT_COPY);
+}
+
+/* Gives a handshake a copy of the pair, which GnuTLS frees with the session. It costs some 20 us of
+ * a handshake's 500, and no session can outlive its certificate. */
+static int retrieve(gnutls_session_t session, const struct gnutls_cert_retr_st *wanted,
+                    gnutls_pcert_st **chain, unsigned *n, gnutls_ocsp_data_st **ocsp,
+                    unsigned *n_ocsp, gnutls_privkey_t *key, unsigned *flags)
+{
+    (void)session, (void)wanted;
+    *chain = gnutls_calloc(MAX_CHAIN, sizeof **chain);
+    *n = *n_ocsp = 0;
+    *ocsp = NULL;
+    *key = NULL;
+    *flags = GNUTLS_CERT_RETR_DEINIT_ALL;
+    pthread_rwlock_rdlock(&tls.lock);
+    int result = *chain ? copy_chain(*chain, n) : GNUTLS_E_MEMORY_ERROR;
+    result = result ? result : copy_key(key);
+    pthread_rwlock_unlock(&tls.lock);
+    if (result == 0)
+        return 0;
+    for (unsigned i = 0; i < *n; i++)
+        gnutls_pcert_deinit(&(*chain)[i]);
+    gnutls_free(*chain);
+    if (*key)
+        gnutls_privkey_deinit(*key);
+    return -1;
+}
+
+time_t srv_tls_until(void) { return tls.pair.until; }
+
+bool srv_tls_is_on(void) { return atomic_load(&tls.is_on); }
+
+/* libmicrohttpd 0.9.75 spins under epoll while a handshake waits for the client: it keeps the
+ * connection marked as readable. poll() does not, and takes half of the small requests per second
+ * among 900 idle connections. */
+unsigned srv_tls_flags(bool on)
+{
+    return on ? MHD_USE_TLS | MHD_USE_POLL : MHD_USE_EPOLL | MHD_USE_TURBO;
+}
+
+struct MHD_OptionItem *srv_tls_options(bool on)
+{
+    static struct MHD_OptionItem options[] = {
+        {MHD_OPTION_HTTPS_PRIORITIES, 0, (void *)PRIORITIES},
+        {MHD_OPTION_HTTPS_CERT_CALLBACK2, 0, (void *)retrieve},
+        {MHD_OPTION_END, 0, NULL}};
+    return on ? options : &options[2];
+}
+
+void srv_tls_stop(void) { free_pair(&tls.pair); }

@@ -1,0 +1,27 @@
+/* The thread that sends notifications: from the outbox of the store to the receivers of --notify. */
+#pragma once
+
+#include "api/monitors/monitors.h"
+#include "api/notify/notifier.h"
+#include "server/config/options.h"
+
+/* Reads the file of --notify and starts libcurl, while files may still be opened. False, with a line on `errors`. Does
+ * nothing without --notify. */
+bool srv_notify_open(const struct srv_options *options, FILE *errors);
+
+/* Sets the files that are read again, at most `max`, in a list that is NULL from there on. */
+void srv_notify_list_files(const struct srv_options *options, const char **files, size_t max);
+
+/* Has changes of the monitors stored to be sent; before their thread starts. */
+void srv_notify_attach(struct api_monitors *monitors);
+
+/* Starts the thread; stops it, when no request is left: what was not sent stays in the store. */
+bool srv_notify_start(struct api_monitors *monitors, struct api_budget *budget);
+void srv_notify_stop(void);
+
+/* Frees it all, after the monitors' thread has ended. */
+void srv_notify_close(void);
+
+/* Logs what was read; reads the file again. */
+void srv_notify_log(const struct srv_options *options);
+void srv_notify_reload(const struct srv_options *options);

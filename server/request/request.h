@@ -1,0 +1,87 @@
+/* srv_request: one request from its first line to the end of its response. The connection's network
+ * thread makes all calls; only the work on a large request runs on a job thread, while the
+ * connection is suspended. */
+#pragma once
+
+#include "api/api.h"
+#include "server/connection/connections.h"
+#include "server/connection/fields.h"
+#include "server/request/jobs.h"
+
+#include <microhttpd.h>
+#include <stdatomic.h>
+
+/* SMALL_BODY, SMALL_REPLY: bytes up to which a body of a known length and the body of a response need
+ * no allocation. */
+enum { SMALL_BODY = 4 << 10, SMALL_REPLY = 1 << 10 };
+
+enum srv_step {
+    SRV_NEW,     /* before the header is complete */
+    SRV_READING, /* the body arrives */
+    SRV_REFUSED, /* the response is complete; the body, which has arrived, is dropped */
+    SRV_WORKING, /* owned by a job thread */
+    SRV_ANSWERED,
+};
+
+struct srv_request {
+    struct srv_job job;
+    struct MHD_Connection *connection;
+    struct srv_connection *entry; /* in the table of connections */
+    const atomic_bool *draining;
+    unsigned references; /* of libmicrohttpd's request and its response */
+    enum srv_step step;
+    enum srv_queue queue;
+    bool must_close, chunked, expects_continue;
+    bool is_http_1_0, closes; /* Connection: close */
+    bool is_pooled;           /* kept for another request when it is done */
+    bool sent;                /* without libmicrohttpd */
+    bool is_counted;          /* by its response */
+    int unread; /* duplicated descriptor whose unread body is dropped after the response, or -1 */
+    struct api_exchange exchange;
+    struct api_buffer body;
+    size_t received; /* bytes of the body, dropped ones included */
+    double start, read_ms;
+    char id[129];
+    char client[SRV_ADDRESS_TEXT]; /* as a trusted proxy names it; else "" */
+    char method[24];       /* a copy: libmicrohttpd overwrites its own when it answers by itself */
+    const char *authority; /* of an absolute target, in place of Host; NULL for a path */
+
+    /* Not zeroed at the begin: */
+    struct srv_fields fields; /* of a complete header */
+    char small_body[SMALL_BODY + API_PADDING], small_response[SMALL_REPLY]; /* lent */
+    char target[]; /* as sent, NUL, then its path, percent-encoded, NUL, its authority */
+};
+
+/* Allocates the request of a connection; NULL if memory is exhausted. */
+struct srv_request *srv_request_new(const struct api_service *service, struct srv_connection *entry,
+                                    const char *target);
+
+/* Copies the client's id if it matches [A-Za-z0-9._-]{1,128}; else makes one of 16 hexadecimal
+ * digits, unique in this process. `size` is at least 129 bytes. */
+void srv_request_identify(const char *given, char *id, size_t size);
+
+/* Drops a reference to a request, which is the argument; the last one frees it. */
+void srv_request_release(void *argument);
+
+/* ---- response.c: responses on their way out, as responses of libmicrohttpd, or past it */
+
+/* Makes the response to a request, which holds a reference to it; NULL if memory is exhausted. A response
+ * that lacks a field would be another one: without its Content-Encoding, a body is taken for JSON. */
+struct MHD_Response *srv_response_make(struct srv_request *request);
+
+/* Sends the response while its request still arrives, when libmicrohttpd takes no response. The caller
+ * has the connection closed. */
+void srv_response_send(struct srv_request *request);
+
+/* ---- body.c: the body of a request as it arrives. Memory for it is reserved as its bytes come, never for a length that was
+ * declared; nobody waits for memory. Where none is left, the slowest request that holds most ends, if it is behind
+ * its minimal rate; if none is, the body that asks is refused. */
+
+/* The error of a request for which no memory is left. */
+extern const struct srv_error srv_no_memory;
+
+/* True if there is memory for a body of the declared length now. */
+bool srv_body_fits(const struct srv_request *request);
+
+/* Takes a piece of the body; MHD_NO, with the connection's error set, if the request is refused. */
+enum MHD_Result srv_body_receive(struct srv_request *request, const char *bytes, size_t size);
