@@ -46,10 +46,6 @@ static bool response_with(struct api_exchange *x, const struct setting *settings
 
 /* ---- Setting what is set */
 
-static const char kind[] = "a body of settings";
-
-bool api_oip_setting_begin(struct api_exchange *x) { return api_body_check_small(x, kind); }
-
 /* True if a value is that of the setting, or null, which restores it. Numbers may be strings. */
 static bool is_same(const char *value, const struct setting *setting)
 {
@@ -82,7 +78,7 @@ static bool set(struct api_exchange *x, const struct setting *settings, size_t n
     const char *root, *value;
     if (api_json_skip_mark(x->request.body) == x->request.body + x->request.body_size)
         return response_with(x, settings, n);
-    if (!api_body_read_small(x, kind, &root))
+    if (!api_body_read_small(x, &root))
         return false;
     struct api_json_reader reader = api_json_read_object(root);
     if (*root != '{')
@@ -97,7 +93,7 @@ static bool set(struct api_exchange *x, const struct setting *settings, size_t n
 
 bool api_oip_trace(struct api_exchange *x) { return response_with(x, trace, N_TRACE); }
 
-bool api_oip_set_trace(struct api_exchange *x) { return set(x, trace, N_TRACE); }
+static bool set_trace(struct api_exchange *x) { return set(x, trace, N_TRACE); }
 
 bool api_oip_logging(struct api_exchange *x)
 {
@@ -106,9 +102,14 @@ bool api_oip_logging(struct api_exchange *x)
     return response_with(x, logging, N_LOGGING);
 }
 
-bool api_oip_set_logging(struct api_exchange *x)
+static bool set_logging(struct api_exchange *x)
 {
     struct setting logging[N_LOGGING];
     find_logging(x->service, logging);
     return set(x, logging, N_LOGGING);
 }
+
+#define KIND "a body of settings"
+
+const struct api_steps api_oip_set_trace = {.small = KIND, .write = set_trace};
+const struct api_steps api_oip_set_logging = {.small = KIND, .write = set_logging};

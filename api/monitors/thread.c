@@ -282,5 +282,5 @@ bool api_monitors_run(struct api_monitors *monitors, struct api_store_job *job)
     if (!api_monitors_submit(monitors, job))
         return false;
     api_store_job_wait(job);
-    return !job->problem.code;
+    return !job->problem->code;
 }

@@ -19,10 +19,6 @@ static bool fail_unknown(struct api_exchange *x)
     return api_fail(&x->problem, "region_unknown", "no region '%.60s' is registered", name_of(x));
 }
 
-static const char kind[] = "a request to register a region";
-
-bool api_region_begin(struct api_exchange *x) { return api_body_check_small(x, kind); }
-
 bool api_region_status(struct api_exchange *x)
 {
     const char *name = name_of(x);
@@ -75,7 +71,7 @@ static bool read_members(const char *root, struct api_region_key *key, char text
                        problem);
 }
 
-bool api_region_register(struct api_exchange *x)
+static bool register_region(struct api_exchange *x)
 {
     struct api_region_key key;
     char text[API_JSON_TEXT];
@@ -84,7 +80,7 @@ bool api_region_register(struct api_exchange *x)
         return api_fail(
             &x->problem, "shared_memory_off",
             "shared memory is not enabled; start the server with --shared-memory PREFIX");
-    if (!check_name(name_of(x), &x->problem) || !api_body_read_small(x, kind, &root) ||
+    if (!check_name(name_of(x), &x->problem) || !api_body_read_small(x, &root) ||
         !read_members(root, &key, text, &x->problem))
         return false;
     api_response_json(&x->response,
@@ -107,7 +103,7 @@ bool api_cuda_region_status(struct api_exchange *x)
     return name_of(x) ? fail_unknown(x) : api_response_json(&x->response, "[]");
 }
 
-bool api_cuda_region_register(struct api_exchange *x)
+static bool refuse_cuda_region(struct api_exchange *x)
 {
     return api_fail(&x->problem, "shared_memory_off",
                     "this server has no GPU: register system shared memory instead");
@@ -117,3 +113,8 @@ bool api_cuda_region_unregister(struct api_exchange *x)
 {
     return api_response_json(&x->response, "{}");
 }
+
+#define KIND "a request to register a region"
+
+const struct api_steps api_region_register = {.small = KIND, .write = register_region};
+const struct api_steps api_cuda_region_register = {.small = KIND, .write = refuse_cuda_region};

@@ -14,7 +14,10 @@ bool api_body_check_size(struct api_exchange *x);
  * `inflated`, which may hold it already. Sets x->cost_ns above `max_ns` if that does not suffice. */
 bool api_body_undo_coding(struct api_exchange *x, struct api_buffer *inflated, double max_ns);
 
-/* Small bodies of JSON, which are never coded. `what` is one: "a body of settings". Check the header; check
- * the body, of which *root becomes the value. */
-bool api_body_check_small(struct api_exchange *x, const char *what);
-bool api_body_read_small(struct api_exchange *x, const char *what, const char **root);
+/* Bodies that are not whole ones (see api_steps). Check the header, and set x->max_body; check a size, as it is declared
+ * or came. */
+bool api_body_check_header(struct api_exchange *x);
+bool api_body_check_small(struct api_exchange *x, uint64_t size);
+
+/* Checks a small body of JSON, of which *root becomes the value. */
+bool api_body_read_small(struct api_exchange *x, const char **root);
