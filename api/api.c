@@ -176,7 +176,9 @@ bool api_begin(struct api_exchange *x)
     struct api_response *response = &x->response;
     bool method_allowed;
     response->endpoint = api_route_find(x, &method_allowed);
-    api_trace_read(&x->trace, api_request_header(&x->request, "Traceparent"));
+    const char *parent = api_request_header(&x->request, "Traceparent");
+    if (parent)
+        api_trace_read(&x->trace, parent);
     bool good = api_check_host(x);
     if (good && response->endpoint && strcmp(x->request.method, "OPTIONS") == 0) {
         respond_to_options(x); /* also without a token, which browsers do not send with it */

@@ -127,8 +127,8 @@ static double response_cost(const struct api_exchange *x, const struct api_call 
     enum { BYTES_OF_A_NUMBER = 20 };
     bool is_binary = x->encoder == &api_codec_oip && !(call->oip.wanted & ~call->oip.binary);
     double ns = is_binary ? API_COPY_NS : x->encoder->ns_per_element;
-    if (x->encoder->compresses &&
-        api_coding_choose(api_request_header(&x->request, "Accept-Encoding")))
+    const char *accepted = api_request_header(&x->request, "Accept-Encoding");
+    if (x->encoder->compresses && accepted && api_coding_choose(accepted))
         ns += compress_ns * BYTES_OF_A_NUMBER;
     return call_cost(call, ns);
 }

@@ -14,7 +14,7 @@ static const double inflate_ns = 4;
 bool api_body_check_coding(struct api_exchange *x)
 {
     const char *coding = x->coding = api_request_header(&x->request, "Content-Encoding");
-    if (api_coding_is_known(coding))
+    if (!coding || api_coding_is_known(coding))
         return true;
     api_response_header(&x->response, "Accept-Encoding", api_codings);
     return api_fail(&x->problem, "content_coding_unsupported",
