@@ -2,7 +2,7 @@
 
 #include "api/loss/error_format.h"
 #include "api/loss/warnings.h"
-#include "api/monitors/monitors.h"
+#include "api/monitors/batch.h"
 #include "api/request/access.h"
 #include "api/request/body.h"
 #include "api/request/coding.h"

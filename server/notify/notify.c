@@ -1,5 +1,6 @@
 #include "server/notify/notify.h"
 
+#include "api/monitors/batch.h"
 #include "api/monitors/state/outbox.h"
 #include "api/monitors/test.h"
 #include "api/text/clock.h"

@@ -86,9 +86,6 @@ struct api_monitors {
     struct api_store_metrics store_metrics;
 };
 
-/* Tells whoever waits for a job that it is done, by another thread than the one that waits. */
-void api_store_job_finish(struct api_store_job *job);
-
 /* Fails for want of memory; the transaction ends. */
 bool api_transaction_fail_oom(struct api_monitors *monitors);
 

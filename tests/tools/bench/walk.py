@@ -108,7 +108,7 @@ def own(records, where):
         thread, function, is_return = record
         if thread in network:
             yield record
-        elif where[function][0] == "process" and where[function][1].endswith("monitors/thread.c"):
+        elif where[function][0] == "api_batch_run":
             depth += -1 if is_return else 1
             yield record
         elif depth > 0:
