@@ -173,6 +173,8 @@ static void finish(struct api_exchange *x, bool good)
     add_cors(x);
     add_security_headers(x);
     end_state(x);
+    if (response->lacks_header)
+        api_refuse(x, "internal_error", "the response has too many header fields");
 }
 
 bool api_begin(struct api_exchange *x)
