@@ -94,15 +94,12 @@ bool api_oip_fail(struct api_oip_reader *r, const char *list, size_t number, con
 static bool read_datatype(struct api_oip_reader *r, const struct api_tensor *tensor,
                           const char *member, enum kl_dtype *dtype)
 {
-    char name[API_JSON_TEXT] = "(absent, or no string)", known[60];
-    bool is_mask = api_tensor_is_mask(tensor);
-    if (api_json_string(member, name) &&
-        api_dtype_find(API_INFERENCE, name, strlen(name), is_mask, dtype))
-        return true;
-    api_dtype_list(API_INFERENCE, is_mask, known, sizeof known);
-    return api_tensor_fail(tensor, "datatype", r->problem, "dtype_unsupported",
-                           "datatype %.30s is not one of %s%s", name, known,
-                           api_dtype_unsupported_reason(API_INFERENCE, name, is_mask));
+    char text[API_JSON_TEXT];
+    const char *name = api_json_string(member, text) ? text : "(absent, or no string)";
+    struct api_type type = {.dtype = *dtype};
+    bool good = api_tensor_type(tensor, API_INFERENCE, "datatype", name, &type, r->problem);
+    *dtype = type.dtype;
+    return good;
 }
 
 static bool read_data(struct api_oip_reader *r, struct api_tensor *tensor, enum kl_dtype dtype,
