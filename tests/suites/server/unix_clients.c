@@ -239,7 +239,7 @@ static void leave_in_the_middle(const struct server *server, unsigned turn)
                                         "GET /openapi.json HTTP/1.1\r\nHost: a\r\n\r\nGET "
                                         "/openapi.json HTTP/1.1\r\nHost: a\r\n\r\n"};
     if (turn % 50 == 49) {
-        struct api_buffer heavy = heavy_call(6000, 20000);
+        struct api_buffer heavy = heavy_call(as_long(6000), 20000);
         close(send_heavy(server, &heavy));
         api_buffer_free(&heavy);
         return;
