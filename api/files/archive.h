@@ -30,8 +30,9 @@ bool api_archive_open(struct api_archive *archive, size_t max, struct api_proble
  * problem. */
 bool api_archive_next(struct api_archive *archive, struct api_problem *problem);
 
-/* Reads the first `size` bytes of the current entry; if they are all, verifies the checksum. */
-bool api_archive_read(struct api_archive *archive, char *to, size_t size,
+/* Reads the first *size bytes of the current entry, or as many as it has, which becomes *size. Verifies the checksum if
+ * they are all. */
+bool api_archive_read(struct api_archive *archive, char *to, size_t *size,
                       struct api_problem *problem);
 
 /* Reads all of the current entry into an empty buffer. */
