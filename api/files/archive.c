@@ -93,14 +93,16 @@ static bool fail_to_read(struct api_archive *archive, zip_file_t *file, struct a
                                                : zip_error_strerror(error));
 }
 
-bool api_archive_read(struct api_archive *archive, char *to, size_t size,
+bool api_archive_read(struct api_archive *archive, char *to, size_t *size,
                       struct api_problem *problem)
 {
     char more;
+    bool is_all = *size >= archive->entry.size;
+    *size = is_all ? archive->entry.size : *size;
     errno = 0;
     zip_file_t *file = zip_fopen_index(archive->zip, archive->entry.index, 0);
-    bool good = (file && zip_fread(file, to, size) == (zip_int64_t)size &&
-                 (size < archive->entry.size || zip_fread(file, &more, 1) == 0)) ||
+    bool good = (file && zip_fread(file, to, *size) == (zip_int64_t)*size &&
+                 (!is_all || zip_fread(file, &more, 1) == 0)) ||
                 fail_to_read(archive, file, problem);
     if (file)
         zip_fclose(file);
@@ -113,7 +115,7 @@ bool api_archive_inflate(struct api_archive *archive, struct api_buffer *to,
     if (!api_buffer_reserve(to, archive->entry.size + 1))
         return api_fail_oom(problem);
     to->size = archive->entry.size;
-    return api_archive_read(archive, to->data, to->size, problem);
+    return api_archive_read(archive, to->data, &to->size, problem);
 }
 
 /* Sets the name of the current entry's array; false if it is no .npy file, or the name has no room. */

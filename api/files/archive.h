@@ -13,10 +13,9 @@ enum { API_ENTRY_NAME = 1024 };
 struct api_archive {
     const char *body; /* borrowed */
     size_t size;
-    size_t
-        room; /* bytes that the entries from the next one on may have in all; else body_too_large */
-    const char *repeated,
-        *stray; /* codes of problems: two entries of one name; one that is no .npy file */
+    size_t room;          /* bytes that later entries may have in all */
+    const char *repeated; /* code of a problem: two entries of one name */
+    const char *stray;    /* likewise: an entry that is no .npy file */
     zip_t *zip;
     size_t n, next;            /* number of entries; the next one */
     zip_stat_t entry;          /* the current one */
@@ -26,12 +25,13 @@ struct api_archive {
 /* Opens an archive of at most `max` entries. */
 bool api_archive_open(struct api_archive *archive, size_t max, struct api_problem *problem);
 
-/* Moves to the next entry, which must be stored or deflated, and not encrypted; false at the end, and with a
- * problem. */
+/* Moves to the next entry, which must be stored or deflated, not encrypted, and have room; false at the end, and
+ * with a problem. */
 bool api_archive_next(struct api_archive *archive, struct api_problem *problem);
 
-/* Reads the first `size` bytes of the current entry; if they are all, verifies the checksum. */
-bool api_archive_read(struct api_archive *archive, char *to, size_t size,
+/* Reads the first *size bytes of the current entry, or as many as it has, which becomes *size. Verifies the checksum if
+ * they are all. */
+bool api_archive_read(struct api_archive *archive, char *to, size_t *size,
                       struct api_problem *problem);
 
 /* Reads all of the current entry into an empty buffer. */

@@ -61,7 +61,7 @@ static bool may_have(const struct api_type *type, bool is_mask)
     return is_mask ? type->dtype == API_BYTE : type->element == API_FLOAT;
 }
 
-/* PyTorch's words for a type that only masks may have, or none. */
+/* Why a tensor that is no mask cannot have the type, which is NULL if it is unknown; or "". */
 static const char *reason(enum api_dtype_names format, const char *name,
                           const struct api_type *type)
 {

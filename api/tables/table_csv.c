@@ -206,6 +206,7 @@ static bool open_delimited(struct api_table *table, char delimiter, struct api_p
     struct reader r = start(table, problem);
     r.field = add_column;
     r.line = 1;
+    r.delimiter = delimiter;
     if (!check_text(table->body, table->size, problem))
         return false;
     if (strncmp(r.p, mark, sizeof mark - 1) == 0)
@@ -218,8 +219,8 @@ static bool open_delimited(struct api_table *table, char delimiter, struct api_p
     if (r.p == r.end)
         return api_fail(problem, "csv_malformed",
                         "the body is empty, but CSV begins with a header line");
-    if (!is_told)
-        r.delimiter = delimiter ? delimiter : find_delimiter(r.p);
+    if (!is_told && !delimiter)
+        r.delimiter = find_delimiter(r.p);
     r.ends[(unsigned char)r.delimiter] = true;
     bool good = read_record(&r);
     api_buffer_free(&r.copied);

@@ -47,8 +47,6 @@ static bool check(const zip_stat_t *entry, const struct api_npy *npy, struct api
     return true;
 }
 
-static size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
-
 static bool add_column(struct api_table *table, struct api_archive *archive,
                        struct api_problem *problem)
 {
@@ -56,18 +54,17 @@ static bool add_column(struct api_table *table, struct api_archive *archive,
     const zip_stat_t *entry = &archive->entry;
     struct api_npy npy;
     struct api_problem why = {0};
-    struct api_array array;
-    size_t n = smaller(entry->size, USUAL_HEADER);
-    if (!api_archive_read(archive, header, n, problem))
+    size_t n = USUAL_HEADER;
+    if (!api_archive_read(archive, header, &n, problem))
         return false;
     if (n == USUAL_HEADER && api_npy_is(header, n) && api_npy_start(header) > n) {
-        n = smaller(entry->size, sizeof header);
-        if (!api_archive_read(archive, header, n, problem))
+        n = sizeof header;
+        if (!api_archive_read(archive, header, &n, problem))
             return false;
     }
     if (!api_npy_parse(header, n, &npy, &why))
         return api_fail(problem, why.code, "entry %.100s: %s", entry->name, why.detail);
-    array.start = npy.start;
+    struct api_array array = {.start = npy.start};
     return check(entry, &npy, &array.type, problem) &&
            api_table_add(table, archive->name, strlen(archive->name), false, problem) &&
            api_array_add(table, &array, npy.shape[0], problem);

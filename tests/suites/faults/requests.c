@@ -163,7 +163,7 @@ static bool keeps_nothing(const struct sweep *s, struct held *before)
     *before = now;
     if (now.blocks <= was.blocks && now.mapped == was.mapped && now.files <= was.files)
         return true;
-    cr_log_warn("%s keeps %g blocks, %g bytes mapped, %g files", s->asked->name,
+    cr_log_info("%s keeps %g blocks, %g bytes mapped, %g files", s->asked->name,
                 now.blocks - was.blocks, now.mapped - was.mapped, now.files - was.files);
     return false;
 }

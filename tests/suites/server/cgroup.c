@@ -93,7 +93,7 @@ Test(cgroup, the_smallest_limit_of_all_groups_counts)
 
 /* ---- Kernels with many processors */
 
-/* possible: the processors that the kernel of this process seems to have; 0 for those that it has. allowed: of these. */
+/* possible: the processors that this process' kernel seems to have; 0 for those that it has. allowed: of these. */
 static size_t possible, allowed;
 
 /* In the place of libc's: fails as the kernel does if the set has no bit for some possible processor. */
