@@ -17,30 +17,43 @@ struct api_value {
     const char *text; /* of API_TEXT and API_STRING */
     double number;
     bool boolean;
+    const struct json_t *json; /* of API_OTHER, where it may be an object; or NULL */
 };
+
+struct api_value api_value_of(const struct json_t *json);
 
 /* api_field_value: the bytes of a field while it is read. */
 union api_field_value {
-    char bytes[sizeof(uint64_t[2])];
+    char bytes[3 * sizeof(double)];
     int word;
     bool boolean;
     unsigned bits;
-    double number;
+    double number, numbers[3];
     uint64_t sets[2];
 };
 
-/* api_field: a row. Tables end with a row without a name. */
+/* api_field_kind: of a number: any, one without a fraction, a power of two. */
+enum api_field_kind { API_REAL, API_WHOLE, API_POWER };
+
+/* api_field: a row. Tables end with a row without a name. A value is what `read` reads, or else one of `words`, whose
+ * number is stored, or else a number. */
 struct api_field {
     const char *name;
     size_t offset, size;  /* of its field */
-    const char *expected; /* its values in words: "a string" */
+    const char *expected; /* its values in words, "a string"; or NULL for a number */
     bool is_list;
-    const char *const *words; /* its values, NULL at the end; NULL if it has others */
+    const char *const *words; /* NULL at the end */
 
     /* Reads one value; appends it if the option is a list. Fails with a code and a detail, or with neither if the
      * value is of the wrong kind. */
     bool (*read)(const struct api_value *value, union api_field_value *to,
                  struct kl_problem *problem);
+
+    const char *parent;   /* the member that it is a member of; or NULL */
+    const char *fallback; /* as a query has it; NULL is null, and that of a number is NaN */
+    enum api_field_kind kind;
+    double min, max;
+    bool open; /* `min` itself is not allowed */
 };
 /* API_FIELD: offset and size of a member. */
 #define API_FIELD(type, member) offsetof(type, member), sizeof((type *)0)->member
@@ -48,6 +61,20 @@ struct api_field {
 /* Row of a name, which for a list may end in "[]"; or NULL. */
 const struct api_field *api_field_find(const struct api_field *rows, const char *name);
 
+/* Reads a value as the row says; null, where that has no reader, is its fallback. */
+bool api_field_read(const struct api_field *row, const struct api_value *value,
+                    union api_field_value *to, struct kl_problem *problem);
+
+/* The value that a text stands for where the row has a type: a number, null, or a string. */
+struct api_value api_field_value_of(const struct api_field *row, const char *text);
+
 /* Stores a value in its field of an object. One that is given again is not stored: false if it is another. */
 bool api_field_store(const struct api_field *row, void *object, const union api_field_value *value,
                      bool again);
+
+/* Sets the fields of an object to their fallbacks. */
+void api_fields_init(const struct api_field *rows, void *object);
+
+/* The numbers of a row in words: "a whole number from 1 to 10". */
+enum { API_RANGE = 100 };
+const char *api_field_range(const struct api_field *row, char to[API_RANGE]);

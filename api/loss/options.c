@@ -287,7 +287,7 @@ bool api_option_add(struct api_option_input *setting, const struct api_value *va
 {
     const struct api_field *row = setting->row;
     struct kl_problem problem = {0};
-    if (row->read(value, &setting->value, &problem))
+    if (api_field_read(row, value, &setting->value, &problem))
         return true;
     const char *text = row->is_list && has_text(value) ? value->text : "";
     const char *first = text + strspn(text, separators);

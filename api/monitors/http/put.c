@@ -1,7 +1,7 @@
 /* PUT of a group or a monitor, and the steps of all that makes or replaces monitors. */
 #include "api/json/format.h"
 #include "api/monitors/http/endpoints.h"
-#include "api/monitors/model/settings_query.h"
+#include "api/monitors/model/settings.h"
 #include "api/monitors/state/metrics.h"
 #include "api/monitors/state/window_rows.h"
 
@@ -30,12 +30,11 @@ bool api_put_begin(struct api_exchange *x) { return api_check_names(x) && api_ch
 /* ---- Body */
 
 /* Checks the names of members beside a table, also where it has no column that needs them. */
-static bool check_members(const json_t *members, struct api_problem *problem)
+static bool check_members(const struct api_replacing *d, const json_t *members)
 {
     static const char *const known[] = {"columns", "rows", "annotations", NULL};
-    struct api_monitor_settings ignored;
-    api_settings_init(&ignored);
-    return api_settings_from_json(&ignored, members, known, problem);
+    struct api_monitor_settings ignored = d->references.settings;
+    return api_settings_from_json(&ignored, members, known, &d->x->problem);
 }
 
 bool api_replacing_read_dry(struct api_replacing *d, const json_t *parameters)
@@ -47,12 +46,13 @@ bool api_replacing_read_dry(struct api_replacing *d, const json_t *parameters)
                        "dry_run must be true or false");
 }
 
-/* Adds the settings of the query to the members, and reads dry_run, and the names of columns of a group. */
-static bool read_query(struct api_replacing *d, json_t *members)
+/* Reads settings, dry_run, and the names of columns of a group. */
+static bool read_query(struct api_replacing *d)
 {
     static const char *const known[] = {"include", "exclude", "dry_run", NULL};
     struct api_exchange *x = d->x;
-    json_t *others = api_settings_from_query(members, x->request.query,
+    api_settings_init(&d->references.settings);
+    json_t *others = api_settings_from_query(&d->references.settings, x->request.query,
                                              known + (api_name_of(x) ? 2 : 0), &x->problem);
     bool good = others != NULL;
     d->parameters = others;
@@ -83,12 +83,12 @@ static bool read_members(struct api_replacing *d, struct api_table *table, json_
 {
     struct api_exchange *x = d->x;
     const char *name = api_name_of(x), *group = api_group_of(x);
-    if (!read_query(d, members))
+    if (!read_query(d))
         return false;
     if (name)
         return api_reference_read(&d->references, table, group, name, members, &x->problem) &&
                check_labels(d);
-    if (!check_members(members, &x->problem))
+    if (!check_members(d, members))
         return false;
     return api_references_read(&d->references, table, group, members, &x->problem);
 }
