@@ -29,11 +29,13 @@ union api_field_value {
     bool boolean;
     unsigned bits;
     double number, numbers[3];
+    size_t size;
+    const char *text;
     uint64_t sets[2];
 };
 
-/* api_field_kind: of a number: any, one without a fraction, a power of two. */
-enum api_field_kind { API_REAL, API_WHOLE, API_POWER };
+/* api_field_kind: of a number: any, one without a fraction, a power of two, one with a unit K, M or G, an octal one. */
+enum api_field_kind { API_REAL, API_WHOLE, API_POWER, API_BYTES, API_OCTAL };
 
 /* api_field: a row. Tables end with a row without a name. A value is what `read` reads, or else one of `words`, whose
  * number is stored, or else a number. */
@@ -53,7 +55,8 @@ struct api_field {
     const char *fallback; /* as a query has it; NULL is null, and that of a number is NaN */
     enum api_field_kind kind;
     double min, max;
-    bool open; /* `min` itself is not allowed */
+    bool open;                       /* `min` itself is not allowed */
+    const char *metavariable, *help; /* of the command line */
 };
 /* API_FIELD: offset and size of a member. */
 #define API_FIELD(type, member) offsetof(type, member), sizeof((type *)0)->member
