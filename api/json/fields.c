@@ -21,13 +21,11 @@ struct api_value api_value_of(const json_t *json)
 /* Forms of Rails and others name a list "dim[]"; PHP and axios name its elements "dim[0]" and "dim[1]". */
 static bool is_name(const struct api_field *row, const char *name)
 {
-    size_t size = strlen(row->name);
-    if (strncmp(name, row->name, size) != 0)
-        return false;
-    name += size;
-    if (*name == '[' && row->is_list && strcmp(name + 1 + strspn(name + 1, "0123456789"), "]") == 0)
-        return true;
-    return *name == '\0';
+    const char *own = row->name;
+    while (*own && *own == *name)
+        own++, name++;
+    return !*own && (!*name || (row->is_list && *name == '[' &&
+                                strcmp(name + 1 + strspn(name + 1, "0123456789"), "]") == 0));
 }
 
 const struct api_field *api_field_find(const struct api_field *rows, const char *name)
