@@ -197,8 +197,7 @@ static void log_start(const struct srv_options *options, const struct api_servic
 
 static bool start(const struct srv_options *options, const struct api_service *service)
 {
-    if (!srv_log_start((enum srv_log_format)options->log_format,
-                       (enum srv_log_level)options->log_level)) {
+    if (!srv_log_start(options->log_format, options->log_level)) {
         fprintf(stderr, "kldivd: cannot start the log's thread\n");
         return false;
     }

@@ -1,7 +1,7 @@
 /* GET of monitors: lists and configs, from memory. */
 #include "api/json/format.h"
 #include "api/monitors/http/endpoints.h"
-#include "api/monitors/model/settings_query.h"
+#include "api/monitors/model/settings.h"
 
 #include "api/monitors/http/pagination.h"
 #include "api/monitors/http/rank.h"

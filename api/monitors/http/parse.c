@@ -1,6 +1,6 @@
 #include "api/monitors/http/parse.h"
 
-#include "api/monitors/model/settings_query.h"
+#include "api/monitors/model/settings.h"
 #include "api/text/nearest.h"
 
 #include <stdio.h>

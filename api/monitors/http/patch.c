@@ -1,7 +1,7 @@
 /* PATCH of a group or a monitor: settings change by a JSON merge patch (RFC 7396); bins, reference, history and
  * revision stay. */
 #include "api/monitors/http/endpoints.h"
-#include "api/monitors/model/settings_query.h"
+#include "api/monitors/model/settings.h"
 #include "api/monitors/state/metrics.h"
 
 #include "api/json/json_load.h"
@@ -44,7 +44,7 @@ static bool check_member(const char *name, struct api_problem *problem)
         "bins",           "binning", "reference", "group",    "name",     "state", "since",
         "severity_since", "stale",   "muted",     "revision", "warnings", NULL};
     char pointer[40];
-    for (const struct api_monitor_setting *row = api_monitor_setting_rows; row->name; row++)
+    for (const struct api_field *row = api_monitor_setting_rows; row->name; row++)
         if (strcmp(row->parent ? row->parent : row->name, name) == 0 &&
             strcmp(name, "binning") != 0)
             return true;

@@ -1,7 +1,7 @@
 /* PUT of a group or a monitor, and the steps of all that makes or replaces monitors. */
 #include "api/json/format.h"
 #include "api/monitors/http/endpoints.h"
-#include "api/monitors/model/settings_query.h"
+#include "api/monitors/model/settings.h"
 #include "api/monitors/state/metrics.h"
 #include "api/monitors/state/window_rows.h"
 
@@ -42,12 +42,12 @@ static bool estimate(struct api_exchange *x)
 /* ---- Body */
 
 /* Checks the names of members beside a table, also where it has no column that needs them. */
-static bool check_members(const json_t *members, struct api_problem *problem)
+static bool check_members(struct api_exchange *x, const json_t *members)
 {
     static const char *const known[] = {"columns", "rows", "annotations", NULL};
-    struct api_monitor_settings ignored;
-    api_settings_init(&ignored);
-    return api_settings_from_json(&ignored, members, known, problem);
+    const struct api_replacing *d = x->state;
+    struct api_monitor_settings ignored = d->references.settings;
+    return api_settings_from_json(&ignored, members, known, &x->problem);
 }
 
 bool api_replacing_read_dry(struct api_exchange *x, const json_t *parameters)
@@ -62,13 +62,14 @@ bool api_replacing_read_dry(struct api_exchange *x, const json_t *parameters)
                        "dry_run must be true or false");
 }
 
-/* Adds the settings of the query to the members, and reads dry_run, and the names of columns of a group. *parameters
- * has the others, which names point into. */
-static bool read_query(struct api_exchange *x, json_t *members, json_t **parameters)
+/* Reads settings, dry_run, and the names of columns of a group. *parameters has what is no setting, which names point
+ * into. */
+static bool read_query(struct api_exchange *x, json_t **parameters)
 {
     static const char *const known[] = {"include", "exclude", "dry_run", NULL};
     struct api_replacing *d = x->state;
-    *parameters = api_settings_from_query(members, x->request.query,
+    api_settings_init(&d->references.settings);
+    *parameters = api_settings_from_query(&d->references.settings, x->request.query,
                                           known + (api_name_of(x) ? 2 : 0), &x->problem);
     d->references.include = json_string_value(json_object_get(*parameters, "include"));
     d->references.exclude = json_string_value(json_object_get(*parameters, "exclude"));
@@ -98,7 +99,7 @@ static bool read_members(struct api_exchange *x, struct api_table *table, json_t
     if (name)
         return api_reference_read(references, table, group, name, members, &x->problem) &&
                check_labels(x, references->replacements->config);
-    return check_members(members, &x->problem) &&
+    return check_members(x, members) &&
            api_references_read(references, table, group, members, &x->problem);
 }
 
@@ -108,11 +109,8 @@ static bool read_table(struct api_exchange *x)
     struct api_table table;
     if (!api_open_table(x, &table))
         return false;
-    json_t *members = table.members ? json_incref(table.members) : json_object(),
-           *parameters = NULL;
-    bool good = members ? read_query(x, members, &parameters) && read_members(x, &table, members)
-                        : api_fail_oom(&x->problem);
-    json_decref(members);
+    json_t *parameters = NULL;
+    bool good = read_query(x, &parameters) && read_members(x, &table, table.members);
     json_decref(parameters);
     bool has_values = table.has_values;
     api_table_free(&table);
