@@ -2,7 +2,6 @@
 #include "api/monitors/http/endpoints.h"
 #include "api/monitors/model/state.h"
 
-#include "api/monitors/http/pagination.h"
 #include "api/monitors/http/request.h"
 #include "api/request/response.h"
 

@@ -3,7 +3,6 @@
 #include "api/monitors/http/endpoints.h"
 #include "api/monitors/model/settings.h"
 
-#include "api/monitors/http/pagination.h"
 #include "api/monitors/http/rank.h"
 #include "api/monitors/http/request.h"
 #include "api/monitors/state/replace.h"

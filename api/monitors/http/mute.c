@@ -32,7 +32,7 @@ static bool read_end(const json_t *until, const json_t *seconds, int64_t *end,
                 api_time_from_seconds((double)now / API_SECOND_US + length, end) && *end > now) ||
                api_fail_at(problem, API_BODY, "#/seconds", "option_invalid",
                            "seconds must be a number from 1 on, before the year 9999");
-    if (!api_read_time(until, "until", end, problem))
+    if (!api_read_time(until, API_BODY, "until", end, problem))
         return false;
     return *end > now || api_fail_at(problem, API_BODY, "#/until", "timestamp_invalid",
                                      "until has passed by this server's clock");

@@ -3,7 +3,6 @@
 
 #include "api/json/format.h"
 #include "api/json/json_text.h"
-#include "api/monitors/http/pagination.h"
 #include "api/monitors/http/request.h"
 
 #include <inttypes.h>
@@ -150,10 +149,10 @@ static bool read_period(const json_t *from, const json_t *to, struct note *note,
                         struct api_problem *problem)
 {
     note->from = note->created = api_now();
-    if (from && !api_read_time(from, "from", &note->from, problem))
+    if (from && !api_read_time(from, API_BODY, "from", &note->from, problem))
         return false;
     note->to = note->from;
-    if (to && !api_read_time(to, "to", &note->to, problem))
+    if (to && !api_read_time(to, API_BODY, "to", &note->to, problem))
         return false;
     return note->from <= note->to || api_fail_at(problem, API_BODY, "#/to", "timestamp_invalid",
                                                  "to must not be before from");

@@ -25,8 +25,8 @@ static bool read_range(struct api_exchange *x, struct api_period *period)
                            "the body must be {\"from\": TIME, \"to\": TIME}");
     const json_t *from = api_json_unboxed(json_object_get(json.root, "from")),
                  *to = api_json_unboxed(json_object_get(json.root, "to"));
-    good = good && api_read_time(from, "from", &period->from, &x->problem) &&
-           api_read_time(to, "to", &period->to, &x->problem);
+    good = good && api_read_time(from, API_BODY, "from", &period->from, &x->problem) &&
+           api_read_time(to, API_BODY, "to", &period->to, &x->problem);
     api_json_free(&json);
     return good;
 }

@@ -194,19 +194,6 @@ bool api_read_members(const json_t *root, const char *const *known, const json_t
     return true;
 }
 
-bool api_read_time(const json_t *member, const char *name, int64_t *time,
-                   struct api_problem *problem)
-{
-    char pointer[40];
-    const char *text = json_string_value(member);
-    snprintf(pointer, sizeof pointer, "#/%s", name);
-    return (text ? api_time_parse(text, time)
-                 : json_is_number(member) &&
-                       api_time_from_seconds(json_number_value(member), time)) ||
-           api_fail_at(problem, API_BODY, pointer, "timestamp_invalid",
-                       "%s must be " API_TIME_FORMS, name);
-}
-
 bool api_read_text(const json_t *member, const char *name, size_t max, char *to,
                    struct api_problem *problem)
 {
@@ -241,44 +228,22 @@ bool api_find_column(const struct api_table *table, const char *name, size_t *co
                     table->n_columns, name);
 }
 
-/* Fails with what a time must be, and shows one without a zone as it is in UTC. */
-static bool fail_timestamp(enum api_location where, const char *pointer, const char *text,
+/* Reads a timestamp, if there is one. */
+static bool read_timestamp(const json_t *value, enum api_location where, int64_t *time,
                            struct api_problem *problem)
 {
-    char utc[60];
-    int64_t time;
-    bool fits = text && (size_t)snprintf(utc, sizeof utc, "%sZ", text) < sizeof utc;
-    if (fits && api_time_parse(utc, &time))
-        return api_fail_at(problem, where, pointer, "timestamp_invalid",
-                           "timestamp must have a zone: in UTC it is %s", utc);
-    return api_fail_at(problem, where, pointer, "timestamp_invalid",
-                       "timestamp must be " API_TIME_FORMS);
-}
-
-/* Reads a timestamp, if there is one. */
-static bool read_timestamp(const json_t *value, enum api_location where, const char *pointer,
-                           int64_t *time, struct api_problem *problem)
-{
-    const char *text = json_string_value(value);
-    if (!value || json_is_null(value))
-        return true;
-    return (text
-                ? api_time_parse(text, time)
-                : json_is_number(value) && api_time_from_seconds(json_number_value(value), time)) ||
-           fail_timestamp(where, pointer, text, problem);
+    return !value || json_is_null(value) || api_read_time(value, where, "timestamp", time, problem);
 }
 
 bool api_read_timestamp(const json_t *parameter, const json_t *member, int64_t *time,
                         struct api_problem *problem)
 {
     enum api_location where = parameter ? API_QUERY : API_BODY;
-    const char *pointer = parameter ? "timestamp" : "#/timestamp";
     *time = api_now();
-    if (!read_timestamp(parameter, API_QUERY, "timestamp", time, problem))
+    if (!read_timestamp(parameter, API_QUERY, time, problem))
         return false;
     int64_t other = *time;
-    if (!read_timestamp(api_json_unboxed(member), API_BODY, "#/timestamp",
-                        parameter ? &other : time, problem))
+    if (!read_timestamp(api_json_unboxed(member), API_BODY, parameter ? &other : time, problem))
         return false;
     if (other != *time && parameter)
         return api_fail_at(problem, API_QUERY, "timestamp", "option_conflict",
@@ -286,7 +251,8 @@ bool api_read_timestamp(const json_t *parameter, const json_t *member, int64_t *
     char text[API_TIME_TEXT], clock[API_TIME_TEXT];
     int64_t now = api_now();
     return *time <= now + API_DAY_US ||
-           api_fail_at(problem, where, pointer, "timestamp_invalid",
+           api_fail_at(problem, where, where == API_QUERY ? "timestamp" : "#/timestamp",
+                       "timestamp_invalid",
                        "timestamp, %s, is more than a day ahead of this server's clock, %s",
                        api_time_text(*time, text), api_time_text(now, clock));
 }

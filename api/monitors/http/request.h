@@ -2,6 +2,7 @@
 #pragma once
 
 #include "api/json/json_load.h"
+#include "api/monitors/http/pagination.h"
 #include "api/monitors/model/counting.h"
 #include "api/monitors/state/transaction.h"
 #include "api/request/route.h"
@@ -57,10 +58,8 @@ bool api_load_json(struct api_exchange *x, struct api_json *json);
 bool api_read_members(const json_t *root, const char *const *known, const json_t **values,
                       const char *example, struct api_problem *problem);
 
-/* Reads a member that is a time, or a text of at most `max` bytes without control characters; `name` is its own. Fail with
- * timestamp_invalid, option_invalid. */
-bool api_read_time(const json_t *member, const char *name, int64_t *time,
-                   struct api_problem *problem);
+/* Reads a member that is a text of at most `max` bytes without control characters; `name` is its own. Fails with
+ * option_invalid. */
 bool api_read_text(const json_t *member, const char *name, size_t max, char *to,
                    struct api_problem *problem);
 

@@ -219,7 +219,8 @@ Test(monitors_compare, refuses_periods_without_windows)
     monitors_refused(&service, COMPARE "?against_from=2000", NULL,
                      "windows_missing ~against_from and against_to");
     monitors_refused(&service, COMPARE "?against_to=x", NULL, "timestamp_invalid ?against_to");
-    monitors_refused(&service, COMPARE "?from=x", NULL, "timestamp_invalid ?from");
+    monitors_refused(&service, COMPARE "?from=2026-01-01T00:00:00", NULL,
+                     "timestamp_invalid ?from ~2026-01-01T00:00:00Z");
     monitors_refused(&service, COMPARE "?until=1", NULL, "option_unknown ?until");
     monitors_refused(&service, "GET /monitors/g/none/compare", NULL, "monitor_not_found");
     monitors_end(&service);

@@ -148,20 +148,21 @@ Test(monitors_mutes, refuse_what_is_no_mute)
 {
     static const struct {
         const char *body, *problem;
-    } cases[] = {{"{}", "option_invalid #"},
-                 {"[]", "body_not_object #"},
-                 {"{", "json_malformed"},
-                 {"{\"seconds\":1,\"until\":4e9}", "option_invalid #"},
-                 {"{\"seconds\":0}", "option_invalid #/seconds"},
-                 {"{\"seconds\":-5}", "option_invalid #/seconds"},
-                 {"{\"seconds\":1e300}", "option_invalid #/seconds"},
-                 {"{\"seconds\":\"60\"}", "option_invalid #/seconds"},
-                 {"{\"until\":1000}", "timestamp_invalid #/until"},
-                 {"{\"until\":\"2099-01-01T00:00:00\"}", "timestamp_invalid #/until"},
-                 {"{\"until\":true}", "timestamp_invalid #/until"},
-                 {"{\"seconds\":9,\"reason\":7}", "option_invalid #/reason"},
-                 {"{\"seconds\":9,\"reason\":\"a\\nb\"}", "option_invalid #/reason"},
-                 {"{\"seconds\":9,\"resaon\":\"a\"}", "option_unknown #/resaon ~reason"}};
+    } cases[] = {
+        {"{}", "option_invalid #"},
+        {"[]", "body_not_object #"},
+        {"{", "json_malformed"},
+        {"{\"seconds\":1,\"until\":4e9}", "option_invalid #"},
+        {"{\"seconds\":0}", "option_invalid #/seconds"},
+        {"{\"seconds\":-5}", "option_invalid #/seconds"},
+        {"{\"seconds\":1e300}", "option_invalid #/seconds"},
+        {"{\"seconds\":\"60\"}", "option_invalid #/seconds"},
+        {"{\"until\":1000}", "timestamp_invalid #/until"},
+        {"{\"until\":\"2099-01-01T00:00:00\"}", "timestamp_invalid #/until ~2099-01-01T00:00:00Z"},
+        {"{\"until\":true}", "timestamp_invalid #/until"},
+        {"{\"seconds\":9,\"reason\":7}", "option_invalid #/reason"},
+        {"{\"seconds\":9,\"reason\":\"a\\nb\"}", "option_invalid #/reason"},
+        {"{\"seconds\":9,\"resaon\":\"a\"}", "option_unknown #/resaon ~reason"}};
     struct api_service service = make();
     for (size_t i = 0; i < COUNT(cases); i++) {
         monitors_refused(&service, "POST /monitors/g/a/mute", cases[i].body, cases[i].problem);
