@@ -4,6 +4,10 @@ TEST_LIBS = -lcriterion -lquadmath -lpq
 $(B)/tests/%.o: override CFLAGS += -Wno-conversion -DKLDIV_BINARY='"$(B)/kldivd"' -DKLDIV_FAULTS='"$(B)/tests/faults.so"' \
     -DKLDIV_UNADAPTED='"$(B)/tests/unadapted"'
 
+# Tests are not what is tested: -O1 takes half of the time to compile. Those of the library compute for minutes.
+$(B)/tests/suites/%.o: override CFLAGS += $(if $(filter release,$(VARIANT)),-O1)
+$(B)/tests/suites/lib/%.o: override CFLAGS += $(if $(filter release,$(VARIANT)),-O2)
+
 # The header of libquadmath is one of gcc's: clang finds it by a link.
 ifeq ($(VARIANT),asan)
 $(B)/tests/%.o: override CFLAGS += -idirafter $(B)/include
