@@ -92,6 +92,45 @@ size_t api_utf8_write(char *to, long c)
     return n;
 }
 
+const char *api_json_check_string(const char *p, bool *has_escapes, const char **what)
+{
+    size_t size = 1;
+    for (p++; *p != '"'; p += size) {
+        const unsigned char c = (unsigned char)*p;
+        size = 1;
+        if (c >= 0x20 && c < 0x80 && c != '\\')
+            continue;
+        *has_escapes |= c == '\\';
+        if (c == '\0')
+            *what = "expected the end of a string";
+        else if (c < 0x20)
+            *what = "a control character in a string";
+        else if (c == '\\' && strncmp(p, "\\u0000", 6) == 0)
+            *what = "not an escape: a text may not hold the character \\u0000";
+        else if (c == '\\' && api_json_escape(p, &size) < 0)
+            *what = "not an escape, or half of a surrogate pair";
+        else if (c >= 0x80 && (size = api_utf8_length((const unsigned char *)p)) == 0)
+            *what = "a string is not UTF-8";
+        else
+            continue;
+        return p;
+    }
+    return p + 1;
+}
+
+size_t api_json_unescape(char *to, const char *p, const char *end)
+{
+    char *start = to;
+    for (size_t size = 1; p < end; p += size) {
+        size = 1;
+        if (*p == '\\')
+            to += api_utf8_write(to, api_json_escape(p, &size));
+        else
+            *to++ = *p;
+    }
+    return (size_t)(to - start);
+}
+
 bool api_json_malformed(const char *text, const char *at, const char *what,
                         struct api_problem *problem)
 {
@@ -118,4 +157,12 @@ bool api_json_expected(const char *text, const char *at, const char *expected,
     else
         snprintf(what, sizeof what, "expected %s, found '%c'", expected, *at);
     return api_json_malformed(text, at, what, problem);
+}
+
+bool api_json_fail(const char *text, const char *at, const char *what, struct api_problem *problem)
+{
+    static const char expected[] = "expected ";
+    const size_t size = sizeof expected - 1;
+    return strncmp(what, expected, size) == 0 ? api_json_expected(text, at, what + size, problem)
+                                              : api_json_malformed(text, at, what, problem);
 }

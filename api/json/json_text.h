@@ -38,6 +38,14 @@ static inline const char *api_json_array_hint(const char *p)
 /* Skips the string whose opening quote is at `p`; NULL if it is unterminated. */
 const char *api_json_skip_string(const char *p);
 
+/* Checks the string whose opening quote is at `p`: UTF-8, escapes. Returns the position after it; with *what,
+ * that of the error. *has_escapes becomes true if it has any. */
+const char *api_json_check_string(const char *p, bool *has_escapes, const char **what);
+
+/* Writes the characters from `p` to `end` of a checked string; returns the number of bytes, at most those
+ * that are read. */
+size_t api_json_unescape(char *to, const char *p, const char *end);
+
 /* Skips the value that starts at `p`, valid or not; NULL if the text ends before. Only brackets
  * and strings are checked. */
 const char *api_json_skip_value(const char *p);
@@ -57,3 +65,6 @@ bool api_json_malformed(const char *text, const char *at, const char *what,
 /* Fails with json_malformed: `expected` should be at `at`, and the detail names what was found. */
 bool api_json_expected(const char *text, const char *at, const char *expected,
                        struct api_problem *problem);
+
+/* Fails with json_malformed at `at`; of what is expected, the detail names what was found. */
+bool api_json_fail(const char *text, const char *at, const char *what, struct api_problem *problem);

@@ -1,7 +1,5 @@
 #include "api/request/body.h"
 
-#include "api/json/json_reader.h"
-#include "api/json/json_text.h"
 #include "api/request/coding.h"
 #include "api/request/response.h"
 
@@ -75,12 +73,8 @@ bool api_body_check_small(struct api_exchange *x, const char *what)
            check_small(x, what, x->request.content_length);
 }
 
-bool api_body_read_small(struct api_exchange *x, const char *what, const char **root)
+bool api_body_begin_small(struct api_exchange *x, const char *what, struct api_json_cursor *json)
 {
-    const char *at, *error, *json = api_json_skip_mark(x->request.body);
-    size_t size = x->request.body_size - (size_t)(json - x->request.body);
-    *root = api_json_skip_space(json);
-    return check_small(x, what, x->request.body_size) &&
-           (api_json_check(json, size, false, &at, &error) ||
-            api_json_malformed(json, at, error, &x->problem));
+    api_json_begin(json, x->request.body, x->request.body_size, false, &x->problem);
+    return check_small(x, what, x->request.body_size);
 }
