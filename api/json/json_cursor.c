@@ -22,9 +22,7 @@ bool api_json_wrong(struct api_json_cursor *c, const char *what)
     if (c->is_header)
         return api_fail(c->problem, "safetensors_malformed", "the header is not JSON: byte %zu: %s",
                         (size_t)(c->p - c->text), what);
-    bool at_end = c->p >= c->end, is_nul = *c->p == '\0';
-    return at_end == is_nul ? api_json_fail(c->text, c->p, what, c->problem)
-                            : api_json_malformed(c->text, c->p, what, c->problem);
+    return api_json_malformed(c->text, c->p, c->end, what, c->problem);
 }
 
 bool api_json_repeated(struct api_json_cursor *c)
@@ -64,6 +62,8 @@ static bool read_string(struct api_json_cursor *c, char *to)
     if (c->p > c->end || (what && c->p == c->end)) {
         c->p = c->end;
         what = "expected the end of a string";
+    } else if (what && *c->p == '\0') {
+        what = "a control character in a string";
     }
     if (what)
         return api_json_wrong(c, what);

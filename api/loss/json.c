@@ -65,9 +65,8 @@ static bool read_shape(struct reader *r)
                        "shape must be an array of at most 64 non-negative integers");
 }
 
-/* Reads the value of an option, a text to `text`. No option takes arrays and objects, or lists that are cut. */
-static bool read_value(struct reader *r, bool is_list, char text[API_JSON_TEXT],
-                       struct api_value *value)
+/* Reads the value of an option, a text to `text`. No option takes arrays and objects. */
+static bool read_value(struct reader *r, char text[API_JSON_TEXT], struct api_value *value)
 {
     struct api_json_cursor *c = &r->json;
     const char first = api_json_peek(c);
@@ -75,9 +74,8 @@ static bool read_value(struct reader *r, bool is_list, char text[API_JSON_TEXT],
     if (first == '[' || first == '{')
         return api_json_skip(c);
     if (first == '"') {
-        bool good = api_json_string(c, text);
-        value->kind = c->is_cut && is_list ? API_OTHER : API_STRING;
-        return good;
+        value->kind = API_STRING;
+        return api_json_string(c, text);
     }
     if (first == 't' || first == 'f' || first == 'n') {
         value->kind = first == 'n' ? API_NULL : API_BOOLEAN;
@@ -91,10 +89,15 @@ static bool read_value(struct reader *r, bool is_list, char text[API_JSON_TEXT],
 static const char *const others[] = {"input", "target", "grad_output", "weight",
                                      "mask",  "shape",  NULL};
 
+/* Adds the value at the cursor. None that is valid is so long that it is cut. */
 static bool add_value(struct reader *r, struct api_option_input *setting, char text[API_JSON_TEXT])
 {
     struct api_value value;
-    return read_value(r, setting->row->is_list, text, &value) && api_option_add(setting, &value);
+    if (!read_value(r, text, &value) || !api_option_add(setting, &value))
+        return false;
+    bool is_cut = value.kind == API_STRING && r->json.is_cut;
+    value.kind = API_OTHER;
+    return !is_cut || api_option_add(setting, &value);
 }
 
 static bool read_option(struct reader *r, const char *name)

@@ -193,14 +193,17 @@ static bool read_data(struct api_oip_reader *r, struct input *input)
 static bool finish_data(struct api_oip_reader *r, struct input *input, size_t ndim,
                         const size_t *shape)
 {
-    const char *data = input->at[DATA], *text = r->json.text;
+    const char *data = input->at[DATA];
     if (*data != '[')
         return api_tensor_fail(input->tensor, "data", r->problem, "inference_malformed",
                                "data must be an array%s", api_json_array_hint(data));
     if (input->after_data) {
-        const char *end = api_json_tensor_read(input->tensor, text, data, input->dtype, r->problem);
-        if (end && api_json_skip_space(end) != input->after_data)
-            api_json_expected(text, api_json_skip_space(end), "',' or '}'", r->problem);
+        const char *end =
+            api_json_tensor_read(input->tensor, r->json.text, data, input->dtype, r->problem);
+        if (end && api_json_skip_space(end) != input->after_data) {
+            r->json.p = api_json_skip_space(end);
+            return api_json_wrong(&r->json, "expected ',' or '}'");
+        }
     }
     return !r->problem->code && api_json_tensor_reshape(input->tensor, ndim, shape, r->problem);
 }

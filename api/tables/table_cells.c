@@ -7,9 +7,9 @@
 #include <stdio.h>
 #include <string.h>
 
-const char *api_cells_expected(struct api_cells *cells, const char *p, const char *expected)
+const char *api_cells_malformed(struct api_cells *cells, const char *p, const char *what)
 {
-    api_json_expected(cells->table->body, p, expected, cells->problem);
+    api_json_malformed(cells->table->body, p, NULL, what, cells->problem);
     return NULL;
 }
 
@@ -27,10 +27,8 @@ static const char *read_string(struct api_cells *cells, const char *p, const cha
 {
     bool has_escapes = false;
     const char *what = NULL, *end = api_json_check_string(p, &has_escapes, &what);
-    if (what) {
-        api_json_fail(cells->table->body, end, what, cells->problem);
-        return NULL;
-    }
+    if (what)
+        return api_cells_malformed(cells, end, what);
     *text = p + 1;
     *size = (size_t)(end - p) - 2;
     if (!has_escapes)
@@ -48,12 +46,12 @@ static const char *read_string(struct api_cells *cells, const char *p, const cha
 const char *api_cells_name(struct api_cells *cells, const char *p, const char **name, size_t *size)
 {
     if (*p != '"')
-        return api_cells_expected(cells, p, "a name");
+        return api_cells_malformed(cells, p, "expected a name");
     p = read_string(cells, p, name, size);
     if (!p)
         return NULL;
     p = api_json_skip_space(p);
-    return *p == ':' ? api_json_skip_space(p + 1) : api_cells_expected(cells, p, "':'");
+    return *p == ':' ? api_json_skip_space(p + 1) : api_cells_malformed(cells, p, "expected ':'");
 }
 
 /* ---- Values */
@@ -85,11 +83,11 @@ static const char *read_word(struct api_cells *cells, const char *p, size_t colu
                        *p == '[' ? "array" : "object");
         return NULL;
     }
-    return api_cells_expected(
-        cells, p,
-        *p == '-' || (*p >= '0' && *p <= '9')
-            ? "a number as JSON writes it (no leading zero, digits on both sides of the point)"
-            : "a value");
+    return api_cells_malformed(cells, p,
+                               *p == '-' || (*p >= '0' && *p <= '9')
+                                   ? "expected a number as JSON writes it (no leading zero, digits "
+                                     "on both sides of the point)"
+                                   : "expected a value");
 }
 
 /* Reads the value of a row, and gives it to the sink if `give`. */
@@ -126,7 +124,7 @@ const char *api_cells_array(struct api_cells *cells, const char *p, size_t colum
         if (*p == ']')
             return p + 1;
         if (*p != ',')
-            return api_cells_expected(cells, p, "',' or ']'");
+            return api_cells_malformed(cells, p, "expected ',' or ']'");
         p = api_json_skip_space(p + 1);
     }
 }
@@ -190,7 +188,7 @@ static const char *read_row(struct api_cells *cells, const char *p, size_t row)
         snprintf(location, sizeof location, cells->layout == API_ARRAY ? "#/%zu" : "#/rows/%zu",
                  row);
         return cells->line || strchr("],}", *p)
-                   ? api_cells_expected(cells, p, "'{'")
+                   ? api_cells_malformed(cells, p, "expected '{'")
                    : api_cells_fail(cells, location, "a row must be an object");
     }
     p = api_json_skip_space(p + 1);
@@ -202,9 +200,9 @@ static const char *read_row(struct api_cells *cells, const char *p, size_t row)
         column++;
         p = api_json_skip_space(p);
         if (*p != ',' && *p != '}')
-            return api_cells_expected(cells, p, "',' or '}'");
+            return api_cells_malformed(cells, p, "expected ',' or '}'");
         if (*p == ',' && *(p = api_json_skip_space(p + 1)) == '}')
-            return api_cells_expected(cells, p, "a name");
+            return api_cells_malformed(cells, p, "expected a name");
     }
     if (cells->sink && seen < cells->table->n_columns && !give_missing(cells, row))
         return NULL;
@@ -233,7 +231,7 @@ const char *api_cells_rows(struct api_cells *cells, const char *p)
         if (*p == ']')
             return p + 1;
         if (*p != ',')
-            return api_cells_expected(cells, p, "',' or ']'");
+            return api_cells_malformed(cells, p, "expected ',' or ']'");
         p = api_json_skip_space(p + 1);
     }
 }
@@ -265,7 +263,7 @@ const char *api_cells_lines(struct api_cells *cells, const char *p)
         const char *end = p;
         p = next_row(cells, start, p);
         if (*p && (cells->line == line || !memchr(end, '\n', (size_t)(p - end))))
-            return api_cells_expected(cells, p, "a line end");
+            return api_cells_malformed(cells, p, "expected a line end");
     }
     return p;
 }

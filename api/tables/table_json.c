@@ -55,9 +55,9 @@ static const char *open_columns(struct reader *r, const char *p)
             return NULL;
         p = api_json_skip_space(end);
         if (*p != ',' && *p != '}')
-            return api_cells_expected(cells, p, "',' or '}'");
+            return api_cells_malformed(cells, p, "expected ',' or '}'");
         if (*p == ',' && *(p = api_json_skip_space(p + 1)) == '}')
-            return api_cells_expected(cells, p, "a name");
+            return api_cells_malformed(cells, p, "expected a name");
     }
     if (cells->starts.failed)
         api_fail_oom(r->problem);
@@ -115,10 +115,8 @@ static const char *open_member(struct reader *r, const struct member *member, co
 {
     struct api_cells *cells = r->cells;
     enum api_layout layout = r->is_reference ? API_REFERENCE : member->layout;
-    if (cells->layout == layout) {
-        api_json_malformed(r->cells->table->body, value, "a member is given twice", r->problem);
-        return NULL;
-    }
+    if (cells->layout == layout)
+        return api_cells_malformed(cells, value, "a member is given twice");
     if (cells->layout != API_NO_VALUES)
         return api_cells_fail(
             cells, "#",
@@ -192,19 +190,18 @@ static bool parse_members(struct reader *r, struct api_buffer *text)
     if (json_error_code(&json->error) == json_error_numeric_overflow)
         return api_fail(r->problem, "number_too_large", "a number of the options is too large");
     size_t at = json->error.position > 0 ? (size_t)json->error.position : 0;
-    return api_json_malformed(r->json.text, at > before ? end - (text->size - at) : start + at,
-                              json->error.text, r->problem);
+    return api_cells_malformed(cells, at > before ? end - (text->size - at) : start + at,
+                               json->error.text);
 }
 
 /* Opens a body that is rows alone. */
 static bool open_rows_alone(struct api_cells *cells, const char *start)
 {
-    const struct api_table *table = cells->table;
     cells->at = start;
     const char *p =
         cells->layout == API_LINES ? api_cells_lines(cells, start) : api_cells_rows(cells, start);
     if (p && *(p = api_json_skip_space(p)))
-        return api_json_expected(table->body, p, "the end of the body", cells->problem);
+        return api_cells_malformed(cells, p, "expected the end of the body");
     return p && check_density(cells);
 }
 
