@@ -132,3 +132,48 @@ Test(formats_members, may_not_be_repeated)
             answer_free(&answer);
         }
 }
+
+/* Data are counted in line and column, also where they stand before the name of their tensor. */
+Test(formats_members, malformed_ones_have_their_place_in_the_body)
+{
+    static const struct {
+        size_t body;
+        const char *text, *says;
+    } cases[] = {
+        {1, "{\"inputs\":[{\"data\":[0.5, 0.25],\"", "line 1, column 33: expected the end of a"},
+        {1, "{\"inputs\":[{\"name\":\"input\",\"datatype\":\"FP32\",\n\"data\":[1,2],shape",
+         "line 2, column 14"},
+        {1,
+         "{\"inputs\":[{\"data\":[1] [2],\"name\":\"input\",\"datatype\":\"FP32\",\"shape\":[1]}]}",
+         "line 1, column 24: expected ',' or '}', found '['"},
+        {2, "{\"inputs\":[{\"name\":\"input\",\"datatype\":\"FP32\",\"data\":[1,",
+         "line 1, column 56"},
+        {0, "{\"input\":[1,2],\"target\":[1,2],\"reduction\":[\"sum\"",
+         "expected ',' or ']', found the end"},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct answer answer = ask_text(cases[i].body, cases[i].text);
+        const char *detail = text_of(answer.json, cases[i].body ? "error" : "detail");
+        cr_expect_eq(answer.status, 400, "%s", cases[i].text);
+        cr_expect(strstr(detail, cases[i].says), "%s: %s", cases[i].text, detail);
+        answer_free(&answer);
+    }
+}
+
+/* What is too long for a text that an option may have is refused, though its start is a valid value. */
+Test(formats_members, that_are_long_are_no_options)
+{
+    static const char *const starts[] = {"\"gradient\":\"input", "\"dim\":\"0",
+                                         "\"temperature\":\"1.", "\"reduction\":\"sum",
+                                         "\"reduction"};
+    for (size_t i = 0; i < COUNT(starts); i++) {
+        char text[3000];
+        size_t n =
+            (size_t)snprintf(text, sizeof text, "{\"input\":[1],\"target\":[1],%s", starts[i]);
+        memset(text + n, strstr(starts[i], "1.") ? '0' : ',', 1500);
+        strcpy(text + n + 1500, strstr(starts[i], ":\"") ? "\"}" : "\":1}");
+        struct answer answer = ask_text(0, text);
+        cr_expect_eq(answer.status, 422, "%s: %d", starts[i], answer.status);
+        answer_free(&answer);
+    }
+}
