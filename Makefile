@@ -45,13 +45,14 @@ OPTIMIZE_release = -O2 -D_FORTIFY_SOURCE=2
 OPTIMIZE_asan = -O1 -gline-tables-only -fsanitize=address,undefined,fuzzer-no-link -fno-sanitize-recover=undefined \
                 -fno-omit-frame-pointer -D__SANITIZE_ADDRESS__ -w
 # Kernels take minutes each with all checks, and half a minute with AddressSanitizer's inline. Tests are not what is
-# tested: AddressSanitizer alone.
+# tested: AddressSanitizer alone, and a fifth of the time to compile.
 ifeq ($(VARIANT),asan)
 $(B)/lib/simd/%.o: override CFLAGS += -fno-sanitize=null,object-size,pointer-overflow,fuzzer-no-link \
                                       -mllvm -asan-instrumentation-with-call-threshold=0
-$(B)/tests/%.o: override CFLAGS += -fno-sanitize=undefined,fuzzer-no-link
+$(B)/tests/%.o: override CFLAGS += -O0 -fno-sanitize=undefined,fuzzer-no-link
 endif
-OPTIMIZE_tsan = -O1 -g -fsanitize=thread
+# Lines alone: what tells variables takes half of the time of kernels.
+OPTIMIZE_tsan = -O1 -g1 -fsanitize=thread
 # Each multiplication and addition rounds by itself unless the source says fma.
 override CFLAGS := -std=c11 -D_GNU_SOURCE -I. $(WARNINGS) $(HARDENING) $(OPTIMIZE_$(VARIANT)) \
           -fvisibility=hidden -pthread -MMD -MP $(CFLAGS) -ffp-contract=off
@@ -63,10 +64,10 @@ STRICT_asan = -enable-trivial-auto-var-init-zero-knowing-it-will-be-removed-from
 STRICT_release = -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3
 $(B)/api/%.o $(B)/server/%.o: override CFLAGS += -ftrivial-auto-var-init=zero $(STRICT_$(VARIANT))
 
-API_LIBS = -lsqlite3 -lpq -ljansson -lcsv -lzip -lz
+API_LIBS = -lsqlite3 -lpq -ljansson -lzip -lz
 # libmicrohttpd comes before them, as a copy of its archive.
 SERVER_LIBS = -lcurl -lgnutls -lseccomp
-PACKAGES_BUILD = gcc libc6-dev pkg-config libmicrohttpd-dev libjansson-dev libcsv-dev libsqlite3-dev libpq-dev libzip-dev \
+PACKAGES_BUILD = gcc libc6-dev pkg-config libmicrohttpd-dev libjansson-dev libsqlite3-dev libpq-dev libzip-dev \
                  zlib1g-dev libcurl4-gnutls-dev libgnutls28-dev libseccomp-dev
 # Debian's, unless another is there already.
 missing = $(if $(shell command -v $(1) 2>/dev/null),,$(or $(2),$(1)))
@@ -121,7 +122,7 @@ build/kldivd: $(B)/kldivd
 # Installs what is missing, builds, serves, and says how to call it.
 run:
 	@{ pkg-config --exists libmicrohttpd jansson sqlite3 libpq libzip zlib libcurl gnutls libseccomp && \
-	    echo '#include <csv.h>' | $(CC) -E - && { [ $(PAGE) = no ] || command -v npm; }; } >/dev/null 2>&1 || $(MAKE) deps-run
+	    { [ $(PAGE) = no ] || command -v npm; }; } >/dev/null 2>&1 || $(MAKE) deps-run
 	@$(MAKE) --no-print-directory all
 	@printf '\n%s\n' "Try:  curl '$(URL)/kl_div?reduction=batchmean' -d '"'$(EXAMPLE)'"'"
 	@printf '\n%s\n%s\n%s\n' "Or watch numbers drift (with tables of your own: curl -T reference.csv $(URL)/monitors/NAME):" \

@@ -2,13 +2,14 @@
 
 #include "api/loss/error_format.h"
 #include "api/loss/warnings.h"
-#include "api/monitors/monitors.h"
-#include "api/monitors/state/transaction.h"
+#include "api/monitors/batch.h"
 #include "api/request/access.h"
+#include "api/request/body.h"
 #include "api/request/coding.h"
 #include "api/request/etag.h"
 #include "api/request/response.h"
 #include "api/request/route.h"
+#include "api/steps.h"
 #include "api/web/web.h"
 
 #include <stdio.h>
@@ -140,13 +141,6 @@ static void compress(struct api_exchange *x)
     api_response_header(response, "Vary", "Accept-Encoding");
 }
 
-static void end_state(struct api_exchange *x)
-{
-    if (x->state)
-        x->response.endpoint->end(x);
-    x->state = NULL;
-}
-
 static bool check_memory(struct api_exchange *x)
 {
     return !x->response.body.failed || api_fail_oom(&x->problem);
@@ -172,7 +166,11 @@ static void finish(struct api_exchange *x, bool good)
                             "rel=\"deprecation\"");
     add_cors(x);
     add_security_headers(x);
-    end_state(x);
+    if (x->state && response->endpoint->steps->count)
+        response->endpoint->steps->count(x);
+    api_steps_end(x);
+    if (response->lacks_header)
+        api_refuse(x, "internal_error", "the response has too many header fields");
 }
 
 bool api_begin(struct api_exchange *x)
@@ -180,7 +178,9 @@ bool api_begin(struct api_exchange *x)
     struct api_response *response = &x->response;
     bool method_allowed;
     response->endpoint = api_route_find(x, &method_allowed);
-    api_trace_read(&x->trace, api_request_header(&x->request, "Traceparent"));
+    const char *parent = api_request_header(&x->request, "Traceparent");
+    if (parent)
+        api_trace_read(&x->trace, parent);
     bool good = api_check_host(x);
     if (good && response->endpoint && strcmp(x->request.method, "OPTIONS") == 0) {
         respond_to_options(x); /* also without a token, which browsers do not send with it */
@@ -191,7 +191,8 @@ bool api_begin(struct api_exchange *x)
         api_check_scope(x) && api_check_origin(x)) {
         if (!(response->endpoint->flags & API_OPEN))
             response->body.budget = x->service->budget;
-        if (!response->endpoint->begin || response->endpoint->begin(x))
+        const struct api_steps *steps = response->endpoint->steps;
+        if ((!steps->check || steps->check(x)) && api_body_check_header(x))
             return true;
     }
     finish(x, false);
@@ -200,27 +201,22 @@ bool api_begin(struct api_exchange *x)
 
 bool api_handle(struct api_exchange *x, double max_ns)
 {
-    const struct api_endpoint *endpoint = x->response.endpoint;
-    x->cost_ns = endpoint->flags & API_HEAVY ? 2 * API_LIGHT_NS : 0;
-    bool good = !endpoint->prepare || endpoint->prepare(x, max_ns);
+    bool good = api_steps_take(x, max_ns);
     if (good && (x->work || x->cost_ns > max_ns))
         return false;
-    finish(x, good && endpoint->handle(x));
+    finish(x, good && x->response.endpoint->steps->write(x));
     return true;
 }
 
 bool api_wait(struct api_exchange *x)
 {
     bool blocks = !x->resume; /* read now: once a job is queued, the exchange may have ended */
-    struct api_store_job *job = x->work;
-    struct api_monitors *monitors = x->service->monitors;
-    job->x = x;
-    if (!(job->submit ? job->submit(job, monitors) : api_monitors_submit(monitors, job))) {
+    if (!api_steps_submit(x)) {
         api_refuse(x, "overloaded", "too many requests wait for the store; try again");
         return false;
     }
     if (blocks)
-        api_store_job_wait(job);
+        api_store_job_wait(&x->job);
     return true;
 }
 
@@ -238,6 +234,6 @@ void api_refuse(struct api_exchange *x, const char *code, const char *detail)
 
 void api_end(struct api_exchange *x)
 {
-    end_state(x);
+    api_steps_end(x);
     api_response_free(&x->response);
 }

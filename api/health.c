@@ -62,15 +62,18 @@ bool api_ready(struct api_exchange *x)
 
 /* ---- Metrics: lines of the host and of the store, and those of monitors, which all requests share */
 
-bool api_metrics_prepare(struct api_exchange *x, double max_ns)
+/* scrape: when it came, of api_seconds. */
+struct scrape {
+    double came;
+};
+
+static enum api_outcome parse(struct api_exchange *x)
 {
     enum { FEW = 10 }; /* monitors whose lines a network thread may make */
     struct api_monitors *monitors = x->service->monitors;
-    (void)max_ns;
-    if (x->prepared == 0)
-        x->prepared = 1e3 * api_seconds();
+    ((struct scrape *)x->state)->came = api_seconds();
     x->cost_ns = monitors && api_monitors_count(monitors) > FEW ? 2 * API_LIGHT_NS : 0;
-    return true;
+    return API_DONE;
 }
 
 static void write_own(const struct api_service *service, const struct api_token *token,
@@ -87,7 +90,7 @@ static void write_own(const struct api_service *service, const struct api_token 
         api_monitors_write_store(service->monitors, token, out);
 }
 
-bool api_metrics(struct api_exchange *x)
+static bool write_metrics(struct api_exchange *x)
 {
     const char *accepted = api_request_header(&x->request, "Accept-Encoding");
     const char *coding = api_coding_choose(accepted);
@@ -105,7 +108,10 @@ bool api_metrics(struct api_exchange *x)
     }
     api_response_header(&x->response, "Vary", "Accept-Encoding");
     api_response_header(&x->response, "Vary", "Accept");
-    return api_monitors_expose(monitors, &x->token, x->prepared / 1e3, format,
+    return api_monitors_expose(monitors, &x->token, ((struct scrape *)x->state)->came, format,
                                coding && strcmp(coding, "gzip") == 0, &x->response) ||
            api_fail_oom(&x->problem);
 }
+
+const struct api_steps api_metrics = {
+    .state = sizeof(struct scrape), .parse = parse, .write = write_metrics};

@@ -197,8 +197,7 @@ static void log_start(const struct srv_options *options, const struct api_servic
 
 static bool start(const struct srv_options *options, const struct api_service *service)
 {
-    if (!srv_log_start((enum srv_log_format)options->log_format,
-                       (enum srv_log_level)options->log_level)) {
+    if (!srv_log_start(options->log_format, options->log_level)) {
         fprintf(stderr, "kldivd: cannot start the log's thread\n");
         return false;
     }
@@ -220,8 +219,9 @@ static bool start(const struct srv_options *options, const struct api_service *s
 }
 
 /* KEEP_SECONDS: time after which unused memory is returned to the system. LAST_LINGER_MS: time, in
- * ms at the end, for clients that still send a refused body to read the response. */
-enum { KEEP_SECONDS = 10, LAST_LINGER_MS = 1000 };
+ * ms at the end, for clients that still send a refused body to read the response. EXIT_CUT_OFF: the
+ * exit status if requests were in progress at the end of the drain. */
+enum { KEEP_SECONDS = 10, LAST_LINGER_MS = 1000, EXIT_CUT_OFF = 3 };
 
 /* Ignores signals that would end the process without a drain; beyond a limit on the size of files, a
  * write then fails. Keeps what a preloaded library has set. */
@@ -322,10 +322,11 @@ static int serve(struct srv_options *options)
         return 1;
     wait_for_end(&signals, options, &service);
     if (!drain(options)) {
-        srv_log(SRV_LOG_WARNING, "%zu connections were cut off after --drain-timeout",
-                srv_connections_open());
+        srv_log(SRV_LOG_WARNING,
+                "%zu connections were cut off after --drain-timeout: exit status %d",
+                srv_connections_open(), EXIT_CUT_OFF);
         srv_log_stop();
-        _exit(0);
+        _exit(EXIT_CUT_OFF);
     }
     srv_jobs_stop();
     srv_http_stop();

@@ -82,113 +82,113 @@ static bool check_method(const zip_stat_t *stat, struct api_problem *problem)
     return true;
 }
 
-static bool fail_to_read(zip_t *archive, zip_file_t *file, const zip_stat_t *stat,
-                         struct api_problem *problem)
+static bool fail_to_read(struct api_archive *archive, zip_file_t *file, struct api_problem *problem)
 {
-    zip_error_t *error = file ? zip_file_get_error(file) : zip_get_error(archive);
+    zip_error_t *error = file ? zip_file_get_error(file) : zip_get_error(archive->zip);
     if (lacks_memory(error))
         return api_fail_oom(problem);
-    return api_fail(problem, "npz_malformed", "entry %.100s cannot be read: %s", stat->name,
-                    zip_error_code_zip(error) == ZIP_ER_OK
-                        ? "its size differs from the archive's directory"
-                        : zip_error_strerror(error));
+    return api_fail(
+        problem, "npz_malformed", "entry %.100s cannot be read: %s", archive->entry.name,
+        zip_error_code_zip(error) == ZIP_ER_OK ? "its size differs from the archive's directory"
+                                               : zip_error_strerror(error));
 }
 
-/* Inflates the first `size` bytes of an entry; if they are all, verifies the checksum by a read more. */
-static bool read_entry(zip_t *archive, const zip_stat_t *stat, char *to, size_t size, bool is_all,
-                       struct api_problem *problem)
+bool api_archive_read(struct api_archive *archive, char *to, size_t *size,
+                      struct api_problem *problem)
 {
     char more;
+    bool is_all = *size >= archive->entry.size;
+    *size = is_all ? archive->entry.size : *size;
     errno = 0;
-    zip_file_t *file = zip_fopen_index(archive, stat->index, 0);
-    bool good = (file && zip_fread(file, to, size) == (zip_int64_t)size &&
+    zip_file_t *file = zip_fopen_index(archive->zip, archive->entry.index, 0);
+    bool good = (file && zip_fread(file, to, *size) == (zip_int64_t)*size &&
                  (!is_all || zip_fread(file, &more, 1) == 0)) ||
-                fail_to_read(archive, file, stat, problem);
+                fail_to_read(archive, file, problem);
     if (file)
         zip_fclose(file);
     return good;
 }
 
-bool api_archive_inflate(zip_t *archive, const zip_stat_t *stat, struct api_buffer *to,
+bool api_archive_inflate(struct api_archive *archive, struct api_buffer *to,
                          struct api_problem *problem)
 {
-    if (!api_buffer_reserve(to, stat->size + 1))
+    if (!api_buffer_reserve(to, archive->entry.size + 1))
         return api_fail_oom(problem);
-    to->size = stat->size;
-    return read_entry(archive, stat, to->data, stat->size, true, problem);
+    to->size = archive->entry.size;
+    return api_archive_read(archive, to->data, &to->size, problem);
 }
 
-bool api_archive_peek(zip_t *archive, const zip_stat_t *stat, char *to, size_t *size,
-                      struct api_problem *problem)
-{
-    *size = stat->size < *size ? stat->size : *size;
-    return read_entry(archive, stat, to, *size, false, problem);
-}
-
-bool api_archive_stat(zip_t *archive, size_t i, size_t *room, zip_stat_t *stat,
-                      struct api_problem *problem)
-{
-    if (zip_stat_index(archive, i, 0, stat) != 0)
-        return malformed(problem, zip_strerror(archive));
-    if (stat->size > *room)
-        return api_fail(problem, "body_too_large",
-                        "entry %.100s makes the arrays larger than this server accepts",
-                        stat->name);
-    *room -= stat->size;
-    return check_method(stat, problem);
-}
-
-bool api_archive_name(const char *entry, char *to, size_t size)
+/* Sets the name of the current entry's array; false if it is no .npy file, or the name has no room. */
+static bool find_name(struct api_archive *archive)
 {
     static const char suffix[] = ".npy";
-    size_t length = strlen(entry), stem = length - (sizeof suffix - 1);
-    if (length < sizeof suffix - 1 || strcmp(entry + stem, suffix) != 0 || stem >= size)
+    const char *name = archive->entry.name;
+    size_t length = strlen(name), stem = length - (sizeof suffix - 1);
+    if (length < sizeof suffix - 1 || strcmp(name + stem, suffix) != 0 || stem >= API_ENTRY_NAME)
         return false;
-    memcpy(to, entry, stem);
-    to[stem] = '\0';
+    memcpy(archive->name, name, stem);
+    archive->name[stem] = '\0';
     return true;
 }
 
-static void fail_to_open(zip_error_t *error, const char *repeated, struct api_problem *problem)
+bool api_archive_next(struct api_archive *archive, struct api_problem *problem)
 {
-    if (lacks_memory(error)) {
-        api_fail_oom(problem);
-        return;
-    }
+    zip_stat_t *entry = &archive->entry;
+    if (archive->next == archive->n)
+        return false;
+    if (zip_stat_index(archive->zip, archive->next++, 0, entry) != 0)
+        return malformed(problem, zip_strerror(archive->zip));
+    if (!find_name(archive))
+        return api_fail(problem, archive->stray, "entry '%.100s' is not the .npy of an array",
+                        entry->name);
+    if (entry->size > archive->room)
+        return api_fail(problem, "body_too_large",
+                        "entry %.100s makes the arrays larger than this server accepts",
+                        entry->name);
+    archive->room -= entry->size;
+    return check_method(entry, problem);
+}
+
+static bool fail_to_open(const struct api_archive *archive, zip_error_t *error,
+                         struct api_problem *problem)
+{
+    if (lacks_memory(error))
+        return api_fail_oom(problem);
     switch (zip_error_code_zip(error)) {
     case ZIP_ER_EXISTS:
-        api_fail(problem, repeated, "two entries have the same name");
-        break;
+        return api_fail(problem, archive->repeated, "two entries have the same name");
     case ZIP_ER_NOENT:
-        malformed(problem, "an entry has impossible sizes");
-        break;
+        return malformed(problem, "an entry has impossible sizes");
     default:
-        malformed(problem, zip_error_strerror(error));
+        return malformed(problem, zip_error_strerror(error));
     }
 }
 
-zip_t *api_archive_open(const char *body, size_t size, size_t max, const char *repeated,
-                        struct api_problem *problem)
+bool api_archive_open(struct api_archive *archive, size_t max, struct api_problem *problem)
 {
-    errno = 0;
-    if (size == 0) { /* libzip would create an archive */
-        malformed(problem, "it is empty");
-        return NULL;
-    }
-    if (!directory_fits(body, size, max)) {
-        malformed(problem, "its directory is too large or broken");
-        return NULL;
-    }
     zip_error_t error;
+    errno = 0;
+    if (archive->size == 0) /* libzip would create an archive */
+        return malformed(problem, "it is empty");
+    if (!directory_fits(archive->body, archive->size, max))
+        return malformed(problem, "its directory is too large or broken");
     zip_error_init(&error);
-    zip_t *archive = NULL;
-    zip_source_t *source = zip_source_buffer_create(body, size, 0, &error);
+    zip_source_t *source = zip_source_buffer_create(archive->body, archive->size, 0, &error);
     if (source)
-        archive = zip_open_from_source(source, ZIP_RDONLY | ZIP_CHECKCONS, &error);
-    if (!archive) {
-        fail_to_open(&error, repeated, problem);
+        archive->zip = zip_open_from_source(source, ZIP_RDONLY | ZIP_CHECKCONS, &error);
+    if (archive->zip)
+        archive->n = (size_t)zip_get_num_entries(archive->zip, 0);
+    else {
+        fail_to_open(archive, &error, problem);
         zip_source_free(source);
     }
     zip_error_fini(&error);
-    return archive;
+    return archive->zip != NULL;
+}
+
+void api_archive_close(struct api_archive *archive)
+{
+    if (archive->zip)
+        zip_discard(archive->zip);
+    archive->zip = NULL;
 }

@@ -5,23 +5,36 @@
 
 #include <zip.h>
 
-/* Opens an archive of at most `max` entries, which borrows the body. NULL with npz_malformed, or with
- * the code `repeated` for two entries of one name. zip_discard closes it. */
-zip_t *api_archive_open(const char *body, size_t size, size_t max, const char *repeated,
-                        struct api_problem *problem);
+/* API_ENTRY_NAME: the name of an array has fewer bytes. */
+enum { API_ENTRY_NAME = 1024 };
 
-/* Describes entry `i`, which must be stored or deflated, and not encrypted. *room is the number of bytes
- * that this and later entries may have, and shrinks. Fails with npz_malformed, body_too_large. */
-bool api_archive_stat(zip_t *archive, size_t i, size_t *room, zip_stat_t *stat,
+/* api_archive: a reader of entries in turn: open, next, read, close. All fail with a problem, mostly npz_malformed.
+ * The caller sets the first five. */
+struct api_archive {
+    const char *body; /* borrowed */
+    size_t size;
+    size_t room;          /* bytes that later entries may have in all */
+    const char *repeated; /* code of a problem: two entries of one name */
+    const char *stray;    /* likewise: an entry that is no .npy file */
+    zip_t *zip;
+    size_t n, next;            /* number of entries; the next one */
+    zip_stat_t entry;          /* the current one */
+    char name[API_ENTRY_NAME]; /* of its array: "input" of "input.npy" */
+};
+
+/* Opens an archive of at most `max` entries. */
+bool api_archive_open(struct api_archive *archive, size_t max, struct api_problem *problem);
+
+/* Moves to the next entry, which must be stored or deflated, not encrypted, and have room; false at the end, and
+ * with a problem. */
+bool api_archive_next(struct api_archive *archive, struct api_problem *problem);
+
+/* Reads the first *size bytes of the current entry, or as many as it has, which becomes *size. Verifies the checksum if
+ * they are all. */
+bool api_archive_read(struct api_archive *archive, char *to, size_t *size,
                       struct api_problem *problem);
 
-/* Inflates an entry into an empty buffer, and verifies its checksum. */
-bool api_archive_inflate(zip_t *archive, const zip_stat_t *stat, struct api_buffer *to,
+/* Reads all of the current entry into an empty buffer. */
+bool api_archive_inflate(struct api_archive *archive, struct api_buffer *to,
                          struct api_problem *problem);
-
-/* Inflates the first *size bytes of an entry, or as many as it has, which becomes *size. */
-bool api_archive_peek(zip_t *archive, const zip_stat_t *stat, char *to, size_t *size,
-                      struct api_problem *problem);
-
-/* Extracts "input" from "input.npy"; false for other entries and names of more than size - 1 bytes. */
-bool api_archive_name(const char *entry, char *to, size_t size);
+void api_archive_close(struct api_archive *archive);

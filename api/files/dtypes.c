@@ -2,83 +2,101 @@
 
 #include "api/text/nearest.h"
 
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-/* Names of dtypes in each format; the column of .npy has numpy's names, because its files hold
- * codes that few users know. */
+/* word: tells users what numpy's code means, which few know. */
 static const struct {
-    enum kl_dtype dtype;
-    const char *names[API_DTYPE_NAMES], *numpy_word;
-} dtypes[] = {
-    {KL_FLOAT64,
-     {[API_SAFETENSORS] = "F64", [API_NUMPY] = "f8", [API_INFERENCE] = "FP64"},
-     "float64"},
-    {KL_FLOAT32,
-     {[API_SAFETENSORS] = "F32", [API_NUMPY] = "f4", [API_INFERENCE] = "FP32"},
-     "float32"},
-    {KL_FLOAT16,
-     {[API_SAFETENSORS] = "F16", [API_NUMPY] = "f2", [API_INFERENCE] = "FP16"},
-     "float16"},
-    {KL_BFLOAT16, {[API_SAFETENSORS] = "BF16", [API_INFERENCE] = "BF16"}, NULL},
-    {API_BYTE, {[API_SAFETENSORS] = "BOOL", [API_NUMPY] = "b1", [API_INFERENCE] = "BOOL"}, "bool"},
-    {API_BYTE, {[API_SAFETENSORS] = "U8", [API_NUMPY] = "u1", [API_INFERENCE] = "UINT8"}, "uint8"},
+    const char *names[API_DTYPE_NAMES], *word;
+    struct api_type type;
+} types[] = {
+    {{"F64", "f8", "FP64"}, "float64", {API_FLOAT, KL_FLOAT64, 8, false}},
+    {{"F32", "f4", "FP32"}, "float32", {API_FLOAT, KL_FLOAT32, 4, false}},
+    {{"F16", "f2", "FP16"}, "float16", {API_FLOAT, KL_FLOAT16, 2, false}},
+    {{"BF16", "", "BF16"}, "", {API_FLOAT, KL_BFLOAT16, 2, false}},
+    {{"BOOL", "b1", "BOOL"}, "bool", {API_BOOL, API_BYTE, 1, false}},
+    {{"U8", "u1", "UINT8"}, "uint8", {API_UNSIGNED, API_BYTE, 1, false}},
+    {{"U16", "u2", "UINT16"}, "uint16", {API_UNSIGNED, KL_FLOAT64, 2, false}},
+    {{"U32", "u4", "UINT32"}, "uint32", {API_UNSIGNED, KL_FLOAT64, 4, false}},
+    {{"U64", "u8", "UINT64"}, "uint64", {API_UNSIGNED, KL_FLOAT64, 8, false}},
+    {{"I8", "i1", "INT8"}, "int8", {API_SIGNED, KL_FLOAT64, 1, false}},
+    {{"I16", "i2", "INT16"}, "int16", {API_SIGNED, KL_FLOAT64, 2, false}},
+    {{"I32", "i4", "INT32"}, "int32", {API_SIGNED, KL_FLOAT64, 4, false}},
+    {{"I64", "i8", "INT64"}, "int64", {API_SIGNED, KL_FLOAT64, 8, false}},
 };
-#define N_DTYPES (sizeof dtypes / sizeof *dtypes)
+#define N_TYPES (sizeof types / sizeof *types)
 
-#define INTEGRAL ": kl_div: Integral inputs not supported."
-#define COMPLEX ": kl_div: Complex inputs not supported."
-
-/* Name of row `i` if a tensor of that kind may have it, else NULL. */
-static const char *name_for(enum api_dtype_names format, bool is_mask, size_t i)
+/* Finds numpy's text by "U5", of five characters. */
+static bool find_text(const char *name, struct api_type *type)
 {
-    return (dtypes[i].dtype == API_BYTE) == is_mask ? dtypes[i].names[format] : NULL;
+    enum { MAX_CHARACTERS = 1 << 24 };
+    char *end;
+    if (*name != 'U' || !isdigit((unsigned char)name[1]))
+        return false;
+    unsigned long n = strtoul(name + 1, &end, 10);
+    *type = (struct api_type){API_CHARACTERS, KL_FLOAT64, n * API_CHARACTER, false};
+    return !*end && n <= MAX_CHARACTERS;
 }
 
-bool api_dtype_find(enum api_dtype_names format, const char *name, size_t size, bool is_mask,
-                    enum kl_dtype *dtype)
+bool api_type_find(enum api_dtype_names format, const char *name, struct api_type *type)
 {
-    for (size_t i = 0; i < N_DTYPES; i++) {
-        const char *known = name_for(format, is_mask, i);
-        if (!known || strlen(known) != size || memcmp(known, name, size) != 0)
-            continue;
-        *dtype = dtypes[i].dtype;
+    size_t i = 0;
+    bool swapped = *name == '>';
+    if (format == API_NUMPY && (!*name || !strchr("<>=|", *name++)))
+        return false;
+    while (i < N_TYPES && (!*name || strcmp(types[i].names[format], name) != 0))
+        i++;
+    if (i < N_TYPES)
+        *type = types[i].type;
+    else if (format != API_NUMPY || !find_text(name, type))
+        return false;
+    type->swapped = swapped;
+    return true;
+}
+
+static bool may_have(const struct api_type *type, bool is_mask)
+{
+    return is_mask ? type->dtype == API_BYTE : type->element == API_FLOAT;
+}
+
+/* Why a tensor that is no mask cannot have the type, which is NULL if it is unknown; or "". */
+static const char *reason(enum api_dtype_names format, const char *name,
+                          const struct api_type *type)
+{
+    if (type)
+        return type->element == API_CHARACTERS ? "" : ": kl_div: Integral inputs not supported.";
+    if (format == API_NUMPY && *name && name[1] == 'O')
+        return ": Python objects are not supported";
+    bool is_complex =
+        format == API_NUMPY ? *name && name[1] == 'c' : format == API_SAFETENSORS && *name == 'C';
+    return is_complex ? ": kl_div: Complex inputs not supported." : "";
+}
+
+bool api_type_of_tensor(enum api_dtype_names format, const char *name, bool is_mask,
+                        struct api_type *type, char refusal[API_REFUSAL])
+{
+    static const char *const words[][2] = {[API_SAFETENSORS] = {"dtype ", ""},
+                                           [API_NUMPY] = {"numpy's dtype '", "'"},
+                                           [API_INFERENCE] = {"datatype ", ""}};
+    bool is_known = api_type_find(format, name, type);
+    char known[60] = "";
+    if (is_known && may_have(type, is_mask))
         return true;
-    }
+    for (size_t i = 0; i < N_TYPES; i++)
+        if (may_have(&types[i].type, is_mask) && *types[i].names[format])
+            api_append_word(known, sizeof known,
+                            format == API_NUMPY ? types[i].word : types[i].names[format]);
+    snprintf(refusal, API_REFUSAL, "%s%.30s%s is not one of %s%s", words[format][0], name,
+             words[format][1], known, is_mask ? "" : reason(format, name, is_known ? type : NULL));
     return false;
 }
 
 const char *api_dtype_name(enum api_dtype_names format, enum kl_dtype dtype)
 {
     size_t i = 0;
-    while (dtypes[i].dtype != dtype)
+    while (types[i].type.dtype != dtype)
         i++;
-    return dtypes[i].names[format];
-}
-
-void api_dtype_list(enum api_dtype_names format, bool is_mask, char *to, size_t size)
-{
-    *to = '\0';
-    for (size_t i = 0; i < N_DTYPES; i++) {
-        const char *name = name_for(format, is_mask, i);
-        if (name && format == API_NUMPY)
-            name = dtypes[i].numpy_word;
-        if (name)
-            api_append_word(to, size, name);
-    }
-}
-
-const char *api_dtype_unsupported_reason(enum api_dtype_names format, const char *name,
-                                         bool is_mask)
-{
-    static const struct {
-        const char *begins, *words;
-    } refused[API_DTYPE_NAMES][4] = {
-        [API_SAFETENSORS] = {{"I", INTEGRAL}, {"U", INTEGRAL}, {"BOOL", INTEGRAL}, {"C", COMPLEX}},
-        [API_NUMPY] = {{"i", INTEGRAL}, {"u", INTEGRAL}, {"b", INTEGRAL}, {"c", COMPLEX}},
-        [API_INFERENCE] = {{"INT", INTEGRAL}, {"UINT", INTEGRAL}, {"BOOL", INTEGRAL}},
-    };
-    for (size_t i = 0; i < 4 && refused[format][i].begins && !is_mask; i++)
-        if (strncmp(name, refused[format][i].begins, strlen(refused[format][i].begins)) == 0)
-            return refused[format][i].words;
-    return "";
+    return types[i].names[format];
 }

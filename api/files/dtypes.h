@@ -1,4 +1,4 @@
-/* The names of dtypes in wire formats: one table for all of them. */
+/* The types of elements in wire formats: one table of their names. */
 #pragma once
 
 #include "lib/kldiv.h"
@@ -18,18 +18,26 @@ static inline size_t api_dtype_size(enum kl_dtype dtype)
 enum api_dtype_names { API_SAFETENSORS, API_NUMPY, API_INFERENCE };
 #define API_DTYPE_NAMES 3
 
-/* Finds the dtype by a name of `size` bytes: API_BYTE for a mask, any other dtype for other
- * tensors. Returns false if the name is unknown. */
-bool api_dtype_find(enum api_dtype_names format, const char *name, size_t size, bool is_mask,
-                    enum kl_dtype *dtype);
+/* API_CHARACTERS: text in UTF-32, API_CHARACTER bytes each. */
+enum api_element { API_FLOAT, API_SIGNED, API_UNSIGNED, API_BOOL, API_CHARACTERS };
+enum { API_CHARACTER = 4 };
 
-/* Name of a dtype of the library; NULL for bfloat16 in numpy's names. */
+/* api_type: the type of elements of `size` bytes each. */
+struct api_type {
+    enum api_element element;
+    enum kl_dtype dtype; /* of API_FLOAT; API_BYTE if a mask may have it */
+    size_t size;
+    bool swapped; /* true if bytes, or those of each character, are in the other order */
+};
+
+/* Finds a type by its name, of numpy by its code: "F64", "<f8", ">U5", "FP64". False if it is unknown. */
+bool api_type_find(enum api_dtype_names format, const char *name, struct api_type *type);
+
+/* As api_type_find, of a mask or another tensor. If that cannot have the type, `refusal` becomes the reason,
+ * "dtype I8 is not one of F64, F32, F16, BF16", with PyTorch's words for integers and complex numbers. */
+enum { API_REFUSAL = 200 };
+bool api_type_of_tensor(enum api_dtype_names format, const char *name, bool is_mask,
+                        struct api_type *type, char refusal[API_REFUSAL]);
+
+/* Name of a dtype of the library; "" for bfloat16 in numpy's names. */
 const char *api_dtype_name(enum api_dtype_names format, enum kl_dtype dtype);
-
-/* Formats the names that a mask, or another tensor, may have: "F64, F32, F16, BF16". */
-void api_dtype_list(enum api_dtype_names format, bool is_mask, char *to, size_t size);
-
-/* PyTorch's words for a name that no tensor but a mask may have, with ": " before them: that integers, of
- * which bool is one, and complex numbers are not supported. "" for other names, and for a mask. */
-const char *api_dtype_unsupported_reason(enum api_dtype_names format, const char *name,
-                                         bool is_mask);

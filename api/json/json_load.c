@@ -99,9 +99,14 @@ static int append(const char *bytes, size_t size, void *out)
     return 0;
 }
 
+/* What jansson needs for writing is freed again, which memory of a text is not: a value may be written any number of
+ * times. */
 void api_append_json(struct api_buffer *out, const json_t *value)
 {
+    struct api_json *parsed = current;
+    current = NULL;
     out->failed |= json_dump_callback(value, append, out, JSON_COMPACT) != 0;
+    current = parsed;
 }
 
 void api_json_free(struct api_json *json)

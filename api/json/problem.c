@@ -166,6 +166,20 @@ bool api_fail_at(struct api_problem *problem, enum api_location where, const cha
     return false;
 }
 
+bool api_fail_member(struct api_problem *problem, struct api_origin origin, const char *code,
+                     const char *format, ...)
+{
+    char pointer[sizeof problem->location];
+    va_list arguments;
+    if (origin.within)
+        api_pointer_to_member(pointer, sizeof pointer, origin.within, origin.name);
+    va_start(arguments, format);
+    fail(problem, origin.within ? API_BODY : API_QUERY, origin.within ? pointer : origin.name, code,
+         format, arguments);
+    va_end(arguments);
+    return false;
+}
+
 bool api_fail_oom(struct api_problem *problem)
 {
     return api_fail(problem, "out_of_memory", "no memory is left for the request; try again");

@@ -27,6 +27,16 @@ bool api_fail(struct api_problem *problem, const char *code, const char *format,
 bool api_fail_at(struct api_problem *problem, enum api_location where, const char *location,
                  const char *code, const char *format, ...) __attribute__((format(printf, 5, 6)));
 
+/* api_origin: a member of the body, or a query parameter. `within` is the JSON Pointer of its parent in the body, with
+ * a slash at its end ("#/"), of static lifetime; NULL for the query. */
+struct api_origin {
+    const char *within, *name;
+};
+
+/* Records the problem of a member or a parameter. */
+bool api_fail_member(struct api_problem *problem, struct api_origin origin, const char *code,
+                     const char *format, ...) __attribute__((format(printf, 4, 5)));
+
 /* Records the problem of exhausted memory or an exhausted budget. */
 bool api_fail_oom(struct api_problem *problem);
 

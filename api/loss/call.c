@@ -12,12 +12,12 @@ void api_call_init(struct api_call *call, const struct api_service *service)
     struct api_budget *budget = service->budget;
     call->service = service;
     call->stop = NULL;
-    call->is_planned = call->is_shared = false;
+    call->is_shared = false;
     call->options = (struct api_options){.tensors = api_tensor_names};
     call->plan = (struct kl_plan){0};
     for (size_t i = 0; i < KL_FINDINGS; i++)
         call->diagnosis.findings[i].count = 0;
-    call->inflated = call->loss = (struct api_buffer){.budget = budget};
+    call->loss = (struct api_buffer){.budget = budget};
     call->oip.id = (struct api_buffer){.budget = budget};
     call->oip.binary = call->oip.wanted = ~0u;
     call->oip.nonfinite = API_BARE;
@@ -50,7 +50,6 @@ void api_call_free(struct api_call *call)
         api_buffer_free(&call->gradients[i]);
     api_buffer_free(&call->pairs[0]);
     api_buffer_free(&call->pairs[1]);
-    api_buffer_free(&call->inflated);
     api_buffer_free(&call->loss);
     api_buffer_free(&call->oip.id);
 }

@@ -17,11 +17,10 @@ struct api_call {
     const atomic_bool *stop; /* of the exchange; may be NULL */
     struct api_options options;
     struct api_tensor tensors[API_TENSORS];
-    bool is_shared; /* true if a tensor or an output is in shared memory */
-    bool is_planned;
+    bool is_shared;                /* true if a tensor or an output is in shared memory */
+    double parsed_ms, computed_ms; /* when it was, of api_seconds */
     struct kl_plan plan;
     struct kl_diagnosis diagnosis; /* empty if not requested */
-    struct api_buffer inflated;    /* body after its coding is undone */
     struct api_buffer loss;
     struct api_buffer gradients[KL_OPERANDS]; /* empty if not requested */
     struct api_buffer pairs[2];               /* sum and divisor, instead of the loss */

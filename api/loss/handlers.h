@@ -1,21 +1,17 @@
 /* Functions of the endpoints of this folder, for the rows of endpoints.c. */
 #pragma once
 
-#include "api/request/exchange.h"
+#include "api/request/endpoint.h"
 
-/* kl_div.c: POST /kl_div and POST /v2/models/kl_div/infer. */
-bool api_kl_div_begin(struct api_exchange *x);
-bool api_infer_begin(struct api_exchange *x);
-bool api_loss_prepare(struct api_exchange *x, double max_ns);
-bool api_loss(struct api_exchange *x);
-void api_kl_div_end(struct api_exchange *x);
-void api_infer_end(struct api_exchange *x);
+extern const struct api_steps api_kl_div, api_infer;                  /* kl_div.c */
+extern const struct api_steps api_oip_set_trace, api_oip_set_logging; /* oip_settings.c */
+
+/* Functions that only write a response. */
 
 /* health.c: /livez, /readyz, /metrics. */
 bool api_live(struct api_exchange *x);
 bool api_ready(struct api_exchange *x);
-bool api_metrics_prepare(struct api_exchange *x, double max_ns);
-bool api_metrics(struct api_exchange *x);
+extern const struct api_steps api_metrics;
 
 /* oip_model.c: metadata of the server and its one model for the Open Inference Protocol. */
 bool api_oip_server(struct api_exchange *x);
@@ -30,8 +26,5 @@ bool api_oip_load(struct api_exchange *x);
 bool api_oip_unload(struct api_exchange *x);
 
 /* oip_settings.c: settings of Triton's trace and logging extensions. */
-bool api_oip_setting_begin(struct api_exchange *x);
 bool api_oip_logging(struct api_exchange *x);
-bool api_oip_set_logging(struct api_exchange *x);
 bool api_oip_trace(struct api_exchange *x);
-bool api_oip_set_trace(struct api_exchange *x);

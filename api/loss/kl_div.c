@@ -22,7 +22,7 @@ static const double compress_ns = 10;
 
 /* ---- Header */
 
-bool api_kl_div_begin(struct api_exchange *x)
+static bool check_kl_div(struct api_exchange *x)
 {
     if (!api_body_check_coding(x))
         return false;
@@ -34,7 +34,7 @@ bool api_kl_div_begin(struct api_exchange *x)
     return x->encoder && api_body_check_size(x);
 }
 
-bool api_infer_begin(struct api_exchange *x)
+static bool check_infer(struct api_exchange *x)
 {
     x->decoder = x->encoder = &api_codec_oip;
     return api_body_check_coding(x) && api_body_check_size(x);
@@ -126,8 +126,8 @@ static double response_cost(const struct api_exchange *x, const struct api_call 
     enum { BYTES_OF_A_NUMBER = 20 };
     bool is_binary = x->encoder == &api_codec_oip && !(call->oip.wanted & ~call->oip.binary);
     double ns = is_binary ? API_COPY_NS : x->encoder->ns_per_element;
-    if (x->encoder->compresses &&
-        api_coding_choose(api_request_header(&x->request, "Accept-Encoding")))
+    const char *accepted = api_request_header(&x->request, "Accept-Encoding");
+    if (x->encoder->compresses && accepted && api_coding_choose(accepted))
         ns += compress_ns * BYTES_OF_A_NUMBER;
     return call_cost(call, ns);
 }
@@ -136,89 +136,92 @@ static double response_cost(const struct api_exchange *x, const struct api_call 
 
 static struct api_freelist free_calls;
 
-static struct api_call *call_new(struct api_exchange *x)
+static bool estimate(struct api_exchange *x)
 {
-    struct api_call *call = api_freelist_get(&free_calls);
-    if (!call)
-        call = malloc(sizeof *call);
-    if (call)
-        api_call_init(call, x->service);
-    else
-        api_fail_oom(&x->problem);
-    return call;
-}
-
-/* Inflates, decodes and plans, each if the work left of `max_ns` suffices. */
-static bool prepare(struct api_exchange *x, struct api_call *call, double max_ns)
-{
-    if (!api_body_undo_coding(x, &call->inflated, max_ns))
-        return false;
-    if (x->cost_ns > max_ns)
-        return true;
     if (x->is_untyped && !api_codec_check_body(x))
         return false;
     x->cost_ns = decode_cost(x);
-    if (x->cost_ns > max_ns)
-        return true;
-    call->stop = x->stop;
-    call->is_planned = read_call(x, call);
-    return call->is_planned;
+    return true;
 }
 
-bool api_loss_prepare(struct api_exchange *x, double max_ns)
+static enum api_outcome parse(struct api_exchange *x)
 {
-    struct api_call *call = x->state = x->state ? x->state : call_new(x);
+    struct api_call *call = x->state;
     double start = 1e3 * api_seconds();
-    bool good = call && (call->is_planned || prepare(x, call, max_ns));
-    if (good && call->is_planned)
+    api_call_init(call, x->service);
+    call->stop = x->stop;
+    bool good = read_call(x, call);
+    if (good)
         x->cost_ns = decode_cost(x) + response_cost(x, call);
-    x->prepared = 1e3 * api_seconds();
-    x->response.decode_ms += x->prepared - start;
-    return good;
+    call->parsed_ms = 1e3 * api_seconds();
+    x->response.decode_ms += call->parsed_ms - start;
+    return api_outcome_of(good);
 }
 
-bool api_loss(struct api_exchange *x)
+static enum api_outcome run(struct api_exchange *x, struct api_monitors *monitors)
 {
     struct api_response *response = &x->response;
     struct api_call *call = x->state;
+    (void)monitors;
     bool good = api_call_run(call, &x->problem);
-    double computed = 1e3 * api_seconds();
-    if (good)
-        x->encoder->encode(call, response);
-    response->compute_ms = computed - x->prepared;
-    response->encode_ms = 1e3 * api_seconds() - computed;
+    call->computed_ms = 1e3 * api_seconds();
+    response->compute_ms = call->computed_ms - call->parsed_ms;
     response->elements = good ? call->plan.count : 0;
     response->warnings = api_call_warnings(call).bits;
-    return good;
+    return api_outcome_of(good);
 }
 
-void api_kl_div_end(struct api_exchange *x)
+static bool write_loss(struct api_exchange *x)
 {
-    api_call_free(x->state);
-    api_freelist_put(&free_calls, x->state);
+    struct api_call *call = x->state;
+    x->encoder->encode(call, &x->response);
+    x->response.encode_ms = 1e3 * api_seconds() - call->computed_ms;
+    return true;
 }
+
+static void drop(struct api_exchange *x) { api_call_free(x->state); }
+
+const struct api_steps api_kl_div = {.max_body = API_WHOLE_BODY,
+                                     .state = sizeof(struct api_call),
+                                     .kept = &free_calls,
+                                     .check = check_kl_div,
+                                     .estimate = estimate,
+                                     .parse = parse,
+                                     .run = run,
+                                     .write = write_loss,
+                                     .drop = drop};
 
 /* ---- Statistics of inferences */
 
-static void count(struct api_duration *duration, double ms)
+static void add(struct api_duration *duration, double ms)
 {
     atomic_fetch_add(&duration->count, 1);
     atomic_fetch_add(&duration->ns, (unsigned long long)(ms * 1e6));
 }
 
-void api_infer_end(struct api_exchange *x)
+static void count(const struct api_exchange *x)
 {
     const struct api_response *response = &x->response;
     struct api_statistics *statistics = x->service->statistics;
     bool good = response->status == 200;
     if (statistics)
-        count(good ? &statistics->success : &statistics->fail,
-              response->decode_ms + response->compute_ms + response->encode_ms);
+        add(good ? &statistics->success : &statistics->fail,
+            response->decode_ms + response->compute_ms + response->encode_ms);
     if (statistics && good) {
-        count(&statistics->decode, response->decode_ms);
-        count(&statistics->compute, response->compute_ms);
-        count(&statistics->encode, response->encode_ms);
+        add(&statistics->decode, response->decode_ms);
+        add(&statistics->compute, response->compute_ms);
+        add(&statistics->encode, response->encode_ms);
         atomic_store(&statistics->last_ms, (unsigned long long)time(NULL) * 1000);
     }
-    api_kl_div_end(x);
 }
+
+const struct api_steps api_infer = {.max_body = API_WHOLE_BODY,
+                                    .state = sizeof(struct api_call),
+                                    .kept = &free_calls,
+                                    .check = check_infer,
+                                    .estimate = estimate,
+                                    .parse = parse,
+                                    .run = run,
+                                    .write = write_loss,
+                                    .count = count,
+                                    .drop = drop};

@@ -15,32 +15,9 @@ enum { MAGIC = 6, ALIGNMENT = 64 };
 struct reader {
     struct api_tensor *tensor;
     const struct api_npy *npy;
-    enum kl_dtype dtype;
-    bool swapped;
+    struct api_type type;
     struct api_problem *problem;
 };
-
-static bool fail_descr(struct reader *r, bool is_mask)
-{
-    char known[60];
-    const char *text = r->npy->descr, *kind = *text ? text + 1 : text;
-    const char *reason = *kind == 'O' && !is_mask
-                             ? ": Python objects are not supported"
-                             : api_dtype_unsupported_reason(API_NUMPY, kind, is_mask);
-    api_dtype_list(API_NUMPY, is_mask, known, sizeof known);
-    return api_tensor_fail(r->tensor, NULL, r->problem, "dtype_unsupported",
-                           "numpy's dtype '%.20s' is not one of %s%s", text, known, reason);
-}
-
-static bool find_dtype(struct reader *r)
-{
-    const char *text = r->npy->descr;
-    bool is_mask = api_tensor_is_mask(r->tensor);
-    r->swapped = *text == '>';
-    return (strlen(text) == 3 && strchr("<>=|", *text) &&
-            api_dtype_find(API_NUMPY, text + 1, 2, is_mask, &r->dtype)) ||
-           fail_descr(r, is_mask);
-}
 
 /* Copies one element, its bytes in reverse if `swapped`. */
 static void copy_element(char *to, const char *from, size_t size, bool swapped)
@@ -58,7 +35,7 @@ static void copy_element(char *to, const char *from, size_t size, bool swapped)
 static void rearrange(const struct reader *r, const char *from, char *to, size_t count)
 {
     size_t shape[KL_MAX_DIMS] = {0}, strides[KL_MAX_DIMS] = {0}, index[KL_MAX_DIMS] = {0};
-    size_t size = api_dtype_size(r->dtype), at = 0, stride = 1, ndim = 0;
+    size_t size = r->type.size, at = 0, stride = 1, ndim = 0;
     for (size_t i = 0; i < r->npy->ndim; i++)
         if (r->tensor->shape[i] > 1)
             shape[ndim++] = r->tensor->shape[i];
@@ -68,7 +45,7 @@ static void rearrange(const struct reader *r, const char *from, char *to, size_t
         stride *= shape[d];
     }
     for (size_t n = 0; n < count; n++) {
-        copy_element(to + n * size, from + at * size, size, r->swapped);
+        copy_element(to + n * size, from + at * size, size, r->type.swapped);
         for (size_t d = ndim; d-- > 0;) {
             at += strides[d];
             if (++index[d] < shape[d])
@@ -83,15 +60,15 @@ static bool place_elements(struct reader *r, const char *data, size_t size)
 {
     struct api_tensor *tensor = r->tensor;
     size_t count, along = 0;
-    api_tensor_set(tensor, r->dtype, r->npy->ndim, data);
-    if (!kl_tensor_count(&tensor->view, &count) || count * api_dtype_size(r->dtype) != size)
+    api_tensor_set(tensor, r->type.dtype, r->npy->ndim, data);
+    if (!kl_tensor_count(&tensor->view, &count) || count * r->type.size != size)
         return api_tensor_fail(tensor, NULL, r->problem, "npy_malformed",
                                "the .npy header's shape and descr do not fit the %zu bytes of data "
                                "after it",
                                size);
     for (size_t i = 0; i < r->npy->ndim; i++)
         along += tensor->shape[i] > 1;
-    if (!r->swapped && (!r->npy->fortran_order || along <= 1))
+    if (!r->type.swapped && (!r->npy->fortran_order || along <= 1))
         return true;
     /* Use another buffer: `data` may lie in the tensor's own. */
     struct api_buffer rearranged = {.budget = tensor->data.budget};
@@ -114,7 +91,8 @@ bool api_npy_read(struct api_tensor *tensor, const char *bytes, size_t size,
     if (!api_npy_parse(bytes, size, &npy, &wrong))
         return api_tensor_fail(tensor, NULL, problem, wrong.code, "%s", wrong.detail);
     memcpy(tensor->shape, npy.shape, sizeof npy.shape);
-    return find_dtype(&r) && place_elements(&r, bytes + npy.start, size - npy.start);
+    return api_tensor_type(tensor, API_NUMPY, NULL, npy.descr, &r.type, problem) &&
+           place_elements(&r, bytes + npy.start, size - npy.start);
 }
 
 void api_npy_header(struct api_buffer *out, const struct kl_tensor *tensor)

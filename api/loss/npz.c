@@ -10,21 +10,11 @@
  * than so many times their size, stored ones not at all. */
 enum { MAX_ENTRIES = 16, TYPICAL_INFLATION = 100 };
 
-/* Reads an entry; `room` is the number of bytes that the remaining arrays may use. */
-static bool read_entry(struct api_call *call, zip_t *archive, size_t i, size_t *room,
+static bool read_entry(struct api_call *call, struct api_archive *archive,
                        struct api_problem *problem)
 {
-    char name[256];
-    zip_stat_t stat;
-    const char *entry = zip_get_name(archive, i, 0);
-    if (!entry || !api_archive_name(entry, name, sizeof name))
-        return api_fail(problem, "tensor_unknown", "entry '%.100s' is not the .npy of a tensor",
-                        entry ? entry : "");
-    struct api_tensor *tensor = api_tensor_find(call->tensors, name, NULL, problem);
-    if (!tensor)
-        return false;
-    return api_archive_stat(archive, i, room, &stat, problem) &&
-           api_archive_inflate(archive, &stat, &tensor->data, problem) &&
+    struct api_tensor *tensor = api_tensor_find(call->tensors, archive->name, NULL, problem);
+    return tensor && api_archive_inflate(archive, &tensor->data, problem) &&
            api_npy_read(tensor, tensor->data.data, tensor->data.size, problem);
 }
 
@@ -32,16 +22,16 @@ static bool read_entry(struct api_call *call, zip_t *archive, size_t i, size_t *
 static bool decode(struct api_call *call, const struct api_request *request,
                    struct api_problem *problem)
 {
-    size_t room = call->service->max_body;
-    zip_t *archive = api_archive_open(request->body, request->body_size, MAX_ENTRIES,
-                                      "tensor_repeated", problem);
-    bool good = archive != NULL;
-    zip_int64_t n = good ? zip_get_num_entries(archive, 0) : 0;
-    for (zip_int64_t i = 0; i < n && good; i++)
-        good = read_entry(call, archive, (size_t)i, &room, problem);
-    if (archive)
-        zip_discard(archive);
-    return good;
+    struct api_archive archive = {.body = request->body,
+                                  .size = request->body_size,
+                                  .room = call->service->max_body,
+                                  .repeated = "tensor_repeated",
+                                  .stray = "tensor_unknown"};
+    bool good = api_archive_open(&archive, MAX_ENTRIES, problem);
+    while (good && api_archive_next(&archive, problem))
+        good = read_entry(call, &archive, problem);
+    api_archive_close(&archive);
+    return good && !problem->code;
 }
 
 /* ---- Writing */

@@ -135,16 +135,13 @@ static struct api_json_cursor cursor_at(const struct api_oip_reader *r, const ch
 
 static bool find_dtype(struct api_oip_reader *r, struct input *input)
 {
-    char name[API_JSON_TEXT] = "(absent, or no string)", known[60];
-    bool is_mask = api_tensor_is_mask(input->tensor);
+    struct api_type type = {.dtype = KL_FLOAT64};
+    char text[API_JSON_TEXT];
     struct api_json_cursor c = cursor_at(r, input->at[DATATYPE]);
-    if (c.p && *c.p == '"' && api_json_string(&c, name) &&
-        api_dtype_find(API_INFERENCE, name, strlen(name), is_mask, &input->dtype))
-        return true;
-    api_dtype_list(API_INFERENCE, is_mask, known, sizeof known);
-    return api_tensor_fail(input->tensor, "datatype", r->problem, "dtype_unsupported",
-                           "datatype %.30s is not one of %s%s", name, known,
-                           api_dtype_unsupported_reason(API_INFERENCE, name, is_mask));
+    const char *name = c.p && api_json_string(&c, text) ? text : "(absent, or no string)";
+    bool good = api_tensor_type(input->tensor, API_INFERENCE, "datatype", name, &type, r->problem);
+    input->dtype = type.dtype;
+    return good;
 }
 
 /* Finds the tensor and its dtype. */

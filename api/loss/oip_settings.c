@@ -1,9 +1,10 @@
 /* Settings of Triton's trace and logging extensions
  * (https://github.com/triton-inference-server/server/tree/main/docs/protocol). They are fixed here: a
  * request that sets what is set succeeds, another fails. */
+#include "api/json/json_cursor.h"
 #include "api/json/json_text.h"
 #include "api/loss/handlers.h"
-#include "api/request/body.h"
+#include "api/request/endpoint.h"
 #include "api/request/response.h"
 
 #include <string.h>
@@ -45,10 +46,6 @@ static bool response_with(struct api_exchange *x, const struct setting *settings
 
 /* ---- Setting what is set */
 
-static const char kind[] = "a body of settings";
-
-bool api_oip_setting_begin(struct api_exchange *x) { return api_body_check_small(x, kind); }
-
 /* True if the value at the cursor is that of the setting, or null, which restores it. Numbers may be strings. */
 static bool is_same(struct api_json_cursor *c, const struct setting *setting)
 {
@@ -87,8 +84,7 @@ static bool set(struct api_exchange *x, const struct setting *settings, size_t n
     unsigned given = 0;
     if (api_json_skip_mark(x->request.body) == x->request.body + x->request.body_size)
         return response_with(x, settings, n);
-    if (!api_body_begin_small(x, kind, &c))
-        return false;
+    api_json_begin(&c, x->request.body, x->request.body_size, false, &x->problem);
     if (!api_json_open_if(&c, '{'))
         return api_json_end(&c) &&
                api_fail(&x->problem, "bad_request", "the settings must be a JSON object");
@@ -102,7 +98,7 @@ static bool set(struct api_exchange *x, const struct setting *settings, size_t n
 
 bool api_oip_trace(struct api_exchange *x) { return response_with(x, trace, N_TRACE); }
 
-bool api_oip_set_trace(struct api_exchange *x) { return set(x, trace, N_TRACE); }
+static bool set_trace(struct api_exchange *x) { return set(x, trace, N_TRACE); }
 
 bool api_oip_logging(struct api_exchange *x)
 {
@@ -111,9 +107,14 @@ bool api_oip_logging(struct api_exchange *x)
     return response_with(x, logging, N_LOGGING);
 }
 
-bool api_oip_set_logging(struct api_exchange *x)
+static bool set_logging(struct api_exchange *x)
 {
     struct setting logging[N_LOGGING];
     find_logging(x->service, logging);
     return set(x, logging, N_LOGGING);
 }
+
+#define KIND "a body of settings"
+
+const struct api_steps api_oip_set_trace = {.small = KIND, .write = set_trace};
+const struct api_steps api_oip_set_logging = {.small = KIND, .write = set_logging};

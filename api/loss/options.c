@@ -5,7 +5,6 @@
 #include "api/text/nearest.h"
 
 #include <math.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,43 +20,29 @@ static bool has_text(const struct api_value *value)
 /* True for the nulls of other languages, as text. */
 static bool is_null(const struct api_value *value)
 {
-    static const char *const words[] = {"null", "None", "NULL"};
-    if (value->kind != API_TEXT)
-        return value->kind == API_NULL;
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (strcmp(value->text, words[i]) == 0)
-            return true;
-    return false;
+    static const char *const words[] = {"null", "None", "NULL", NULL};
+    return value->kind == API_TEXT ? words[api_word_index(words, value->text)] != NULL
+                                   : value->kind == API_NULL;
 }
 
 /* Reads the booleans of Python, JavaScript and R, and 0 and 1. */
 static bool parse_boolean(const struct api_value *value, bool *boolean)
 {
-    static const struct {
-        const char *word;
-        bool boolean;
-    } words[] = {{"true", true},   {"True", true},   {"TRUE", true},   {"T", true},  {"1", true},
-                 {"false", false}, {"False", false}, {"FALSE", false}, {"F", false}, {"0", false}};
-    if (value->kind == API_BOOLEAN) {
-        *boolean = value->boolean;
-        return true;
-    }
-    for (size_t i = 0; value->kind == API_TEXT && i < sizeof words / sizeof *words; i++)
-        if (strcmp(value->text, words[i].word) == 0) {
-            *boolean = words[i].boolean;
-            return true;
-        }
-    return false;
+    static const char *const words[] = {"false", "true", "False", "True", "FALSE", "TRUE",
+                                        "F",     "T",    "0",     "1",    NULL};
+    size_t i = value->kind == API_TEXT ? api_word_index(words, value->text) : 0;
+    *boolean = value->kind == API_BOOLEAN ? value->boolean : i % 2;
+    return value->kind == API_BOOLEAN || (value->kind == API_TEXT && words[i]);
 }
 
-static bool read_boolean(const struct api_value *value, union api_option_value *to,
+static bool read_boolean(const struct api_value *value, union api_field_value *to,
                          struct kl_problem *problem)
 {
     (void)problem;
     return parse_boolean(value, &to->boolean);
 }
 
-static bool read_flag(const struct api_value *value, union api_option_value *to,
+static bool read_flag(const struct api_value *value, union api_field_value *to,
                       struct kl_problem *problem)
 {
     bool boolean = false;
@@ -70,7 +55,7 @@ static bool read_flag(const struct api_value *value, union api_option_value *to,
 
 /* Defines readers for words that the library parses. */
 #define READ_WORD(kind)                                                                            \
-    static bool read_##kind(const struct api_value *value, union api_option_value *to,             \
+    static bool read_##kind(const struct api_value *value, union api_field_value *to,              \
                             struct kl_problem *problem)                                            \
     {                                                                                              \
         enum kl_##kind parsed;                                                                     \
@@ -86,7 +71,7 @@ READ_WORD(base)
 READ_WORD(space)
 
 /* Reads the number 2 as the text "2". */
-static bool read_base_or_two(const struct api_value *value, union api_option_value *to,
+static bool read_base_or_two(const struct api_value *value, union api_field_value *to,
                              struct kl_problem *problem)
 {
     const struct api_value two = {.kind = API_STRING, .text = "2"};
@@ -110,19 +95,16 @@ static bool refuse(struct kl_problem *problem, const char *code, const char *exp
     return false;
 }
 
-static bool read_gradient(const struct api_value *value, union api_option_value *to,
+static const char *const operands[] = {[KL_INPUT] = "input", [KL_TARGET] = "target", NULL};
+
+static bool read_gradient(const struct api_value *value, union api_field_value *to,
                           struct kl_problem *problem)
 {
-    static const char *const names[] = {[KL_INPUT] = "input", [KL_TARGET] = "target"};
-    if (is_null(value))
-        return true;
-    for (unsigned i = 0; has_text(value) && i < KL_OPERANDS; i++)
-        if (strcmp(value->text, names[i]) == 0) {
-            to->bits |= 1u << i;
-            return true;
-        }
-    return has_text(value) && refuse(problem, "option_invalid",
-                                     "gradient must be input, target, or a list of them", value);
+    size_t operand = has_text(value) ? api_word_index(operands, value->text) : KL_OPERANDS;
+    to->bits |= operand < KL_OPERANDS ? 1u << operand : 0;
+    return is_null(value) || operand < KL_OPERANDS ||
+           (has_text(value) && refuse(problem, "option_invalid",
+                                      "gradient must be input, target, or a list of them", value));
 }
 
 /* Number of a text that is an integer, or of a number; NaN for other values. */
@@ -135,7 +117,7 @@ static double integer_of(const struct api_value *value)
     return end > value->text && !*end ? (double)number : (double)NAN;
 }
 
-static bool read_axis(const struct api_value *value, union api_option_value *to,
+static bool read_axis(const struct api_value *value, union api_field_value *to,
                       struct kl_problem *problem)
 {
     if (is_null(value))
@@ -144,7 +126,7 @@ static bool read_axis(const struct api_value *value, union api_option_value *to,
         return false;
     double axis = integer_of(value);
     bool good = axis >= -KL_MAX_DIMS && axis < KL_MAX_DIMS;
-    uint64_t *set = axis < 0 ? &to->axes.from_last : &to->axes.from_first;
+    uint64_t *set = &to->sets[axis < 0];
     uint64_t bit = !good ? 0 : UINT64_C(1) << (int)(axis < 0 ? -1 - axis : axis);
     if (!good || *set & bit)
         return refuse(problem, "dim_invalid", "dim must be distinct integers from -64 to 63",
@@ -153,7 +135,7 @@ static bool read_axis(const struct api_value *value, union api_option_value *to,
     return true;
 }
 
-static bool read_temperature(const struct api_value *value, union api_option_value *to,
+static bool read_temperature(const struct api_value *value, union api_field_value *to,
                              struct kl_problem *problem)
 {
     char *end = NULL;
@@ -175,13 +157,12 @@ static const char *const dtypes[] = {"float64", "float32", "float16", "bfloat16"
 static const char *const compats[] = {"pytorch", "oneflow", "math", NULL};
 static const char *const bases[] = {"e", "2", NULL};
 static const char *const spaces[] = {"log_prob", "prob", "logit", NULL};
-static const char *const operands[] = {"input", "target", NULL};
 
-#define FIELD(name) offsetof(struct api_options, name), sizeof((struct api_options *)0)->name
+#define FIELD(name) API_FIELD(struct api_options, name)
 static const char string[] = "a string", boolean[] = "true or false",
                   flag[] = "true, false or null", values[] = "a string, an integer or a list";
 
-const struct api_loss_option api_loss_options[API_OPTIONS] = {
+const struct api_field api_loss_options[API_OPTIONS + 1] = {
     [API_REDUCTION] = {"reduction", FIELD(loss.reduction), string, false, reductions,
                        read_reduction},
     [API_LOG_TARGET] = {"log_target", FIELD(loss.log_target), boolean, false, NULL, read_boolean},
@@ -202,114 +183,76 @@ const struct api_loss_option api_loss_options[API_OPTIONS] = {
     [API_PARTIAL] = {"partial", FIELD(partial), boolean, false, NULL, read_boolean},
 };
 
-/* ---- Names */
-
-/* Forms of Rails and others name a list "dim[]"; PHP and axios name its elements "dim[0]" and "dim[1]". */
-static bool is_name(const struct api_loss_option *row, const char *name)
-{
-    size_t size = strlen(row->name);
-    if (strncmp(name, row->name, size) != 0)
-        return false;
-    name += size;
-    if (*name == '[' && row->is_list && strcmp(name + 1 + strspn(name + 1, "0123456789"), "]") == 0)
-        return true;
-    return *name == '\0';
-}
+/* ---- Problems with their locations */
 
 int api_option_find(const char *name)
 {
-    for (int i = 0; i < API_OPTIONS; i++)
-        if (is_name(&api_loss_options[i], name))
-            return i;
-    return -1;
-}
-
-/* ---- Problems with their locations */
-
-static bool fail_option(struct api_origin origin, struct api_problem *problem, const char *code,
-                        const char *format, ...) __attribute__((format(printf, 4, 5)));
-static bool fail_option(struct api_origin origin, struct api_problem *problem, const char *code,
-                        const char *format, ...)
-{
-    char pointer[256], detail[sizeof problem->detail];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(detail, sizeof detail, format, arguments);
-    va_end(arguments);
-    if (!origin.within)
-        return api_fail_at(problem, API_QUERY, origin.name, code, "%s", detail);
-    api_pointer_to_member(pointer, sizeof pointer, origin.within, origin.name);
-    return api_fail_at(problem, API_BODY, pointer, code, "%s", detail);
+    const struct api_field *row = api_field_find(api_loss_options, name);
+    return row ? (int)(row - api_loss_options) : -1;
 }
 
 bool api_option_fail(const struct api_options *options, enum api_option option,
                      struct api_problem *problem, const char *code, const char *detail)
 {
     const struct api_origin origin = {options->within[option], api_loss_options[option].name};
-    return options->given[option] ? fail_option(origin, problem, code, "%s", detail)
+    return options->given[option] ? api_fail_member(problem, origin, code, "%s", detail)
                                   : api_fail(problem, code, "%s", detail);
 }
 
 static bool is_tensor(const struct api_options *options, const char *name)
 {
-    const char *const *tensor = options->tensors;
-    while (tensor && *tensor && strcmp(*tensor, name) != 0)
-        tensor++;
-    return tensor && *tensor;
+    return options->tensors && options->tensors[api_word_index(options->tensors, name)];
 }
 
-static void fail_unknown(const struct api_options *options, struct api_origin origin,
+static bool fail_unknown(const struct api_options *options, struct api_origin origin,
                          const char *const *also, struct api_problem *problem)
 {
-    const char *known[API_OPTIONS + 8];
-    char list[300] = "";
+    const char *known[API_OPTIONS + 8], *name = origin.name;
+    char list[300] = "", mean[API_MEAN];
     size_t n = 0;
-    for (; n < API_OPTIONS; n++)
+    for (; n < API_OPTIONS; n++) {
         known[n] = api_loss_options[n].name;
+        api_append_word(list, sizeof list, known[n]);
+    }
     for (; also && *also && n < sizeof known / sizeof *known; also++)
         known[n++] = *also;
-    const char *nearest = api_nearest(origin.name, known, n);
-    const char *mean = nearest ? "; did you mean '" : "", *end = nearest ? "'?" : ".";
-    for (size_t i = 0; i < API_OPTIONS; i++)
-        api_append_word(list, sizeof list, known[i]);
-    if (is_tensor(options, origin.name))
-        fail_option(origin, problem, "option_unknown", "%s is a tensor: send it in the body",
-                    origin.name);
-    else if (nearest && is_tensor(options, nearest))
-        fail_option(origin, problem, "tensor_unknown",
-                    "there is no tensor '%.60s'%s%s%s The tensors are input, target, grad_output, "
-                    "weight and mask",
-                    origin.name, mean, nearest, end);
-    else
-        fail_option(
-            origin, problem, "option_unknown", "there is no option '%.60s'%s%s%s %s options are %s",
-            origin.name, mean, nearest ? nearest : "", end,
-            options->tensors && origin.within ? "The tensors are input and target, the" : "The",
-            list);
+    const char *nearest = api_nearest(name, known, n);
+    if (is_tensor(options, name))
+        return api_fail_member(problem, origin, "option_unknown",
+                               "%s is a tensor: send it in the body", name);
+    if (nearest && is_tensor(options, nearest))
+        return api_fail_member(problem, origin, "tensor_unknown",
+                               "there is no tensor '%.60s'%s The tensors are input, target, "
+                               "grad_output, weight and mask",
+                               name, api_mean(mean, nearest, "."));
+    return api_fail_member(
+        problem, origin, "option_unknown", "there is no option '%.60s'%s %s options are %s", name,
+        api_mean(mean, nearest, "."),
+        options->tensors && origin.within ? "The tensors are input and target, the" : "The", list);
 }
 
 /* Fails with the reader's detail, followed by the values that the option has. */
 static bool fail_value(const struct api_option_input *setting, const struct api_value *value,
                        const struct kl_problem *from)
 {
-    const struct api_loss_option *row = setting->row;
+    const struct api_field *row = setting->row;
     bool is_text = has_text(value);
-    char list[200] = "";
+    char list[200] = "", mean[API_MEAN];
     size_t n = 0;
     if (!from->code)
-        return fail_option(setting->origin, setting->problem, "option_invalid",
-                           "%s must be %s%s%.100s%s", row->name, row->expected,
-                           is_text ? ", not '" : "", is_text ? value->text : "",
-                           is_text ? "'" : "");
+        return api_fail_member(setting->problem, setting->origin, "option_invalid",
+                               "%s must be %s%s%.100s%s", row->name, row->expected,
+                               is_text ? ", not '" : "", is_text ? value->text : "",
+                               is_text ? "'" : "");
     for (; row->words && row->words[n]; n++)
         api_append_word(list, sizeof list, row->words[n]);
     const char *nearest = is_text && n > 0 ? api_nearest(value->text, row->words, n) : NULL;
-    return fail_option(setting->origin, setting->problem, from->code, "%s%s%s%s%s", from->detail,
-                       nearest ? "; did you mean '" : "", nearest ? nearest : "",
-                       nearest ? "'? It takes "
-                       : n > 0 ? "; it takes "
-                               : "",
-                       list);
+    return api_fail_member(setting->problem, setting->origin, from->code, "%s%s%s%s", from->detail,
+                           api_mean(mean, nearest, n > 0 ? ";" : ""),
+                           nearest ? " It takes "
+                           : n > 0 ? " it takes "
+                                   : "",
+                           list);
 }
 
 /* ---- Setting */
@@ -318,22 +261,14 @@ bool api_option_begin(struct api_option_input *setting, struct api_options *opti
                       struct api_origin origin, const char *const *also,
                       struct api_problem *problem)
 {
-    int option = api_option_find(origin.name);
-    if (option < 0) {
-        fail_unknown(options, origin, also, problem);
-        return false;
-    }
-    memset(setting, 0, sizeof *setting);
-    setting->options = options;
-    setting->origin = origin;
-    setting->problem = problem;
-    setting->row = &api_loss_options[option];
-    return true;
+    *setting = (struct api_option_input){
+        options, origin, problem, api_field_find(api_loss_options, origin.name), {{0}}};
+    return setting->row || fail_unknown(options, origin, also, problem);
 }
 
 bool api_option_is_repeated(const struct api_option_input *setting, unsigned *read)
 {
-    const struct api_loss_option *row = setting->row;
+    const struct api_field *row = setting->row;
     const char *suffix = setting->origin.name + strlen(row->name);
     if (*suffix && strcmp(suffix, "[]") != 0)
         return false; /* elements of a list, "dim[0]" and "dim[1]" */
@@ -362,9 +297,9 @@ static bool add_list(struct api_option_input *setting, const char *text)
 
 bool api_option_add(struct api_option_input *setting, const struct api_value *value)
 {
-    const struct api_loss_option *row = setting->row;
+    const struct api_field *row = setting->row;
     struct kl_problem problem = {0};
-    if (row->read(value, &setting->value, &problem))
+    if (api_field_read(row, value, &setting->value, &problem))
         return true;
     const char *text = row->is_list && has_text(value) ? value->text : "";
     const char *first = text + strspn(text, separators);
@@ -374,24 +309,23 @@ bool api_option_add(struct api_option_input *setting, const struct api_value *va
 
 bool api_option_end(struct api_option_input *setting)
 {
-    const struct api_loss_option *row = setting->row;
+    const struct api_field *row = setting->row;
     struct api_options *options = setting->options;
     const char *within = setting->origin.within;
     size_t option = (size_t)(row - api_loss_options);
-    char *field = (char *)options + row->offset;
-    if (options->given[option] && memcmp(field, setting->value.bytes, row->size) == 0)
-        return true;
-    bool joins = row->is_list && within == options->within[option];
-    if (options->given[option] && !joins)
-        return fail_option(
-            setting->origin, setting->problem, "option_conflict",
+    bool again = options->given[option];
+    /* A list that is given again in the same place, the query or a form, is extended; lists are bits. */
+    bool joins = again && row->is_list && within == options->within[option];
+    for (size_t i = 0; joins && i < row->size; i++)
+        setting->value.bytes[i] |= ((const char *)options)[row->offset + i];
+    if (!api_field_store(row, options, &setting->value, again && !joins))
+        return api_fail_member(
+            setting->problem, setting->origin, "option_conflict",
             "%s is given twice, with different values (in the query and in the body)",
             setting->origin.name);
-    /* A list that is given again in the same place, the query or a form, is extended; lists are bits. */
-    for (size_t i = 0; i < row->size; i++)
-        field[i] = (char)(joins ? field[i] | setting->value.bytes[i] : setting->value.bytes[i]);
     options->given[option] = true;
-    options->within[option] = within;
+    if (!again)
+        options->within[option] = within;
     return true;
 }
 

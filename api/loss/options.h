@@ -2,10 +2,8 @@
  * values and readers, and how they are set. */
 #pragma once
 
-#include "api/json/problem.h"
+#include "api/json/fields.h"
 #include "lib/kldiv.h"
-
-#include <stdint.h>
 
 enum api_option {
     API_REDUCTION,
@@ -44,51 +42,10 @@ struct api_options {
     const char *const *tensors;      /* names of tensors, NULL at the end, for errors; or NULL */
 };
 
-/* api_value: the value of an option. API_TEXT has no type of its own, as in a query, a form or
- * metadata: it may be a boolean, a number, or a list with commas. API_STRING is a string of
- * JSON. */
-enum api_kind { API_TEXT, API_STRING, API_NUMBER, API_BOOLEAN, API_NULL, API_OTHER };
-struct api_value {
-    enum api_kind kind;
-    const char *text; /* of API_TEXT and API_STRING */
-    double number;
-    bool boolean;
-};
-
-/* api_option_value: the value of one option while it is read. */
-union api_option_value {
-    int word;
-    bool boolean;
-    unsigned bits;
-    double number;
-    struct api_axes axes;
-    char bytes[sizeof(struct api_axes)];
-};
-
-/* api_loss_option: a row of the table. */
-struct api_loss_option {
-    const char *name;
-    size_t offset, size;  /* of its field in struct api_options */
-    const char *expected; /* description of its values: "a string" */
-    bool is_list;
-    const char *const *words; /* its values, NULL at the end; NULL if it has others */
-
-    /* Reads one value; appends it if the option is a list. API_NULL resets the option. Fails
-     * with a code and a detail, or with neither if the value is of the wrong kind. */
-    bool (*read)(const struct api_value *value, union api_option_value *to,
-                 struct kl_problem *problem);
-};
-
-extern const struct api_loss_option api_loss_options[API_OPTIONS];
+extern const struct api_field api_loss_options[API_OPTIONS + 1];
 
 /* Row of an option by its name, which for a list may end in "[]"; or -1. */
 int api_option_find(const char *name);
-
-/* api_origin: the location of an option. `within` is the JSON Pointer of its parent in the body,
- * with a slash at its end ("#/"), of static lifetime; NULL for the query. */
-struct api_origin {
-    const char *within, *name;
-};
 
 /* api_option_input: one option while it is read: begin, add for each value of a list or for the only
  * one, end. */
@@ -96,8 +53,8 @@ struct api_option_input {
     struct api_options *options;
     struct api_origin origin;
     struct api_problem *problem;
-    const struct api_loss_option *row;
-    union api_option_value value;
+    const struct api_field *row;
+    union api_field_value value;
 };
 
 /* Begins to set the option `name`. Fails for unknown names with the nearest known one and the

@@ -15,34 +15,20 @@ enum { ALIGNMENT = 8 };
 /* MAX_HEADER: limit in bytes; two tensors and some options take a few hundred. */
 enum { MAX_HEADER = 64 << 10 };
 
-/* Finds the dtype by its name; fails if a tensor of that kind cannot have it. */
-static bool find_dtype(const struct api_tensor *tensor, const char *name, enum kl_dtype *dtype,
-                       struct api_problem *problem)
-{
-    bool is_mask = api_tensor_is_mask(tensor);
-    char known[60];
-    if (api_dtype_find(API_SAFETENSORS, name, strlen(name), is_mask, dtype))
-        return true;
-    api_dtype_list(API_SAFETENSORS, is_mask, known, sizeof known);
-    return api_tensor_fail(tensor, "dtype", problem, "dtype_unsupported",
-                           "dtype %.20s is not one of %s%s", name, known,
-                           api_dtype_unsupported_reason(API_SAFETENSORS, name, is_mask));
-}
-
 static bool read_tensor(struct api_call *call, struct api_safetensors *file)
 {
     struct api_safetensor entry;
-    enum kl_dtype dtype = KL_FLOAT64;
+    struct api_type type;
     for (size_t i = 0; i < API_TENSORS; i++)
         if (call->tensors[i].present && strcmp(file->name, api_tensor_names[i]) == 0)
             return api_json_repeated(&file->json);
     struct api_tensor *tensor = api_tensor_find(call->tensors, file->name, NULL, file->problem);
     if (!tensor || !api_safetensors_read(file, &entry) ||
-        !find_dtype(tensor, entry.dtype, &dtype, file->problem) ||
-        !api_safetensors_fit(file, &entry, api_dtype_size(dtype)))
+        !api_tensor_type(tensor, API_SAFETENSORS, "dtype", entry.dtype, &type, file->problem) ||
+        !api_safetensors_fit(file, &entry, type.size))
         return false;
     memcpy(tensor->shape, entry.shape, entry.ndim * sizeof *entry.shape);
-    api_tensor_set(tensor, dtype, entry.ndim, file->data + entry.begin);
+    api_tensor_set(tensor, type.dtype, entry.ndim, file->data + entry.begin);
     return true;
 }
 

@@ -38,6 +38,15 @@ bool api_tensor_fail(const struct api_tensor *tensor, const char *field,
                        detail);
 }
 
+bool api_tensor_type(const struct api_tensor *tensor, enum api_dtype_names format,
+                     const char *field, const char *name, struct api_type *type,
+                     struct api_problem *problem)
+{
+    char refusal[API_REFUSAL];
+    return api_type_of_tensor(format, name, api_tensor_is_mask(tensor), type, refusal) ||
+           api_tensor_fail(tensor, field, problem, "dtype_unsupported", "%s", refusal);
+}
+
 static size_t find_tensor(const char *name)
 {
     size_t i = 0;

@@ -55,6 +55,12 @@ bool api_tensor_fail(const struct api_tensor *tensor, const char *field,
                      struct api_problem *problem, const char *code, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
 
+/* Finds the type of a tensor's elements by its name in a format, from its field `field` unless that is NULL. Fails with
+ * dtype_unsupported if the tensor cannot have it. */
+bool api_tensor_type(const struct api_tensor *tensor, enum api_dtype_names format,
+                     const char *field, const char *name, struct api_type *type,
+                     struct api_problem *problem);
+
 /* Formats the JSON Pointer of a tensor: "#/input", or "#/inputs/0" for an input of an inference
  * request. */
 void api_tensor_location(const struct api_tensor *tensor, char *to, size_t size);

@@ -168,6 +168,14 @@ size_t api_utf8_length(const unsigned char *s)
     return 0;
 }
 
+bool api_is_utf8(const char *text)
+{
+    size_t size = 1;
+    for (; *text && size > 0; text += size)
+        size = api_utf8_length((const unsigned char *)text);
+    return size > 0;
+}
+
 void api_append_json_string(struct api_buffer *buffer, const char *text)
 {
     const unsigned char *s = (const unsigned char *)text, *plain = s;

@@ -66,6 +66,7 @@ void api_append_format(struct api_buffer *buffer, const char *format, ...)
 
 /* Length, in bytes, of the UTF-8 sequence at `s`, or 0 if it is malformed. */
 size_t api_utf8_length(const unsigned char *s);
+bool api_is_utf8(const char *text); /* a whole text */
 
 /* The bytes of a text in UTF-8 that are left if it is cut to at most `max`, where a character ends. */
 static inline size_t api_utf8_cut(const char *text, size_t size, size_t max)

@@ -14,12 +14,11 @@ struct api_notify_test *api_notify_tests_take(struct api_notifier *notifier, boo
     return tests;
 }
 
-bool api_notify_test_submit(struct api_store_job *job, struct api_monitors *monitors)
+bool api_notify_test_submit(struct api_notify_test *test, struct api_notifier *notifier)
 {
-    struct api_notifier *notifier = monitors->notifier;
-    struct api_notify_test *test = (struct api_notify_test *)job, **last = &notifier->tests;
+    struct api_notify_test **last = &notifier->tests;
     size_t n = 0;
-    job->done = false;
+    test->job->done = false;
     pthread_mutex_lock(&notifier->lock);
     for (; *last; last = &(*last)->next)
         n++;

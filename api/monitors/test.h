@@ -6,7 +6,7 @@
 
 /* The sender fills the last part and calls api_store_job_finish. */
 struct api_notify_test {
-    struct api_store_job job;
+    struct api_store_job *job;
     struct api_notify_test *next;
     const char *name; /* of the receiver */
 
@@ -20,4 +20,4 @@ struct api_notify_test {
 struct api_notify_test *api_notify_tests_take(struct api_notifier *notifier, bool ends);
 
 /* Queues a test for the sender, which is woken; false if it does not run, or too many wait. */
-bool api_notify_test_submit(struct api_store_job *job, struct api_monitors *monitors);
+bool api_notify_test_submit(struct api_notify_test *test, struct api_notifier *notifier);

@@ -3,20 +3,19 @@
  * own size. */
 #include "api/monitors/monitors.h"
 
+#include "api/monitors/batch.h"
 #include "api/monitors/maintenance.h"
 #include "api/monitors/state/load.h"
 #include "api/monitors/state/server_counts.h"
 #include "api/monitors/transact.h"
 #include "api/text/clock.h"
-#include "api/text/hash.h"
 
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
-/* MAX_WAITING: jobs that wait at most. MAX_BATCH: those of one transaction. MAX_COUNTS: counts that
- * one transaction writes, unless a single job has more: some 20 ms. LARGE: those of a large job. */
-enum { MAX_WAITING = 4000, MAX_BATCH = 256, MAX_COUNTS = 16000, LARGE = 4000 };
+/* MAX_WAITING: jobs that wait at most. MAX_COUNTS: counts that one transaction writes, which takes some 20 ms; a job
+ * that has more is written alone. LARGE: counts of a large job. */
+enum { MAX_WAITING = 4000, MAX_COUNTS = 16000, LARGE = 4000 };
 
 /* ---- The queue */
 
@@ -28,7 +27,7 @@ static struct api_lane *next_lane(struct api_monitors *monitors)
     return is_large ? &monitors->large : &monitors->small;
 }
 
-/* Takes jobs that wait: an exclusive one, or others, concurrent or not, up to MAX_BATCH and MAX_COUNTS. */
+/* Takes jobs that wait: an exclusive one, or others, concurrent or not, up to API_MAX_BATCH and MAX_COUNTS. */
 static struct api_store_job *take(struct api_monitors *monitors)
 {
     struct api_lane *lane = next_lane(monitors);
@@ -39,7 +38,7 @@ static struct api_store_job *take(struct api_monitors *monitors)
     for (size_t counts = first->counts; !first->exclusive && end->next && !end->next->exclusive;
          n++) {
         counts += end->next->counts;
-        if (n == MAX_BATCH || counts > MAX_COUNTS ||
+        if (n == API_MAX_BATCH || counts > MAX_COUNTS ||
             end->next->is_concurrent != first->is_concurrent)
             break;
         end = end->next;
@@ -48,115 +47,6 @@ static struct api_store_job *take(struct api_monitors *monitors)
     monitors->waiting -= n;
     end->next = NULL;
     return first;
-}
-
-/* Hosts without `resume` block until a job is done. */
-static pthread_mutex_t done_lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t done_wake = PTHREAD_COND_INITIALIZER;
-
-void api_store_job_finish(struct api_store_job *job)
-{
-    struct api_exchange *x = job->x;
-    if (x && x->resume) {
-        job->done = true;
-        x->resume(x);
-        return;
-    }
-    pthread_mutex_lock(&done_lock);
-    job->done = true;
-    pthread_cond_broadcast(&done_wake);
-    pthread_mutex_unlock(&done_lock);
-}
-
-static void finish(struct api_store_job *jobs)
-{
-    for (struct api_store_job *job = jobs, *next; job; job = next) {
-        next = job->next; /* the job may be freed once it is done */
-        api_store_job_finish(job);
-    }
-}
-
-/* Runs each job by itself, until the store is lost. */
-static void run_singly(struct api_monitors *monitors, struct api_store_job *jobs,
-                       bool is_concurrent)
-{
-    bool is_lost = false;
-    for (struct api_store_job *job = jobs, *next; job; job = next) {
-        next = job->next;
-        job->next = NULL;
-        if (is_lost) {
-            api_fail_jobs(monitors, job, false);
-        } else if (!api_transact(monitors, job, NULL, is_concurrent)) {
-            is_lost = api_store_is_lost(monitors->store);
-            api_fail_jobs(monitors, job, api_store_is_uncertain(monitors->store));
-        }
-        job->next = next;
-    }
-}
-
-/* Takes the jobs that are deferred out of a list, in their order. */
-static struct api_store_job *take_deferred(struct api_store_job **jobs)
-{
-    struct api_store_job *deferred = NULL, **last = &deferred, **at = jobs;
-    while (*at) {
-        if (!(*at)->is_deferred) {
-            at = &(*at)->next;
-            continue;
-        }
-        *last = *at;
-        last = &(*last)->next;
-        *at = *last = (*at)->next;
-        *last = NULL;
-    }
-    return deferred;
-}
-
-/* Runs jobs together; if that fails each by itself, so that one does not fail the others. After a commit
- * that may have been done that would count them twice. The deferred ones are left to do. */
-static struct api_store_job *run_together(struct api_monitors *monitors, struct api_store_job *jobs,
-                                          bool is_concurrent)
-{
-    bool good = api_transact(monitors, jobs, NULL, is_concurrent);
-    bool is_uncertain = !good && api_store_is_uncertain(monitors->store);
-    if (!good && jobs->next && !is_uncertain)
-        run_singly(monitors, jobs, is_concurrent);
-    else if (!good)
-        api_fail_jobs(monitors, jobs, is_uncertain);
-    struct api_store_job *deferred = take_deferred(&jobs);
-    finish(jobs);
-    return deferred;
-}
-
-static int compare_keys(const void *a, const void *b)
-{
-    const struct api_store_job *first = *(struct api_store_job *const *)a,
-                               *second = *(struct api_store_job *const *)b;
-    if (!first->key || !second->key)
-        return (first->key != NULL) - (second->key != NULL);
-    return memcmp(first->key, second->key, API_HASH);
-}
-
-/* Sorts at most MAX_BATCH jobs by their keys: servers that claimed some of the same keys in different orders would wait
- * for one another. */
-static struct api_store_job *sort_by_key(struct api_store_job *jobs)
-{
-    struct api_store_job *sorted[MAX_BATCH] = {jobs};
-    size_t n = 0;
-    for (struct api_store_job *job = jobs; job; job = job->next)
-        sorted[n++] = job;
-    qsort(sorted, n, sizeof *sorted, compare_keys);
-    for (size_t i = 0; i < n; i++)
-        sorted[i]->next = i + 1 < n ? sorted[i + 1] : NULL;
-    return sorted[0];
-}
-
-/* Runs jobs, beside those of other servers if they can. */
-static void process(struct api_monitors *monitors, struct api_store_job *jobs)
-{
-    if (jobs->is_concurrent && api_store_is_shared(monitors->store))
-        jobs = run_together(monitors, sort_by_key(jobs), true);
-    if (jobs)
-        run_together(monitors, jobs, false);
 }
 
 /* ---- The thread */
@@ -222,7 +112,7 @@ static void *work_on(void *argument)
         if (stopping)
             return NULL;
         if (jobs)
-            process(monitors, jobs);
+            api_batch_run(monitors, jobs);
         run_maintenance(monitors, &last_upkeep, !jobs);
     }
 }
@@ -269,18 +159,10 @@ bool api_monitors_submit(struct api_monitors *monitors, struct api_store_job *jo
     return good;
 }
 
-void api_store_job_wait(const struct api_store_job *job)
-{
-    pthread_mutex_lock(&done_lock);
-    while (!job->done)
-        pthread_cond_wait(&done_wake, &done_lock);
-    pthread_mutex_unlock(&done_lock);
-}
-
 bool api_monitors_run(struct api_monitors *monitors, struct api_store_job *job)
 {
     if (!api_monitors_submit(monitors, job))
         return false;
     api_store_job_wait(job);
-    return !job->problem.code;
+    return !job->problem->code;
 }

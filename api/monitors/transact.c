@@ -49,7 +49,7 @@ static void publish(struct api_monitors *monitors, struct api_store_job *jobs)
             monitors->next_close = pending->status.next_close;
     }
     for (struct api_store_job *job = jobs; job; job = job->next)
-        if (job->publish && !job->problem.code && !job->is_deferred)
+        if (job->publish && !job->problem->code && !job->is_deferred)
             job->publish(job, monitors);
     pthread_rwlock_unlock(&monitors->registry.lock);
 }
@@ -59,10 +59,10 @@ static void publish(struct api_monitors *monitors, struct api_store_job *jobs)
 static bool run_jobs(struct api_monitors *monitors, struct api_store_job *jobs)
 {
     for (struct api_store_job *job = jobs; job; job = job->next) {
-        job->problem.code = NULL;
+        job->problem->code = NULL;
         job->is_deferred = false;
         monitors->trace = job->x ? &job->x->trace : NULL;
-        bool good = !job->run || job->run(job, monitors) || job->problem.code;
+        bool good = !job->run || job->run(job, monitors) || job->problem->code;
         monitors->trace = NULL;
         if (!good)
             return false;
@@ -70,8 +70,8 @@ static bool run_jobs(struct api_monitors *monitors, struct api_store_job *jobs)
     if (!api_flush(monitors))
         return false;
     for (struct api_store_job *job = jobs; job; job = job->next)
-        if (job->read_back && !job->problem.code && !job->is_deferred &&
-            !job->read_back(job, monitors) && !job->problem.code)
+        if (job->read_back && !job->problem->code && !job->is_deferred &&
+            !job->read_back(job, monitors) && !job->problem->code)
             return false;
     return true;
 }
@@ -157,16 +157,16 @@ void api_fail_jobs(const struct api_monitors *monitors, struct api_store_job *jo
                    bool is_uncertain)
 {
     for (struct api_store_job *job = jobs; job; job = job->next) {
-        job->problem.code = NULL;
+        job->problem->code = NULL;
         job->is_deferred = false;
         if (is_oom(monitors))
-            api_fail_oom(&job->problem);
+            api_fail_oom(job->problem);
         else if (is_uncertain)
-            api_fail(&job->problem, "store_unavailable",
+            api_fail(job->problem, "store_unavailable",
                      "the connection to the store was lost during the commit, so the request may "
                      "or may not be stored; with an Idempotency-Key it can be repeated");
         else
-            api_fail(&job->problem, "store_unavailable",
+            api_fail(job->problem, "store_unavailable",
                      "the store cannot be written now, and nothing was stored; try again");
     }
 }

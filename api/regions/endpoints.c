@@ -1,8 +1,9 @@
 #include "api/regions/endpoints.h"
 
+#include "api/json/json_cursor.h"
 #include "api/regions/region.h"
 #include "api/regions/regions.h"
-#include "api/request/body.h"
+#include "api/request/endpoint.h"
 #include "api/request/response.h"
 
 #include <string.h>
@@ -17,10 +18,6 @@ static bool fail_unknown(struct api_exchange *x)
 {
     return api_fail(&x->problem, "region_unknown", "no region '%.60s' is registered", name_of(x));
 }
-
-static const char kind[] = "a request to register a region";
-
-bool api_region_begin(struct api_exchange *x) { return api_body_check_small(x, kind); }
 
 bool api_region_status(struct api_exchange *x)
 {
@@ -64,8 +61,7 @@ static bool read_key(struct api_exchange *x, struct api_region_key *key, char te
     unsigned given = 0;
     size_t i;
     *key = (struct api_region_key){.key = text};
-    if (!api_body_begin_small(x, kind, &c))
-        return false;
+    api_json_begin(&c, x->request.body, x->request.body_size, false, &x->problem);
     while (api_json_field(&c, names, &given, name, &i)) {
         if (i == MEMBERS)
             return fail_member(name, "is no member", &x->problem);
@@ -80,7 +76,7 @@ static bool read_key(struct api_exchange *x, struct api_region_key *key, char te
     return !x->problem.code;
 }
 
-bool api_region_register(struct api_exchange *x)
+static bool register_region(struct api_exchange *x)
 {
     struct api_region_key key;
     char text[API_JSON_TEXT];
@@ -110,7 +106,7 @@ bool api_cuda_region_status(struct api_exchange *x)
     return name_of(x) ? fail_unknown(x) : api_response_json(&x->response, "[]");
 }
 
-bool api_cuda_region_register(struct api_exchange *x)
+static bool refuse_cuda_region(struct api_exchange *x)
 {
     return api_fail(&x->problem, "shared_memory_off",
                     "this server has no GPU: register system shared memory instead");
@@ -120,3 +116,8 @@ bool api_cuda_region_unregister(struct api_exchange *x)
 {
     return api_response_json(&x->response, "{}");
 }
+
+#define KIND "a request to register a region"
+
+const struct api_steps api_region_register = {.small = KIND, .write = register_region};
+const struct api_steps api_cuda_region_register = {.small = KIND, .write = refuse_cuda_region};

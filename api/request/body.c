@@ -1,6 +1,7 @@
 #include "api/request/body.h"
 
 #include "api/request/coding.h"
+#include "api/request/endpoint.h"
 #include "api/request/response.h"
 
 #include <stdint.h>
@@ -11,7 +12,7 @@ static const double inflate_ns = 4;
 bool api_body_check_coding(struct api_exchange *x)
 {
     const char *coding = x->coding = api_request_header(&x->request, "Content-Encoding");
-    if (api_coding_is_known(coding))
+    if (!coding || api_coding_is_known(coding))
         return true;
     api_response_header(&x->response, "Accept-Encoding", api_codings);
     return api_fail(&x->problem, "content_coding_unsupported",
@@ -57,24 +58,32 @@ bool api_body_undo_coding(struct api_exchange *x, struct api_buffer *inflated, d
     return true;
 }
 
-static bool check_small(struct api_exchange *x, const char *what, unsigned long long size)
+/* Bytes that a body of the endpoint has at most, beside the service's own limit. */
+static size_t max_of(const struct api_steps *steps)
 {
-    enum { MAX_SMALL = 16 << 10 };
-    return size <= MAX_SMALL ||
-           api_fail(&x->problem, "body_too_large", "the body has %llu bytes, and %s has at most %d",
-                    size, what, MAX_SMALL);
+    return steps->max_body ? steps->max_body : API_SMALL_BODY;
 }
 
-bool api_body_check_small(struct api_exchange *x, const char *what)
+bool api_body_check_small(struct api_exchange *x, uint64_t size)
 {
-    return (api_coding_is_none(api_request_header(&x->request, "Content-Encoding")) ||
-            api_fail(&x->problem, "content_coding_unsupported",
-                     "%s must not have a Content-Encoding", what)) &&
-           check_small(x, what, x->request.content_length);
+    const struct api_steps *steps = x->response.endpoint->steps;
+    size_t max = max_of(steps);
+    return size <= max ||
+           api_fail(&x->problem, "body_too_large",
+                    "the body has %llu bytes, and %s has at most %zu", (unsigned long long)size,
+                    steps->small ? steps->small : "a body of no use", max);
 }
 
-bool api_body_begin_small(struct api_exchange *x, const char *what, struct api_json_cursor *json)
+bool api_body_check_header(struct api_exchange *x)
 {
-    api_json_begin(json, x->request.body, x->request.body_size, false, &x->problem);
-    return check_small(x, what, x->request.body_size);
+    const struct api_steps *steps = x->response.endpoint->steps;
+    size_t max = max_of(steps);
+    x->max_body = max < x->service->max_body ? max : x->service->max_body;
+    if (max == API_WHOLE_BODY)
+        return true;
+    if (steps->small && !x->coding &&
+        !api_coding_is_none(api_request_header(&x->request, "Content-Encoding")))
+        return api_fail(&x->problem, "content_coding_unsupported",
+                        "%s must not have a Content-Encoding", steps->small);
+    return api_body_check_small(x, x->request.content_length);
 }

@@ -1,7 +1,6 @@
 /* Bodies of requests, whatever they hold: their coding and their size. */
 #pragma once
 
-#include "api/json/json_cursor.h"
 #include "api/request/exchange.h"
 
 /* Check the header: Content-Encoding, and the declared length against what this server takes. */
@@ -15,7 +14,7 @@ bool api_body_check_size(struct api_exchange *x);
  * `inflated`, which may hold it already. Sets x->cost_ns above `max_ns` if that does not suffice. */
 bool api_body_undo_coding(struct api_exchange *x, struct api_buffer *inflated, double max_ns);
 
-/* Small bodies of JSON, which are never coded. `what` is one: "a body of settings". Check the header; begin
- * the body. */
-bool api_body_check_small(struct api_exchange *x, const char *what);
-bool api_body_begin_small(struct api_exchange *x, const char *what, struct api_json_cursor *json);
+/* Bodies that are not whole ones (see api_steps). Check the header, and set x->max_body; check a size, as it is declared
+ * or came. */
+bool api_body_check_header(struct api_exchange *x);
+bool api_body_check_small(struct api_exchange *x, uint64_t size);

@@ -35,12 +35,12 @@ static size_t find(const char *coding)
     return i;
 }
 
-bool api_coding_is_known(const char *coding) { return !coding || find(coding) < N_CODINGS; }
+bool api_coding_is_known(const char *coding) { return find(coding) < N_CODINGS; }
 
-bool api_coding_is_none(const char *coding)
+bool api_coding_is_identity(const char *coding)
 {
-    size_t i = coding ? find(coding) : N_CODINGS;
-    return !coding || (i < N_CODINGS && codings[i].wrapper == NONE);
+    size_t i = find(coding);
+    return i < N_CODINGS && codings[i].wrapper == NONE;
 }
 
 /* Detects the wrapper: a zlib header starts with method 8 and is a multiple of 31 (RFC 1950,

@@ -7,9 +7,15 @@
 /* The codings that api_inflate undoes: "gzip, deflate". */
 extern const char api_codings[];
 
-/* True if api_inflate undoes this coding; NULL, "" and "identity" mean no coding. */
+/* True if api_inflate undoes this coding; "" and "identity" mean no coding. */
 bool api_coding_is_known(const char *coding);
-bool api_coding_is_none(const char *coding);
+bool api_coding_is_identity(const char *coding);
+
+/* True if there is no coding; most requests have no such header. */
+static inline bool api_coding_is_none(const char *coding)
+{
+    return !coding || api_coding_is_identity(coding);
+}
 
 /* api_inflation: a coded body and the bounds of its size. */
 struct api_inflation {

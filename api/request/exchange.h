@@ -4,6 +4,7 @@
 #include "api/json/problem.h"
 #include "api/memory/buffer.h"
 #include "api/memory/shared.h"
+#include "api/request/job.h"
 #include "api/request/tokens.h"
 #include "api/text/number.h"
 #include "api/text/trace.h"
@@ -69,6 +70,7 @@ struct api_response {
     const char *content_type; /* NULL if there is no content */
     struct api_header headers[16];
     size_t n_headers;
+    bool lacks_header;         /* true if there was no room for one */
     char header_text[400];     /* storage for one value that is not static */
     char etag[24];             /* storage for that of the body */
     bool compress;             /* at any size, if the client accepts a coding */
@@ -99,6 +101,28 @@ struct api_captures {
     char text[API_CAPTURED];
 };
 
+/* api_place: where the work of a request is done. */
+enum api_place {
+    API_HERE,
+    API_STORE_READS,  /* by the store's thread, beside other servers */
+    API_STORE_ADDS,   /* likewise; counts are added to open windows */
+    API_STORE_WRITES, /* by the store's thread, in a transaction of its own */
+    API_NOTIFIER,     /* by the sender of notifications */
+};
+
+/* api_outcome: of parse and of run. */
+enum api_outcome {
+    API_FAILED, /* x->problem says why; from run without one: the store or memory failed, and the transaction ends */
+    API_DONE,
+    API_LOOK, /* parse, at most once: have the store look at what other servers changed, then parse again */
+    API_PARSE_AGAIN, /* run: what was parsed is of monitors that are others by now */
+    API_RUN_AGAIN, /* run: keep what this transaction did, and go on in another, behind the jobs that wait */
+    API_RUN_ALONE, /* run: nothing was done, for it cannot be beside other servers; run without them */
+};
+
+/* api_phase: the next step. */
+enum api_phase { API_BEGIN, API_ESTIMATE, API_PARSE, API_RUN, API_WRITE };
+
 /* API_LIGHT_NS: maximum work, in ns, of a network thread at a time. Handing work to another thread
  * costs 5,000 to 8,000 ns. */
 #define API_LIGHT_NS 100e3
@@ -115,11 +139,13 @@ struct api_exchange {
     double cost_ns;          /* estimate of the work that api_handle left undone */
     const atomic_bool *stop; /* set by any thread when nobody waits for the response; may be NULL */
 
+    size_t max_body; /* bytes of the body, as they arrive; set by api_begin */
+
     /* Called once by another thread when what api_wait was told is done. NULL: api_wait blocks. */
     void (*resume)(struct api_exchange *x);
     struct api_store_job
-        *work;      /* what the store has to do before the response can be made; or NULL */
-    bool is_stored; /* the store has done so: a refusal would deny what is kept */
+        *work;      /* &job, if it has to be done before the response can be made; or NULL */
+    bool is_stored; /* the store has done so, and the client is told, even if it has left */
 
     /* Private to the service: */
     struct api_problem problem;
@@ -127,6 +153,13 @@ struct api_exchange {
     const struct api_codec *decoder, *encoder; /* chosen from the header */
     bool is_untyped;    /* the Content-Type leaves the format of the body open */
     const char *coding; /* Content-Encoding of the body; NULL for none */
-    double prepared;    /* end of the first `prepare`, in ms of api_seconds */
-    void *state;        /* owned by the endpoint, which frees it in `end` */
+    enum api_phase phase;
+    enum api_place place;
+    enum api_outcome outcome; /* of the last parse or run */
+    bool is_parsed;           /* x->state is what parse made of it */
+    bool has_looked;          /* what other servers changed before is known */
+    unsigned replaced;        /* how often monitors were replaced while it waited */
+    struct api_store_job job;
+    struct api_buffer inflated; /* the body, if it was coded */
+    void *state;                /* of the endpoint: see api_steps */
 };

@@ -3,11 +3,14 @@
 
 #include "api/request/exchange.h"
 
-/* Adds a header; both are static or in response->header_text. */
+/* Adds a header; both are static or in response->header_text. One for which there is no room makes the response
+ * internal_error. */
 static inline void api_response_header(struct api_response *response, const char *name,
                                        const char *value)
 {
-    if (response->n_headers < sizeof response->headers / sizeof *response->headers)
+    response->lacks_header =
+        response->n_headers == sizeof response->headers / sizeof *response->headers;
+    if (!response->lacks_header)
         response->headers[response->n_headers++] = (struct api_header){name, value};
 }
 

@@ -161,14 +161,6 @@ static bool is_like_scopes(const char *text, size_t size)
     return read_scopes(text, size, &scopes) && scopes != API_SCOPE_OBSERVE;
 }
 
-static bool is_utf8(const char *text)
-{
-    size_t size = 1;
-    for (; *text && size > 0; text += size)
-        size = api_utf8_length((const unsigned char *)text);
-    return size > 0;
-}
-
 /* Appends a pattern of `size` characters. */
 static bool read_pattern(const char *text, size_t size, struct api_token *token, size_t *used)
 {
@@ -189,7 +181,7 @@ static bool read_pattern(const char *text, size_t size, struct api_token *token,
     token->patterns[i].is_prefix = is_prefix;
     token->n_patterns++;
     token->groups[(*used)++] = '\0';
-    return *used < API_TOKEN_GROUPS && is_utf8(token->groups + start);
+    return *used < API_TOKEN_GROUPS && api_is_utf8(token->groups + start);
 }
 
 static bool read_groups(const char *text, size_t size, struct api_token *token)

@@ -145,7 +145,7 @@ static bool finish(struct api_table *table, struct api_problem *problem)
 bool api_table_open(struct api_table *table, struct api_problem *problem)
 {
     table->names.text.budget = table->names.starts.budget = table->names.order.budget =
-        table->memory.budget = table->file.budget = table->budget;
+        table->memory.budget = table->arrays.budget = table->file.budget = table->budget;
     if (table->format == &form && !take_file(table, problem))
         return false;
     if (table->format == &guessed)
@@ -170,6 +170,7 @@ void api_table_free(struct api_table *table)
         table->format->close(table);
     api_names_free(&table->names);
     api_buffer_free(&table->memory);
+    api_buffer_free(&table->arrays);
     api_buffer_free(&table->file);
     *table = (struct api_table){0};
 }

@@ -1,11 +1,53 @@
-/* Tables as CSV, and as TSV, which is CSV with tabs. */
-#include "api/files/csv.h"
+/* Tables as CSV (RFC 4180), and as TSV, which is CSV with tabs. Blanks are part of a field. A quote begins a
+ * field or does not stand in it; within quotes it is doubled. Records end with a line feed, a carriage return,
+ * or both. */
 #include "api/json/json_text.h"
 #include "api/tables/columns.h"
 
 #include <stdint.h>
 #include <string.h>
 #include <strings.h>
+
+/* reader: reads the text from `p` to `end`, where NULs follow as padding and none is before. */
+struct reader {
+    struct api_table *table;
+    struct api_problem *problem;
+    const char *p, *end;
+    size_t line; /* of the text at `p`, the first being 1; in `field`, of the field's start */
+    char delimiter;
+    bool ends[256];           /* characters that end a plain field, or are none of it */
+    struct api_buffer copied; /* a field with doubled quotes */
+
+    /* Receives a field; false, with a problem, ends the reading. The text lasts until it returns, and API_PADDING
+     * bytes after it are readable, of which the first continues no number. */
+    bool (*field)(struct reader *r, const char *text, size_t size);
+
+    /* For take_field: */
+    const struct api_sink *sink;
+    size_t row, column, row_line;
+};
+
+static size_t count_lines(const char *from, const char *to)
+{
+    size_t n = 0;
+    for (; from < to; from++)
+        n += *from == '\n' || (*from == '\r' && from[1] != '\n');
+    return n;
+}
+
+static struct reader start(struct api_table *table, struct api_problem *problem)
+{
+    struct reader r = {.table = table,
+                       .problem = problem,
+                       .p = table->body + table->rows_at,
+                       .end = table->body + table->size,
+                       .line = table->rows_line,
+                       .delimiter = table->delimiter,
+                       .ends = {['\0'] = true, ['\r'] = true, ['\n'] = true, ['"'] = true},
+                       .copied = {.budget = table->budget}};
+    r.ends[(unsigned char)r.delimiter] = true;
+    return r;
+}
 
 /* True if eight bytes are ASCII. */
 static bool eight_ascii(const char *p)
@@ -22,7 +64,7 @@ static bool check_text(const char *text, size_t size, struct api_problem *proble
     if (nul)
         return api_fail(problem, "csv_malformed",
                         "line %zu: there is a NUL at byte %zu; CSV is read as UTF-8",
-                        1 + api_csv_lines(text, nul), (size_t)(nul - text));
+                        1 + count_lines(text, nul), (size_t)(nul - text));
     while (p < end) {
         if (eight_ascii(p)) {
             p += 8;
@@ -31,9 +73,86 @@ static bool check_text(const char *text, size_t size, struct api_problem *proble
         size_t length = api_utf8_length((const unsigned char *)p);
         if (length == 0)
             return api_fail(problem, "csv_malformed", "line %zu: byte %zu is not UTF-8",
-                            1 + api_csv_lines(text, p), (size_t)(p - text));
+                            1 + count_lines(text, p), (size_t)(p - text));
         p += length;
     }
+    return true;
+}
+
+/* ---- Records */
+
+/* Skips the end of a line, if it is there, and so a blank line. */
+static bool skip_line_end(struct reader *r)
+{
+    if (r->p == r->end || (*r->p != '\n' && *r->p != '\r'))
+        return false;
+    r->p += *r->p == '\r' && r->p[1] == '\n' ? 2 : 1;
+    r->line++;
+    return true;
+}
+
+static bool fail_quote(const struct reader *r, const char *at)
+{
+    return api_fail(r->problem, "csv_malformed",
+                    "line %zu: a quote within a field: double it, and quote the whole field, "
+                    "without blanks around it",
+                    r->line + count_lines(r->p, at));
+}
+
+static bool read_plain(struct reader *r)
+{
+    const char *p = r->p;
+    while (!r->ends[(unsigned char)*p])
+        p++;
+    if (*p == '"')
+        return fail_quote(r, p);
+    if (!r->field(r, r->p, (size_t)(p - r->p)))
+        return false;
+    r->p = p;
+    return true;
+}
+
+/* Reads the field at r->p, which begins with a quote. Its text is given where it lies unless it has doubled quotes. */
+static bool read_quoted(struct reader *r)
+{
+    const char *text = r->p + 1, *from = text, *quote = text;
+    struct api_buffer *copied = &r->copied;
+    copied->size = 0;
+    while ((quote = memchr(quote, '"', (size_t)(r->end - quote))) && quote[1] == '"') {
+        api_append(copied, from, (size_t)(quote + 1 - from));
+        from = quote += 2;
+    }
+    if (!quote)
+        return api_fail(r->problem, "csv_malformed",
+                        "line %zu: a quoted field begins here and does not end", r->line);
+    if (!r->ends[(unsigned char)quote[1]])
+        return fail_quote(r, quote);
+    size_t size = (size_t)(quote - text);
+    if (from != text) {
+        api_append(copied, from, (size_t)(quote - from));
+        size = copied->size;
+        api_append(copied, (const char[API_PADDING]){0}, API_PADDING);
+        text = copied->data;
+    }
+    if (copied->failed)
+        return api_fail_oom(r->problem);
+    if (!r->field(r, text, size))
+        return false;
+    r->line += count_lines(r->p, quote);
+    r->p = quote + 1;
+    return true;
+}
+
+/* Reads a record that is not blank, or is taken for one empty field. */
+static bool read_record(struct reader *r)
+{
+    for (;; r->p++) {
+        if (*r->p == '"' ? !read_quoted(r) : !read_plain(r))
+            return false;
+        if (*r->p != r->delimiter)
+            break;
+    }
+    skip_line_end(r);
     return true;
 }
 
@@ -57,61 +176,57 @@ static char find_delimiter(const char *p)
 }
 
 /* Skips a first line such as sep=; or "sep=;", by which spreadsheets tell the delimiter, and sets that. */
-static bool skip_separator_line(struct api_csv *csv)
+static bool skip_separator_line(struct reader *r)
 {
     static const char begin[] = "sep=";
-    const char *p = csv->p;
+    const char *p = r->p;
     bool quoted = *p == '"';
     p += quoted;
-    if ((size_t)(csv->end - p) <= sizeof begin || strncasecmp(p, begin, sizeof begin - 1) != 0)
+    if ((size_t)(r->end - p) <= sizeof begin || strncasecmp(p, begin, sizeof begin - 1) != 0)
         return false;
     char delimiter = p[sizeof begin - 1];
     p += sizeof begin;
     if (!strchr("\t;,|^~: ", delimiter) || (quoted && *p++ != '"') || (*p != '\r' && *p != '\n'))
         return false;
-    csv->p = p;
-    csv->delimiter = delimiter;
-    return api_csv_skip_blank(csv);
+    r->p = p;
+    r->delimiter = delimiter;
+    return skip_line_end(r);
 }
 
 /* ---- The header */
 
-static bool add_column(struct api_csv *csv, const char *text, size_t size)
+static bool add_column(struct reader *r, const char *text, size_t size)
 {
-    return api_table_add(csv->context, text, size, true, csv->problem);
+    return api_table_add(r->table, text, size, true, r->problem);
 }
 
 static bool open_delimited(struct api_table *table, char delimiter, struct api_problem *problem)
 {
     static const char mark[] = "\xef\xbb\xbf";
-    struct api_csv csv = {.p = table->body,
-                          .end = table->body + table->size,
-                          .line = 1,
-                          .delimiter = delimiter,
-                          .context = table,
-                          .field = add_column,
-                          .budget = table->budget,
-                          .problem = problem};
+    struct reader r = start(table, problem);
+    r.field = add_column;
+    r.line = 1;
+    r.delimiter = delimiter;
     if (!check_text(table->body, table->size, problem))
         return false;
-    if (strncmp(csv.p, mark, sizeof mark - 1) == 0)
-        csv.p += sizeof mark - 1;
-    while (api_csv_skip_blank(&csv))
+    if (strncmp(r.p, mark, sizeof mark - 1) == 0)
+        r.p += sizeof mark - 1;
+    while (skip_line_end(&r))
         ;
-    bool is_told = skip_separator_line(&csv);
-    while (api_csv_skip_blank(&csv))
+    bool is_told = skip_separator_line(&r);
+    while (skip_line_end(&r))
         ;
-    if (csv.p == csv.end)
+    if (r.p == r.end)
         return api_fail(problem, "csv_malformed",
                         "the body is empty, but CSV begins with a header line");
     if (!is_told && !delimiter)
-        csv.delimiter = find_delimiter(csv.p);
-    api_csv_begin(&csv);
-    bool good = api_csv_record(&csv);
-    api_csv_end(&csv);
-    table->delimiter = csv.delimiter;
-    table->rows_at = (size_t)(csv.p - table->body);
-    table->rows_line = csv.line;
+        r.delimiter = find_delimiter(r.p);
+    r.ends[(unsigned char)r.delimiter] = true;
+    bool good = read_record(&r);
+    api_buffer_free(&r.copied);
+    table->delimiter = r.delimiter;
+    table->rows_at = (size_t)(r.p - table->body);
+    table->rows_line = r.line;
     table->has_values = table->is_rows = table->has_header = true;
     return good;
 }
@@ -141,45 +256,36 @@ static bool open_tsv(struct api_table *table, struct api_problem *problem)
 
 /* ---- Rows */
 
-struct rows {
-    struct api_table *table;
-    const struct api_sink *sink;
-    size_t row, column;
-    size_t line; /* of the row's start */
-};
-
-static bool fail_length(struct api_csv *csv, bool longer)
+static bool fail_length(const struct reader *r, bool longer)
 {
-    const struct rows *rows = csv->context;
-    return api_fail(csv->problem, "csv_malformed",
-                    "line %zu has %s%zu fields, but the header has %zu", rows->line,
-                    longer ? "more than " : "", rows->column, rows->table->n_columns);
+    return api_fail(r->problem, "csv_malformed",
+                    "line %zu has %s%zu fields, but the header has %zu", r->row_line,
+                    longer ? "more than " : "", r->column, r->table->n_columns);
 }
 
-static bool take_field(struct api_csv *csv, const char *text, size_t size)
+static bool take_field(struct reader *r, const char *text, size_t size)
 {
-    struct rows *rows = csv->context;
-    if (rows->column == rows->table->n_columns)
-        return fail_length(csv, true);
-    size_t column = rows->column++;
-    if (!rows->table->columns[column].wanted)
+    if (r->column == r->table->n_columns)
+        return fail_length(r, true);
+    size_t column = r->column++;
+    if (!r->table->columns[column].wanted)
         return true;
     const struct api_cell cell = {
-        .kind = API_CELL_FIELD, .text = text, .size = size, .row = rows->row, .line = csv->line};
-    return rows->sink->cell(rows->sink->context, column, &cell, csv->problem);
+        .kind = API_CELL_FIELD, .text = text, .size = size, .row = r->row, .line = r->line};
+    return r->sink->cell(r->sink->context, column, &cell, r->problem);
 }
 
-static bool read_rows(struct api_csv *csv, struct rows *rows)
+static bool read_rows(struct reader *r)
 {
-    size_t n = rows->table->n_columns;
-    while (csv->p < csv->end) {
-        if (n != 1 && api_csv_skip_blank(csv))
+    size_t n = r->table->n_columns;
+    while (r->p < r->end) {
+        if (n != 1 && skip_line_end(r))
             continue;
-        rows->column = 0;
-        rows->line = csv->line;
-        if (!api_csv_record(csv) || (rows->column != n && !fail_length(csv, false)))
+        r->column = 0;
+        r->row_line = r->line;
+        if (!read_record(r) || (r->column != n && !fail_length(r, false)))
             return false;
-        rows->row++;
+        r->row++;
     }
     return true;
 }
@@ -187,19 +293,12 @@ static bool read_rows(struct api_csv *csv, struct rows *rows)
 static bool read_csv(struct api_table *table, const struct api_sink *sink,
                      struct api_problem *problem)
 {
-    struct rows rows = {.table = table, .sink = sink};
-    struct api_csv csv = {.p = table->body + table->rows_at,
-                          .end = table->body + table->size,
-                          .line = table->rows_line,
-                          .delimiter = table->delimiter,
-                          .context = &rows,
-                          .field = take_field,
-                          .budget = table->budget,
-                          .problem = problem};
-    api_csv_begin(&csv);
-    bool good = read_rows(&csv, &rows);
-    api_csv_end(&csv);
-    table->n_rows = rows.row;
+    struct reader r = start(table, problem);
+    r.field = take_field;
+    r.sink = sink;
+    bool good = read_rows(&r);
+    api_buffer_free(&r.copied);
+    table->n_rows = r.row;
     return check_json(table, good, problem);
 }
 

@@ -9,124 +9,111 @@
 #include <string.h>
 
 /* MEMORY_EACH: bytes that libzip allocates for an entry, beside the budget. */
-enum { MEMORY_EACH = 512, MAX_NAME = 1024 };
+enum { MEMORY_EACH = 512 };
 
 /* USUAL_HEADER: bytes before the elements of an array with one axis, as numpy pads them. */
 enum { USUAL_HEADER = 128 };
 
-/* archive: the state of a table. Column i is entry i. */
-struct archive {
-    zip_t *zip;
+/* state: of a table whose column i is entry i. */
+struct state {
+    struct api_archive archive;
     size_t reserved;
 };
 
-static bool fail_entry(const char *name, struct api_problem *problem, const struct api_problem *why)
+/* Checks that an entry's array is a column, and finds its type. */
+static bool check(const zip_stat_t *entry, const struct api_npy *npy, struct api_type *type,
+                  struct api_problem *problem)
 {
-    return api_fail(problem, why->code, "entry %.100s: %s", name, why->detail);
-}
-
-/* Parses the header of an entry's array, of `size` bytes in all, and checks that it is a column. */
-static bool parse(const char *bytes, size_t available, const zip_stat_t *stat, struct api_npy *npy,
-                  struct api_array_type *type, struct api_problem *problem)
-{
-    struct api_problem why = {0};
-    if (!api_npy_parse(bytes, available, npy, &why))
-        return fail_entry(stat->name, problem, &why);
-    if (!api_array_type_numpy(npy->descr, type))
+    if (!api_type_find(API_NUMPY, npy->descr, type))
         return api_fail(problem, "dtype_unsupported",
                         "entry %.100s: numpy's dtype '%s' is not one of float64, float32, float16, "
                         "int8 to int64, uint8 to uint64, bool, str%s",
-                        stat->name, npy->descr,
+                        entry->name, npy->descr,
                         strchr(npy->descr, 'O') ? ": Python objects are not supported" : "");
     if (npy->ndim != 1)
         return api_fail(problem, "shape_invalid", "entry %.100s has %zu axes, but a column has one",
-                        stat->name, npy->ndim);
-    size_t size = stat->size - npy->start, n = type->size ? size / type->size : 0;
+                        entry->name, npy->ndim);
+    size_t size = entry->size - npy->start, n = type->size ? size / type->size : 0;
     if (type->size == 0 && npy->shape[0] > 0) /* rows that take no byte have no bound */
         return api_fail(
             problem, "dtype_unsupported",
             "entry %.100s: elements of numpy's dtype '%s' have no bytes, so the column has no rows",
-            stat->name, npy->descr);
+            entry->name, npy->descr);
     if (npy->shape[0] != n || n * type->size != size)
         return api_fail(problem, "npy_malformed",
                         "entry %.100s: shape and descr do not fit the %zu bytes of data after the "
                         "header",
-                        stat->name, size);
+                        entry->name, size);
     return true;
 }
 
-static bool open_entry(struct api_table *table, size_t i, size_t *room, struct api_problem *problem)
+static bool add_column(struct api_table *table, struct api_archive *archive,
+                       struct api_problem *problem)
 {
-    const struct archive *archive = table->state;
-    char header[API_NPY_PREFIX + API_NPY_HEADER], name[MAX_NAME];
+    char header[API_NPY_PREFIX + API_NPY_HEADER];
+    const zip_stat_t *entry = &archive->entry;
     struct api_npy npy;
-    struct api_array_type type;
-    zip_stat_t stat;
-    if (!api_archive_stat(archive->zip, i, room, &stat, problem))
-        return false;
-    if (!api_archive_name(stat.name, name, sizeof name))
-        return api_fail(problem, "npz_malformed", "entry '%.100s' is not a .npy file", stat.name);
+    struct api_problem why = {0};
     size_t n = USUAL_HEADER;
-    if (!api_archive_peek(archive->zip, &stat, header, &n, problem))
+    if (!api_archive_read(archive, header, &n, problem))
         return false;
     if (n == USUAL_HEADER && api_npy_is(header, n) && api_npy_start(header) > n) {
         n = sizeof header;
-        if (!api_archive_peek(archive->zip, &stat, header, &n, problem))
+        if (!api_archive_read(archive, header, &n, problem))
             return false;
     }
-    return parse(header, n, &stat, &npy, &type, problem) &&
-           api_table_add(table, name, strlen(name), false, problem) &&
-           api_table_count(table, i, npy.shape[0], problem);
+    if (!api_npy_parse(header, n, &npy, &why))
+        return api_fail(problem, why.code, "entry %.100s: %s", entry->name, why.detail);
+    struct api_array array = {.start = npy.start};
+    return check(entry, &npy, &array.type, problem) &&
+           api_table_add(table, archive->name, strlen(archive->name), false, problem) &&
+           api_array_add(table, &array, npy.shape[0], problem);
 }
 
 static bool open_npz(struct api_table *table, struct api_problem *problem)
 {
-    struct archive *archive = table->state = calloc(1, sizeof *archive);
-    size_t room = table->max_inflated;
-    if (!archive)
+    struct state *state = table->state = calloc(1, sizeof *state);
+    if (!state)
         return api_fail_oom(problem);
-    archive->zip =
-        api_archive_open(table->body, table->size, API_MAX_COLUMNS, "column_repeated", problem);
-    if (!archive->zip)
+    struct api_archive *archive = &state->archive;
+    *archive = (struct api_archive){.body = table->body,
+                                    .size = table->size,
+                                    .room = table->max_inflated,
+                                    .repeated = "column_repeated",
+                                    .stray = "npz_malformed"};
+    if (!api_archive_open(archive, API_MAX_COLUMNS, problem))
         return false;
-    size_t n = (size_t)zip_get_num_entries(archive->zip, 0), memory = n * MEMORY_EACH;
-    if (!api_budget_reserve(table->budget, memory))
+    if (!api_budget_reserve(table->budget, archive->n * MEMORY_EACH))
         return api_fail_oom(problem);
-    archive->reserved = memory;
+    state->reserved = archive->n * MEMORY_EACH;
     table->has_values = true;
-    for (size_t i = 0; i < n; i++)
-        if (!open_entry(table, i, &room, problem))
-            return false;
-    return true;
+    while (api_archive_next(archive, problem) && add_column(table, archive, problem))
+        ;
+    return !problem->code;
 }
 
 static bool read_column(struct api_table *table, size_t i, const struct api_sink *sink,
                         struct api_problem *problem)
 {
-    const struct archive *archive = table->state;
-    struct api_buffer bytes = {.budget = table->budget};
-    size_t room = SIZE_MAX;
-    struct api_npy npy;
-    struct api_array_type type;
-    zip_stat_t stat;
-    bool good =
-        api_archive_stat(archive->zip, i, &room, &stat, problem) &&
-        api_archive_inflate(archive->zip, &stat, &bytes, problem) &&
-        parse(bytes.data, bytes.size, &stat, &npy, &type, problem) &&
-        api_array_give(table, sink, i, &type, bytes.data + npy.start, npy.shape[0], problem);
-    api_buffer_free(&bytes);
+    struct api_archive *archive = &((struct state *)table->state)->archive;
+    struct api_buffer file = {.budget = table->budget};
+    archive->next = i;
+    archive->room = SIZE_MAX;
+    bool good = api_archive_next(archive, problem) &&
+                api_archive_inflate(archive, &file, problem) &&
+                api_array_give(table, sink, i, file.data, problem);
+    api_buffer_free(&file);
     return good;
 }
 
 static void close_npz(struct api_table *table)
 {
-    struct archive *archive = table->state;
-    if (!archive)
+    struct state *state = table->state;
+    if (!state)
         return;
-    if (archive->zip)
-        zip_discard(archive->zip);
-    api_budget_release(table->budget, archive->reserved);
-    free(archive);
+    api_archive_close(&state->archive);
+    api_budget_release(table->budget, state->reserved);
+    free(state);
 }
 
 static const char *const media_types[] = {"application/x-npz", NULL};

@@ -5,6 +5,14 @@
 
 enum { LONGEST = 40 };
 
+size_t api_word_index(const char *const *words, const char *text)
+{
+    size_t i = 0;
+    while (words[i] && strcmp(words[i], text) != 0)
+        i++;
+    return i;
+}
+
 static size_t min(size_t a, size_t b) { return a < b ? a : b; }
 
 /* Damerau–Levenshtein distance with adjacent transpositions only. Both words have at most
@@ -42,6 +50,12 @@ const char *api_nearest(const char *word, const char *const *known, size_t n)
         }
     }
     return nearest;
+}
+
+const char *api_mean(char to[API_MEAN], const char *nearest, const char *otherwise)
+{
+    snprintf(to, API_MEAN, "; did you mean '%s'?", nearest ? nearest : "");
+    return nearest ? to : otherwise;
 }
 
 void api_append_word(char *list, size_t size, const char *word)

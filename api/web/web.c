@@ -120,7 +120,7 @@ static const struct api_file *file_of(const struct api_exchange *x)
     return api_file_find(path);
 }
 
-bool api_web_begin(struct api_exchange *x)
+static bool check_file(struct api_exchange *x)
 {
     return file_of(x) ||
            api_fail(&x->problem, "not_found",
@@ -179,13 +179,15 @@ static bool send_file(struct api_exchange *x, const struct api_file *file, const
     return true;
 }
 
-bool api_web(struct api_exchange *x)
+static bool write_file(struct api_exchange *x)
 {
     const struct page *page = page_of(x);
     if (page && strcmp(x->request.path, page->address) != 0)
         return redirect(x, page);
     return send_file(x, file_of(x), "Accept-Encoding");
 }
+
+const struct api_steps api_web = {.check = check_file, .write = write_file};
 
 /* ---- No such path */
 
@@ -248,7 +250,7 @@ static bool wants_html(const struct api_exchange *x)
            api_accept_quality(accept, "text/html") > api_accept_quality(accept, "text/plain");
 }
 
-bool api_web_root_begin(struct api_exchange *x)
+static bool check_root(struct api_exchange *x)
 {
     return wants_html(x) || (api_require_token(x) && api_require_scope(x));
 }
@@ -269,7 +271,9 @@ static bool list_endpoints(struct api_exchange *x)
     return true;
 }
 
-bool api_web_root(struct api_exchange *x)
+static bool write_root(struct api_exchange *x)
 {
     return wants_html(x) ? send_file(x, file_of(x), "Accept, Accept-Encoding") : list_endpoints(x);
 }
+
+const struct api_steps api_web_root = {.check = check_root, .write = write_root};

@@ -1,17 +1,12 @@
 /* Endpoints of the pages: the calculator at /, the dashboard, the documentation. */
 #pragma once
 
-#include "api/request/exchange.h"
+#include "api/request/endpoint.h"
 
 /* A page or another file, by the endpoint's path and what it captured: 200, 304, or 308 to the one
- * form of the page's address that its relative links are for. */
-bool api_web_begin(struct api_exchange *x);
-bool api_web(struct api_exchange *x);
-
-/* The calculator for those who like HTML better than text; for others the list of endpoints, which
- * wants a token where there are tokens. */
-bool api_web_root_begin(struct api_exchange *x);
-bool api_web_root(struct api_exchange *x);
+ * form of the page's address that its relative links are for. The root: the calculator for those who like HTML better
+ * than text; for others the list of endpoints, which wants a token where there are tokens. */
+extern const struct api_steps api_web, api_web_root;
 
 /* True if whoever asks for a path that does not exist, of the API or of a file, is to see a page: a browser. */
 bool api_web_wants_not_found(const struct api_exchange *x);

@@ -93,12 +93,26 @@ struct srv_limits srv_cgroup_limits(const char *membership, const char *root)
 
 static const char own[] = "/proc/self/cgroup", root_folder[] = "/sys/fs/cgroup";
 
+/* CPUs in the affinity mask, of which the kernel's may be longer than cpu_set_t; those that are online if no
+ * mask is long enough. */
+static size_t count_cpus(void)
+{
+    enum { MOST = 1 << 20 };
+    long cpus = 0;
+    for (size_t n = CPU_SETSIZE; n <= MOST && cpus == 0; n *= 2) {
+        size_t size = CPU_ALLOC_SIZE(n);
+        cpu_set_t *set = CPU_ALLOC(n);
+        if (set && sched_getaffinity(0, size, set) == 0)
+            cpus = CPU_COUNT_S(size, set);
+        CPU_FREE(set);
+    }
+    cpus = cpus > 0 ? cpus : sysconf(_SC_NPROCESSORS_ONLN);
+    return cpus > 0 ? (size_t)cpus : 1;
+}
+
 size_t srv_cpus(void)
 {
-    cpu_set_t set;
-    size_t cpus = 1, limit = srv_cgroup_limits(own, root_folder).cpus;
-    if (sched_getaffinity(0, sizeof set, &set) == 0)
-        cpus = (size_t)CPU_COUNT(&set);
+    size_t cpus = count_cpus(), limit = srv_cgroup_limits(own, root_folder).cpus;
     return limit < cpus ? limit : cpus;
 }
 

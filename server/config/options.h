@@ -31,13 +31,13 @@ struct srv_options {
     bool max_body_given;      /* not by default */
     size_t max_memory;        /* bytes; 0: by the machine's or the cgroup's memory */
     size_t max_connections;
-    size_t max_files;      /* descriptors; set by srv_limits_apply */
-    size_t max_regions;    /* of shared memory; set by srv_limits_apply */
-    const char *store;     /* "memory", "sqlite:PATH" */
-    size_t store_fallback; /* 0: none; 1: memory */
-    size_t max_store;      /* bytes; 0: no limit */
+    size_t max_files;   /* descriptors; set by srv_limits_apply */
+    size_t max_regions; /* of shared memory; set by srv_limits_apply */
+    const char *store;  /* "memory", "sqlite:PATH" */
+    int store_fallback; /* 0: none; 1: memory */
+    size_t max_store;   /* bytes; 0: no limit */
     size_t max_monitors;
-    size_t monitor_metrics;      /* 0: monitors; 1: groups */
+    int monitor_metrics;         /* 0: monitors; 1: groups */
     bool ready_needs_store;      /* /readyz fails while the store does */
     const char *notify;          /* or NULL; read again at SIGHUP */
     const char *public_url;      /* or NULL */
@@ -52,10 +52,10 @@ struct srv_options {
     size_t request_timeout;      /* seconds; 0: none */
     size_t drain_delay;          /* seconds */
     size_t drain_timeout;        /* seconds */
-    size_t log_format;           /* enum srv_log_format */
-    size_t log_level;            /* enum srv_log_level */
+    enum srv_log_format log_format;
+    enum srv_log_level log_level;
     const char *simd;
-    size_t drop_privileges, seccomp, landlock; /* 0: off; 1: on */
+    bool drop_privileges, seccomp, landlock;
     bool migrate, healthcheck, version, help;
 };
 

@@ -1,5 +1,6 @@
 #include "server/notify/notify.h"
 
+#include "api/monitors/batch.h"
 #include "api/monitors/state/outbox.h"
 #include "api/monitors/test.h"
 #include "api/text/clock.h"
@@ -178,7 +179,7 @@ static void end_test(const struct srv_outcome *outcome)
     memcpy(test->failure, outcome->failure, sizeof test->failure);
     memcpy(test->answer, notify.post_of_test.answer, sizeof test->answer);
     abort_post(&notify.post_of_test);
-    api_store_job_finish(&test->job); /* which may be freed now */
+    api_store_job_finish(test->job); /* which may be freed now */
 }
 
 static void begin_test(void)

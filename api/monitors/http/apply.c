@@ -39,13 +39,13 @@ static bool check_idempotency(struct api_observations *o, struct api_monitors *m
 {
     struct idempotency_record kept = {.o = o};
     const struct api_datum key[] = {API_BYTES((const char *)o->key, API_HASH)};
-    if (!o->has_key)
+    if (!o->x->job.key)
         return true;
     if (!api_store_run(monitors->store, API_SQL_KEY, key, &(struct api_rows){read_key, &kept}))
         return false;
     o->replayed = kept.found && is_of_these(o, monitors);
     return !o->replayed || kept.same ||
-           api_fail(&o->job.problem, "idempotency_key_reused",
+           api_fail(&o->x->problem, "idempotency_key_reused",
                     "the Idempotency-Key was used with another body before");
 }
 
@@ -101,7 +101,7 @@ static bool check_age(struct api_observations *o, struct api_monitors *monitors,
         return false;
     char text[API_TIME_TEXT], last[API_TIME_TEXT];
     return newest == API_NO_TIME || (double)(newest - end) <= kept ||
-           api_fail(&o->job.problem, "timestamp_invalid",
+           api_fail(&o->x->problem, "timestamp_invalid",
                     "timestamp, %s, is more than retention_days, %g, before the newest window of "
                     "'%.128s', which ends at %s",
                     api_time_text(o->time, text), monitor->config->settings.retention_days,
@@ -119,7 +119,7 @@ static bool check_total(struct api_observations *o, const struct api_observed *o
     for (size_t i = 0; i < observed->held.config->bins.n_bins; i++)
         total += (double)observed->counting.counts[i];
     return total <= max_observations ||
-           api_fail(&o->job.problem, "counts_invalid",
+           api_fail(&o->x->problem, "counts_invalid",
                     "the monitor '%.128s' would have counted more than 2^53 values", monitor->name);
 }
 
@@ -170,15 +170,14 @@ static bool make_pool(struct api_monitors *monitors, struct api_monitor *monitor
 
 /* Makes the sums that are not there. If they are too many for a transaction, it keeps some, and the request
  * comes again. */
-static bool make_sums(struct api_observations *o, struct api_monitors *monitors)
+static enum api_outcome make_sums(struct api_observations *o, struct api_monitors *monitors)
 {
     double reads = 0;
     for (size_t i = 0; i < o->n && reads <= max_reads; i++)
         if (!make_sum(monitors, o->observed[i].monitor, &reads) ||
             !make_pool(monitors, o->observed[i].monitor, &reads))
-            return false;
-    o->unfinished = reads > max_reads;
-    return true;
+            return API_FAILED;
+    return reads > max_reads ? API_RUN_AGAIN : API_DONE;
 }
 
 /* Adds the counts that are read for a window with which a monitor goes back: see api_previous_add_up. */
@@ -208,7 +207,7 @@ static bool check_reads(struct api_observations *o, struct api_monitors *monitor
         if (!add_reads(o, monitors, o->observed[i].monitor, &reads))
             return false;
     return reads <= max_reads ||
-           api_fail(&o->job.problem, "too_many_columns",
+           api_fail(&o->x->problem, "too_many_columns",
                     "this time is before so many windows that adding up the windows to compare "
                     "with takes too long; send fewer columns at once");
 }
@@ -242,48 +241,60 @@ static bool only_adds(struct api_observations *o, struct api_monitors *monitors,
     return true;
 }
 
-/* Defers observations that a concurrent transaction cannot store, before anything is done for them. */
-static bool check_concurrent(struct api_observations *o, struct api_monitors *monitors)
+static bool check_all(struct api_observations *o, struct api_monitors *monitors)
 {
-    bool good = true, adds = true;
-    if (monitors->is_concurrent)
-        good = only_adds(o, monitors, &adds) &&
-               (!adds || !o->has_key || store_idempotency(o, monitors, &adds));
-    o->job.is_deferred = !adds;
-    return good;
-}
-
-bool api_apply_run(struct api_store_job *job, struct api_monitors *monitors)
-{
-    struct api_observations *o = (struct api_observations *)job;
-    bool claims;
-    o->stale = o->replayed = o->unfinished = false;
-    for (size_t i = 0; i < o->n; i++) {
-        o->observed[i].monitor = same_monitor(o, monitors, &o->observed[i]);
-        o->stale |= !o->observed[i].monitor;
-    }
-    if (!check_idempotency(o, monitors))
-        return false;
-    o->stale = o->stale && !o->replayed;
-    if (o->stale || o->replayed)
-        return true;
-    if (!api_check_store(monitors, &o->job.problem) || !make_sums(o, monitors))
-        return false;
-    if (o->unfinished)
-        return true;
     if (!check_reads(o, monitors))
         return false;
     for (size_t i = 0; i < o->n; i++)
         if (!check_age(o, monitors, &o->observed[i]) || !check_total(o, &o->observed[i]))
             return false;
-    if (!check_concurrent(o, monitors))
-        return false;
-    if (o->job.is_deferred)
-        return true;
+    return true;
+}
+
+/* Tells whether a concurrent transaction can store observations, before anything is done for them; claims their key. */
+static enum api_outcome check_concurrent(struct api_observations *o, struct api_monitors *monitors)
+{
+    bool adds;
+    if (!only_adds(o, monitors, &adds))
+        return API_FAILED;
+    if (adds && o->x->job.key && !store_idempotency(o, monitors, &adds))
+        return API_FAILED;
+    return adds ? API_DONE : API_RUN_ALONE;
+}
+
+static bool store(struct api_observations *o, struct api_monitors *monitors)
+{
+    bool claims;
     for (size_t i = 0; i < o->n; i++)
         if (!observe(o, monitors, &o->observed[i]))
             return false;
-    return monitors->is_concurrent || !o->has_key || store_idempotency(o, monitors, &claims);
+    return monitors->is_concurrent || !o->x->job.key || store_idempotency(o, monitors, &claims);
+}
+
+enum api_outcome api_apply_run(struct api_exchange *x, struct api_monitors *monitors)
+{
+    struct api_observations *o = x->state;
+    bool is_current = true;
+    o->replayed = false;
+    for (size_t i = 0; i < o->n; i++) {
+        o->observed[i].monitor = same_monitor(o, monitors, &o->observed[i]);
+        is_current &= o->observed[i].monitor != NULL;
+    }
+    if (!check_idempotency(o, monitors))
+        return API_FAILED;
+    if (o->replayed)
+        return API_DONE;
+    if (!is_current)
+        return API_PARSE_AGAIN;
+    if (!api_check_store(monitors, &x->problem))
+        return API_FAILED;
+    enum api_outcome outcome = make_sums(o, monitors);
+    if (outcome != API_DONE)
+        return outcome;
+    if (!check_all(o, monitors))
+        return API_FAILED;
+    outcome = monitors->is_concurrent ? check_concurrent(o, monitors) : API_DONE;
+    return outcome == API_DONE ? api_outcome_of(store(o, monitors)) : outcome;
 }
 
 /* Reads the window, as it is now, that a request went to when it came first. */
@@ -323,12 +334,12 @@ static bool read_back_replay(struct api_observations *o, struct api_monitors *mo
     return true;
 }
 
-bool api_apply_read_back(struct api_store_job *job, struct api_monitors *monitors)
+bool api_apply_read_back(struct api_exchange *x, struct api_monitors *monitors)
 {
-    struct api_observations *o = (struct api_observations *)job;
+    struct api_observations *o = x->state;
     if (o->replayed)
         return read_back_replay(o, monitors);
-    for (size_t i = 0; i < o->n && !o->stale && !o->unfinished; i++) {
+    for (size_t i = 0; i < o->n; i++) {
         api_snapshot_release(o->observed[i].snapshot);
         o->observed[i].snapshot = o->observed[i].dirty->snapshot;
         atomic_fetch_add(&o->observed[i].snapshot->references, 1);

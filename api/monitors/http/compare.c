@@ -2,7 +2,7 @@
 #include "api/json/format.h"
 #include "api/monitors/http/endpoints.h"
 
-#include "api/monitors/http/paged.h"
+#include "api/monitors/http/pagination.h"
 #include "api/monitors/http/period.h"
 #include "api/monitors/http/request.h"
 #include "api/monitors/state/window_load.h"
@@ -14,7 +14,7 @@
 enum { MAX_COUNTS = 250000 };
 
 struct comparison {
-    struct api_paged paged;
+    struct api_pagination page;
     struct api_period period, against;
     bool has_against;
     struct api_snapshot *snapshot; /* of the sum */
@@ -24,12 +24,12 @@ struct comparison {
 static const char *const period_names[] = {"from", "to"};
 static const char *const against_names[] = {"against_from", "against_to"};
 
-void api_compare_end(struct api_exchange *x)
+static void drop(struct api_exchange *x)
 {
     struct comparison *c = x->state;
     api_snapshot_release(c->snapshot);
     api_buffer_free(&c->unseen.objects);
-    api_paged_end(x);
+    api_pagination_free(&c->page);
 }
 
 /* ---- In the store's thread */
@@ -52,18 +52,19 @@ static bool add_season(struct comparison *c, struct api_monitors *monitors,
 }
 
 /* Sets what the sum is compared with. */
-static bool set_reference(struct comparison *c, struct api_monitors *monitors,
+static bool set_reference(struct api_exchange *x, struct api_monitors *monitors,
                           const struct api_monitor *monitor, int64_t max)
 {
+    struct comparison *c = x->state;
     const struct api_position first = {c->period.first, INT64_MIN};
     bool is_season = monitor->config->settings.period > 0;
     if (!c->has_against && !is_season)
         return api_snapshot_compare(monitors, monitor->id, NULL, first, c->snapshot);
     c->snapshot->reference = calloc(monitor->config->bins.n_bins, sizeof *c->snapshot->reference);
     if (!c->snapshot->reference)
-        return api_fail_oom(&c->paged.job.problem);
+        return api_fail_oom(&x->problem);
     return c->has_against ? api_period_add_up(monitors, monitor, against_names, max, &c->against,
-                                              c->snapshot->reference, &c->paged.job.problem)
+                                              c->snapshot->reference, &x->problem)
                           : add_season(c, monitors, monitor);
 }
 
@@ -78,53 +79,45 @@ static bool read_unseen(struct comparison *c, struct api_monitors *monitors,
            api_unseen_run(monitors->store, API_SQL_UNSEEN_BETWEEN, of, &c->unseen);
 }
 
-static bool read_comparison(struct api_store_job *job, struct api_monitors *monitors)
+static bool read_comparison(struct api_exchange *x, struct api_monitors *monitors)
 {
-    struct comparison *c = (struct comparison *)job;
-    const struct api_monitor *monitor = api_monitor_of(c->paged.x, monitors, &job->problem);
+    struct comparison *c = x->state;
+    const struct api_monitor *monitor = api_monitor_of(x, monitors, &x->problem);
     if (!monitor)
         return false;
     api_snapshot_release(c->snapshot);
     c->snapshot = api_snapshot_new(monitor->config);
     if (!c->snapshot)
-        return api_fail_oom(&job->problem);
+        return api_fail_oom(&x->problem);
     const struct api_monitor_settings *settings = &monitor->config->settings;
     int64_t sums = c->has_against ? 2 : settings->period > 0 ? 1 + (int64_t)settings->previous : 1;
     int64_t max = MAX_COUNTS / (int64_t)monitor->config->bins.n_bins / sums;
     c->snapshot->window.revision = monitor->revision;
     c->snapshot->state = monitor->status.state;
     max = max > 1 ? max : 1;
+    x->cost_ns = api_config_result_ns(monitor->config);
     return api_period_add_up(monitors, monitor, period_names, max, &c->period, c->snapshot->counts,
-                             &job->problem) &&
-           set_reference(c, monitors, monitor, max) && read_unseen(c, monitors, monitor);
+                             &x->problem) &&
+           set_reference(x, monitors, monitor, max) && read_unseen(c, monitors, monitor);
 }
 
 /* ---- Request and response */
 
-static bool check(struct api_paged *paged)
+static enum api_outcome parse(struct api_exchange *x)
 {
-    struct comparison *c = (struct comparison *)paged;
-    const struct api_pagination *page = &paged->page;
-    struct api_problem *problem = &paged->x->problem;
-    c->unseen.objects.budget = paged->x->service->budget;
+    static const char *const known[] = {"from", "to", "against_from", "against_to", NULL};
+    struct comparison *c = x->state;
+    struct api_pagination *page = &c->page;
+    if (!api_pagination_read(page, x->request.query, known, &x->problem))
+        return API_FAILED;
+    c->unseen.objects.budget = x->service->budget;
     c->period = (struct api_period){.from = page->from, .to = page->to};
     c->against = (struct api_period){.from = INT64_MIN, .to = INT64_MAX};
     c->has_against =
         api_pagination_text(page, against_names[0]) || api_pagination_text(page, against_names[1]);
-    return api_pagination_time(page, against_names[0], &c->against.from, problem) &&
-           api_pagination_time(page, against_names[1], &c->against.to, problem);
-}
-
-bool api_compare_prepare(struct api_exchange *x, double max_ns)
-{
-    static const char *const known[] = {"from", "to", "against_from", "against_to", NULL};
-    (void)max_ns;
-    if (!api_paged_prepare(x, sizeof(struct comparison), known, check, read_comparison))
-        return false;
-    const struct comparison *c = x->state;
-    if (!x->work && c->snapshot)
-        x->cost_ns += api_config_result_ns(c->snapshot->config);
-    return true;
+    return api_outcome_of(
+        api_pagination_time(page, against_names[0], &c->against.from, &x->problem) &&
+        api_pagination_time(page, against_names[1], &c->against.to, &x->problem));
 }
 
 /* Writes the span of the windows, and their number, as members. */
@@ -137,7 +130,7 @@ static void write_period(const struct api_period *period, struct api_buffer *out
     api_write_member(out, "windows", (double)period->windows);
 }
 
-bool api_compare(struct api_exchange *x)
+static bool write_comparison(struct api_exchange *x)
 {
     const struct comparison *c = x->state;
     struct api_buffer *out = &x->response.body;
@@ -154,3 +147,11 @@ bool api_compare(struct api_exchange *x)
     api_append_text(out, "}\n");
     return true;
 }
+
+const struct api_steps api_compare = {.place = API_STORE_READS,
+                                      .state = sizeof(struct comparison),
+                                      .check = api_check_monitor,
+                                      .parse = parse,
+                                      .read_back = read_comparison,
+                                      .write = write_comparison,
+                                      .drop = drop};

@@ -2,7 +2,7 @@
 #include "api/monitors/http/endpoints.h"
 #include "api/monitors/model/state.h"
 
-#include "api/monitors/http/paged.h"
+#include "api/monitors/http/pagination.h"
 #include "api/monitors/http/request.h"
 #include "api/request/response.h"
 
@@ -12,31 +12,33 @@
 /* events: rows are formatted as they are read. Of one monitor they are in the order of their ids; of all in
  * that of times, monitors, ids. */
 struct events {
-    struct api_paged paged;
+    const struct api_exchange *x;
+    struct api_pagination page;
+    bool more; /* rows follow this page */
     struct api_buffer rows;
     size_t n;
     int64_t last
         [3]; /* the key of the last event of the page before, then of this one: id, or time, monitor, id */
 };
 
-void api_events_end(struct api_exchange *x)
+static void drop(struct api_exchange *x)
 {
     struct events *events = x->state;
     api_buffer_free(&events->rows);
-    api_paged_end(x);
+    api_pagination_free(&events->page);
 }
 
 /* The columns that api_sql gives of an event; those from MONITOR on only if it is one of all. */
 enum { ID, AT, FROM, TO, KL, WINDOW, MONITOR, GROUP, NAME };
 
-static bool is_of_one(const struct events *events) { return events->paged.x->captures.n > 0; }
+static bool is_of_one(const struct events *events) { return events->x->captures.n > 0; }
 
 static void add_event(void *context, const struct api_datum *values)
 {
     struct events *events = context;
     struct api_buffer *out = &events->rows;
-    if (events->n == events->paged.page.limit) {
-        events->paged.more = true;
+    if (events->n == events->page.limit) {
+        events->more = true;
         return;
     }
     api_append(out, ",", events->n++ > 0);
@@ -59,43 +61,48 @@ static void add_event(void *context, const struct api_datum *values)
     api_append(out, "}", 1);
 }
 
-static bool read_events(struct events *events, struct api_monitors *monitors,
+static bool read_events(struct api_exchange *x, struct api_monitors *monitors,
                         enum api_statement statement, const struct api_datum *parameters)
 {
+    struct events *events = x->state;
     events->rows.size = events->n = 0;
-    events->paged.more = false;
+    events->more = false;
     if (!api_store_run(monitors->store, statement, parameters,
                        &(struct api_rows){add_event, events}))
         return false;
-    return !events->rows.failed || api_fail_oom(&events->paged.job.problem);
+    return !events->rows.failed || api_fail_oom(&x->problem);
 }
 
 /* ---- Of one monitor */
 
-static bool read_of_monitor(struct api_store_job *job, struct api_monitors *monitors)
+static bool read_of_monitor(struct api_exchange *x, struct api_monitors *monitors)
 {
-    struct events *events = (struct events *)job;
-    const struct api_monitor *monitor = api_monitor_of(events->paged.x, monitors, &job->problem);
+    const struct events *events = x->state;
+    const struct api_monitor *monitor = api_monitor_of(x, monitors, &x->problem);
     if (!monitor)
         return false;
     const struct api_datum of[] = {API_INTEGER(monitor->id), API_INTEGER(events->last[0]),
-                                   API_INTEGER(events->paged.page.limit + 1)};
-    return read_events(events, monitors, API_SQL_EVENTS, of);
+                                   API_INTEGER(events->page.limit + 1)};
+    return read_events(x, monitors, API_SQL_EVENTS, of);
 }
 
-static bool check_of_monitor(struct api_paged *paged)
+/* Reads the query, and a cursor of `n` numbers. */
+static enum api_outcome parse(struct api_exchange *x, const char *const *known, size_t n)
 {
-    struct events *events = (struct events *)paged;
-    events->rows.budget = paged->x->service->budget;
-    events->last[0] = INT64_MAX;
-    return api_pagination_cursor(&paged->page, events->last, 1, &paged->x->problem);
+    struct events *events = x->state;
+    events->x = x;
+    events->rows.budget = x->service->budget;
+    for (size_t i = 0; i < n; i++)
+        events->last[i] = INT64_MAX;
+    return api_outcome_of(
+        api_pagination_read(&events->page, x->request.query, known, &x->problem) &&
+        api_pagination_cursor(&events->page, events->last, n, &x->problem));
 }
 
-bool api_events_prepare(struct api_exchange *x, double max_ns)
+static enum api_outcome parse_of_monitor(struct api_exchange *x)
 {
     static const char *const known[] = {"limit", "cursor", NULL};
-    (void)max_ns;
-    return api_paged_prepare(x, sizeof(struct events), known, check_of_monitor, read_of_monitor);
+    return parse(x, known, 1);
 }
 
 /* ---- Of all monitors */
@@ -114,41 +121,29 @@ static void set_pattern(const struct api_token *token, size_t i, struct api_datu
     to[1] = (struct api_datum)API_TEXT_DATUM(text);
 }
 
-static bool read_of_all(struct api_store_job *job, struct api_monitors *monitors)
+static bool read_of_all(struct api_exchange *x, struct api_monitors *monitors)
 {
-    struct events *events = (struct events *)job;
-    const struct api_pagination *page = &events->paged.page;
+    const struct events *events = x->state;
+    const struct api_pagination *page = &events->page;
     const char *group = api_pagination_text(page, "group");
     struct api_datum of[5 + 2 * API_TOKEN_PATTERNS + 1] = {
         API_INTEGER(page->from), API_INTEGER(events->last[0]), API_INTEGER(events->last[1]),
         API_INTEGER(events->last[2]), API_TEXT_DATUM(group ? group : "")};
     for (size_t i = 0; i < API_TOKEN_PATTERNS; i++)
-        set_pattern(&events->paged.x->token, i, &of[5 + 2 * i]);
+        set_pattern(&x->token, i, &of[5 + 2 * i]);
     of[5 + 2 * API_TOKEN_PATTERNS] = (struct api_datum)API_INTEGER(page->limit + 1);
-    return read_events(events, monitors, API_SQL_EVENTS_OF_ALL, of);
+    return read_events(x, monitors, API_SQL_EVENTS_OF_ALL, of);
 }
 
-static bool check_of_all(struct api_paged *paged)
-{
-    struct events *events = (struct events *)paged;
-    events->rows.budget = paged->x->service->budget;
-    for (size_t i = 0; i < 3; i++)
-        events->last[i] = INT64_MAX;
-    return api_pagination_cursor(&paged->page, events->last, 3, &paged->x->problem);
-}
-
-bool api_all_events_begin(struct api_exchange *x) { return api_check_available(x); }
-
-bool api_all_events_prepare(struct api_exchange *x, double max_ns)
+static enum api_outcome parse_of_all(struct api_exchange *x)
 {
     static const char *const known[] = {"group", "since", "limit", "cursor", NULL};
-    (void)max_ns;
-    return api_paged_prepare(x, sizeof(struct events), known, check_of_all, read_of_all);
+    return parse(x, known, 3);
 }
 
 /* ---- Response */
 
-bool api_events(struct api_exchange *x)
+static bool write_events(struct api_exchange *x)
 {
     const struct events *events = x->state;
     struct api_buffer *out = &x->response.body;
@@ -156,7 +151,7 @@ bool api_events(struct api_exchange *x)
     api_append_text(out, "{\"events\":[");
     api_append(out, events->rows.data, events->rows.size);
     api_append_text(out, "],\"next\":");
-    if (!events->paged.more)
+    if (!events->more)
         api_append_text(out, "null");
     else if (is_of_one(events))
         api_append_format(out, "\"%" PRId64 "\"", events->last[0]);
@@ -166,3 +161,18 @@ bool api_events(struct api_exchange *x)
     api_append_text(out, "}\n");
     return true;
 }
+
+const struct api_steps api_events = {.place = API_STORE_READS,
+                                     .state = sizeof(struct events),
+                                     .check = api_check_monitor,
+                                     .parse = parse_of_monitor,
+                                     .read_back = read_of_monitor,
+                                     .write = write_events,
+                                     .drop = drop};
+const struct api_steps api_all_events = {.place = API_STORE_READS,
+                                         .state = sizeof(struct events),
+                                         .check = api_check_available,
+                                         .parse = parse_of_all,
+                                         .read_back = read_of_all,
+                                         .write = write_events,
+                                         .drop = drop};

@@ -2,7 +2,7 @@
 #include "api/json/format.h"
 #include "api/monitors/http/endpoints.h"
 
-#include "api/monitors/http/paged.h"
+#include "api/monitors/http/pagination.h"
 #include "api/monitors/http/rank.h"
 #include "api/monitors/http/request.h"
 #include "api/request/response.h"
@@ -143,14 +143,16 @@ static void write_cursor(const struct group *group, struct api_buffer *out)
     api_append_format(out, "\"%d_%" PRId64 "_%" PRId64 "\"", (int)group->state, bits, group->id);
 }
 
-static bool write_groups(struct api_exchange *x, const struct api_pagination *page)
+static bool write_groups(struct api_exchange *x)
 {
+    const struct api_pagination *page = x->state;
     struct api_registry *registry = &x->service->monitors->registry;
     struct api_buffer *out = &x->response.body;
     struct group after;
     size_t n;
-    if (!read_cursor(page, &after, &x->problem))
+    if (!api_check_state(page, &x->problem) || !read_cursor(page, &after, &x->problem))
         return false;
+    api_begin_json(x);
     pthread_rwlock_rdlock(&registry->lock);
     struct group *groups =
         find_groups(registry, &x->token, page, *page->cursor ? &after : NULL, &n);
@@ -172,16 +174,21 @@ static bool write_groups(struct api_exchange *x, const struct api_pagination *pa
     return good;
 }
 
-bool api_list_groups(struct api_exchange *x)
+static enum api_outcome parse_groups(struct api_exchange *x)
 {
     static const char *const known[] = {"state", "q", "limit", "cursor", NULL};
-    struct api_pagination page;
-    api_begin_json(x);
-    bool good = api_pagination_read(&page, x->request.query, known, &x->problem) &&
-                api_check_state(&page, &x->problem) && write_groups(x, &page);
-    api_pagination_free(&page);
-    return good;
+    if (api_must_look(x))
+        return API_LOOK;
+    return api_outcome_of(api_pagination_read(x->state, x->request.query, known, &x->problem));
 }
+
+static void drop_groups(struct api_exchange *x) { api_pagination_free(x->state); }
+
+const struct api_steps api_list_groups = {.state = sizeof(struct api_pagination),
+                                          .check = api_check_available,
+                                          .parse = parse_groups,
+                                          .write = write_groups,
+                                          .drop = drop_groups};
 
 /* ---- One group */
 
@@ -190,20 +197,15 @@ enum { PERIODS = 500, WINDOWS = 100000 };
 
 /* group_page: the history of a group, whose periods are formatted as they are read. */
 struct group_page {
-    struct api_paged paged;
+    struct api_pagination page;
     struct api_buffer periods;
 };
 
-void api_group_end(struct api_exchange *x)
+static void drop(struct api_exchange *x)
 {
     struct group_page *g = x->state;
     api_buffer_free(&g->periods);
-    api_paged_end(x);
-}
-
-bool api_group_begin(struct api_exchange *x)
-{
-    return api_check_names(x) && api_check_may_exist(x);
+    api_pagination_free(&g->page);
 }
 
 static void add_period(void *context, const struct api_datum *values)
@@ -218,17 +220,17 @@ static void add_period(void *context, const struct api_datum *values)
                       values[DRIFTING].integer, values[MONITORS].integer);
 }
 
-static bool read_history(struct api_store_job *job, struct api_monitors *monitors)
+static bool read_history(struct api_exchange *x, struct api_monitors *monitors)
 {
-    struct group_page *g = (struct group_page *)job;
-    const char *group = api_group_of(g->paged.x);
+    struct group_page *g = x->state;
+    const char *group = api_group_of(x);
     size_t n;
     api_registry_group(&monitors->registry, group, &n);
     if (n == 0)
-        return api_find_monitor(g->paged.x, &job->problem);
+        return api_find_monitor(x, &x->problem);
     size_t each = WINDOWS / n;
-    const struct api_datum of[] = {API_TEXT_DATUM(group), API_INTEGER(g->paged.page.from),
-                                   API_INTEGER(g->paged.page.to),
+    const struct api_datum of[] = {API_TEXT_DATUM(group), API_INTEGER(g->page.from),
+                                   API_INTEGER(g->page.to),
                                    API_INTEGER(each > PERIODS ? PERIODS
                                                : each > 0     ? each
                                                               : 1),
@@ -237,20 +239,15 @@ static bool read_history(struct api_store_job *job, struct api_monitors *monitor
     if (!api_store_run(monitors->store, API_SQL_GROUP_HISTORY, of,
                        &(struct api_rows){add_period, &g->periods}))
         return false;
-    return !g->periods.failed || api_fail_oom(&job->problem);
+    return !g->periods.failed || api_fail_oom(&x->problem);
 }
 
-static bool check_group(struct api_paged *paged)
-{
-    ((struct group_page *)paged)->periods.budget = paged->x->service->budget;
-    return true;
-}
-
-bool api_group_prepare(struct api_exchange *x, double max_ns)
+static enum api_outcome parse(struct api_exchange *x)
 {
     static const char *const known[] = {"from", "to", NULL};
-    (void)max_ns;
-    return api_paged_prepare(x, sizeof(struct group_page), known, check_group, read_history);
+    struct group_page *g = x->state;
+    g->periods.budget = x->service->budget;
+    return api_outcome_of(api_pagination_read(&g->page, x->request.query, known, &x->problem));
 }
 
 /* Writes a monitor whose state is not ok; `sum` is the divergence of all of them. */
@@ -323,7 +320,7 @@ static void write_silent(struct api_monitor *const *monitors, size_t n, struct a
     api_append(out, "]", 1);
 }
 
-bool api_group(struct api_exchange *x)
+static bool write_page(struct api_exchange *x)
 {
     const struct group_page *g = x->state;
     struct api_registry *registry = &x->service->monitors->registry;
@@ -347,3 +344,11 @@ bool api_group(struct api_exchange *x)
     api_append_text(out, "]}\n");
     return good || api_fail_oom(&x->problem);
 }
+
+const struct api_steps api_group = {.place = API_STORE_READS,
+                                    .state = sizeof(struct group_page),
+                                    .check = api_check_monitor,
+                                    .parse = parse,
+                                    .read_back = read_history,
+                                    .write = write_page,
+                                    .drop = drop};

@@ -2,7 +2,7 @@
 #include "api/json/format.h"
 #include "api/monitors/http/endpoints.h"
 
-#include "api/monitors/http/paged.h"
+#include "api/monitors/http/pagination.h"
 #include "api/monitors/http/request.h"
 #include "api/monitors/state/window_load.h"
 #include "api/request/response.h"
@@ -15,7 +15,8 @@
 #include <string.h>
 
 struct history {
-    struct api_paged paged;
+    struct api_pagination page;
+    bool more; /* windows follow this page */
     bool as_csv, with_counts;
     int64_t revision; /* of the monitor */
     int64_t last[2];  /* start and id of the last window of the page before */
@@ -24,43 +25,26 @@ struct history {
     size_t n, reserved;        /* snapshots, and bytes of the budget for them */
 };
 
-static void drop_snapshots(struct history *h)
+static void drop_snapshots(struct api_exchange *x)
 {
+    struct history *h = x->state;
     for (size_t i = 0; i < h->n; i++) {
         api_snapshot_release(h->snapshots[i]);
         api_buffer_free(&h->unseen[i].objects);
     }
     free(h->snapshots);
     free(h->unseen);
-    api_budget_release(h->paged.x->service->budget, h->reserved);
+    api_budget_release(x->service->budget, h->reserved);
     h->snapshots = NULL;
     h->unseen = NULL;
     h->n = h->reserved = 0;
 }
 
-void api_history_end(struct api_exchange *x)
+static void drop(struct api_exchange *x)
 {
     struct history *h = x->state;
-    drop_snapshots(h);
-    api_paged_end(x);
-}
-
-bool api_history_begin(struct api_exchange *x)
-{
-    return api_check_names(x) && api_check_may_exist(x);
-}
-
-static bool prepare(struct api_exchange *x, const char *const *known,
-                    bool (*check)(struct api_paged *paged),
-                    bool (*read)(struct api_store_job *job, struct api_monitors *monitors))
-{
-    if (!api_paged_prepare(x, sizeof(struct history), known, check, read))
-        return false;
-    const struct history *h = x->state;
-    if (!x->work && h->snapshots)
-        for (size_t i = 0; i < h->n; i++)
-            x->cost_ns += api_config_result_ns(h->snapshots[i]->config);
-    return true;
+    drop_snapshots(x);
+    api_pagination_free(&h->page);
 }
 
 /* ---- Windows */
@@ -71,10 +55,11 @@ enum { MAX_PAGE_BINS = 100000, MAX_BINS = API_MAX_BINS + KL_OUTER_BINS };
 
 /* Adds the snapshot of a window, and the number of its bins to *n_bins: a former revision's may be more than the present
  * one's. */
-static bool add_snapshot(struct history *h, struct api_monitors *monitors,
+static bool add_snapshot(struct api_exchange *x, struct api_monitors *monitors,
                          const struct api_monitor *monitor, struct api_window *window,
                          size_t *n_bins)
 {
+    struct history *h = x->state;
     struct api_snapshot *snapshot = h->snapshots[h->n] = api_snapshot_of(monitors, monitor, window);
     if (!snapshot)
         return false;
@@ -82,43 +67,45 @@ static bool add_snapshot(struct history *h, struct api_monitors *monitors,
     h->n++;
     size_t size = sizeof *snapshot + snapshot->config->bins.n_bins * 2 * sizeof(double);
     if (!api_budget_reserve(monitors->budget, size))
-        return api_fail_oom(&h->paged.job.problem);
+        return api_fail_oom(&x->problem);
     h->reserved += size;
+    x->cost_ns += api_config_result_ns(snapshot->config);
     *n_bins += snapshot->config->bins.n_bins;
     return api_unseen_read(monitors->store, monitor->id, snapshot, &h->unseen[h->n - 1]);
 }
 
 /* Makes a snapshot of each window of a list, up to the page's limit and MAX_PAGE_BINS. */
-static bool snapshot_all(struct history *h, struct api_monitors *monitors,
+static bool snapshot_all(struct api_exchange *x, struct api_monitors *monitors,
                          struct api_monitor *monitor, struct api_window_list *list)
 {
+    struct history *h = x->state;
     size_t n_bins = 0;
-    drop_snapshots(h);
+    drop_snapshots(x);
+    x->cost_ns = 0;
     h->snapshots = calloc(list->n + 1, sizeof(struct api_snapshot *));
     h->unseen = calloc(list->n + 1, sizeof *h->unseen);
     h->revision = monitor->revision;
     if (!h->snapshots || !h->unseen)
         return api_transaction_fail_oom(monitors);
-    while (h->n < list->n && h->n < h->paged.page.limit && n_bins + MAX_BINS <= MAX_PAGE_BINS)
-        if (!add_snapshot(h, monitors, monitor, &list->windows[h->n], &n_bins))
+    while (h->n < list->n && h->n < h->page.limit && n_bins + MAX_BINS <= MAX_PAGE_BINS)
+        if (!add_snapshot(x, monitors, monitor, &list->windows[h->n], &n_bins))
             return false;
-    h->paged.more = h->n < list->n;
+    h->more = h->n < list->n;
     return true;
 }
 
-static bool read_windows(struct api_store_job *job, struct api_monitors *monitors)
+static bool read_windows(struct api_exchange *x, struct api_monitors *monitors)
 {
-    struct history *h = (struct history *)job;
-    struct api_monitor *monitor = api_monitor_of(h->paged.x, monitors, &job->problem);
+    const struct history *h = x->state;
+    struct api_monitor *monitor = api_monitor_of(x, monitors, &x->problem);
     struct api_window_list list;
     if (!monitor)
         return false;
-    const struct api_datum of[] = {
-        API_INTEGER(monitor->id),      API_INTEGER(h->paged.page.from),
-        API_INTEGER(h->paged.page.to), API_INTEGER(h->last[0]),
-        API_INTEGER(h->last[1]),       API_INTEGER(h->paged.page.limit + 1)};
+    const struct api_datum of[] = {API_INTEGER(monitor->id), API_INTEGER(h->page.from),
+                                   API_INTEGER(h->page.to),  API_INTEGER(h->last[0]),
+                                   API_INTEGER(h->last[1]),  API_INTEGER(h->page.limit + 1)};
     bool good = api_window_list_run(&list, monitors->store, API_SQL_WINDOWS, of) &&
-                snapshot_all(h, monitors, monitor, &list);
+                snapshot_all(x, monitors, monitor, &list);
     api_window_list_free(&list);
     return good;
 }
@@ -126,7 +113,7 @@ static bool read_windows(struct api_store_job *job, struct api_monitors *monitor
 /* Reads whether results have the counts of the bins, which a line of CSV has no place for. */
 static bool check_counts(struct history *h, struct api_problem *problem)
 {
-    const char *counts = api_pagination_text(&h->paged.page, "counts");
+    const char *counts = api_pagination_text(&h->page, "counts");
     h->with_counts = counts && strcmp(counts, "true") == 0;
     if (counts && !h->with_counts && strcmp(counts, "false") != 0)
         return api_fail_at(problem, API_QUERY, "counts", "option_invalid",
@@ -137,14 +124,13 @@ static bool check_counts(struct history *h, struct api_problem *problem)
 }
 
 /* Reads the cursor, and decides between JSON and CSV, by ?format or by Accept. */
-static bool check_windows(struct api_paged *paged)
+static bool read_form(struct api_exchange *x)
 {
-    struct history *h = (struct history *)paged;
-    struct api_exchange *x = paged->x;
+    struct history *h = x->state;
     h->last[0] = h->last[1] = INT64_MAX;
-    if (!api_pagination_cursor(&h->paged.page, h->last, 2, &x->problem))
+    if (!api_pagination_cursor(&h->page, h->last, 2, &x->problem))
         return false;
-    const char *format = api_pagination_text(&h->paged.page, "format");
+    const char *format = api_pagination_text(&h->page, "format");
     const char *accept = api_request_header(&x->request, "Accept");
     if (format && strcmp(format, "csv") != 0 && strcmp(format, "json") != 0)
         return api_fail_at(&x->problem, API_QUERY, "format", "option_invalid",
@@ -155,11 +141,12 @@ static bool check_windows(struct api_paged *paged)
     return check_counts(h, &x->problem);
 }
 
-bool api_windows_prepare(struct api_exchange *x, double max_ns)
+static enum api_outcome parse_windows(struct api_exchange *x)
 {
     static const char *const known[] = {"from", "to", "limit", "cursor", "format", "counts", NULL};
-    (void)max_ns;
-    return prepare(x, known, check_windows, read_windows);
+    struct history *h = x->state;
+    return api_outcome_of(api_pagination_read(&h->page, x->request.query, known, &x->problem) &&
+                          read_form(x));
 }
 
 static void write_cell(struct api_buffer *out, double number)
@@ -197,7 +184,7 @@ static bool format_next(struct api_exchange *x)
     const struct history *h = x->state;
     char *to = x->response.header_text;
     size_t size = sizeof x->response.header_text;
-    if (!h->paged.more || h->n == 0)
+    if (!h->more || h->n == 0)
         return false;
     const struct api_window *last = &h->snapshots[h->n - 1]->window;
     snprintf(to, size, "%" PRId64 "_%" PRId64, last->start, last->id);
@@ -237,7 +224,7 @@ static void write_counts(const struct history *h, const struct api_snapshot *sna
         api_append_text(out, "null");
 }
 
-bool api_windows(struct api_exchange *x)
+static bool write_windows(struct api_exchange *x)
 {
     const struct history *h = x->state;
     struct api_buffer *out = &x->response.body;
@@ -256,14 +243,21 @@ bool api_windows(struct api_exchange *x)
     return end_list(x);
 }
 
+const struct api_steps api_windows = {.place = API_STORE_READS,
+                                      .state = sizeof(struct history),
+                                      .check = api_check_monitor,
+                                      .parse = parse_windows,
+                                      .read_back = read_windows,
+                                      .write = write_windows,
+                                      .drop = drop};
+
 /* ---- One window */
 
-static bool read_window(struct api_store_job *job, struct api_monitors *monitors)
+static bool read_window(struct api_exchange *x, struct api_monitors *monitors)
 {
-    struct history *h = (struct history *)job;
-    struct api_monitor *monitor = api_monitor_of(h->paged.x, monitors, &job->problem);
+    struct api_monitor *monitor = api_monitor_of(x, monitors, &x->problem);
     struct api_window_list list;
-    const char *which = h->paged.x->captures.value[2];
+    const char *which = x->captures.value[2];
     int64_t id = 0;
     if (!monitor)
         return false;
@@ -276,10 +270,10 @@ static bool read_window(struct api_store_job *job, struct api_monitors *monitors
                                     : current ? API_SQL_WINDOW_OPEN
                                               : API_SQL_WINDOW,
                                     of) &&
-                snapshot_all(h, monitors, monitor, &list);
+                snapshot_all(x, monitors, monitor, &list);
     if (good && list.n == 0)
         good =
-            api_fail(&job->problem, "window_not_found", "there is no %swindow%s%.40s of '%.128s'",
+            api_fail(&x->problem, "window_not_found", "there is no %swindow%s%.40s of '%.128s'",
                      latest    ? "closed "
                      : current ? "open "
                                : "",
@@ -288,20 +282,21 @@ static bool read_window(struct api_store_job *job, struct api_monitors *monitors
     return good;
 }
 
-bool api_window_prepare(struct api_exchange *x, double max_ns)
+static enum api_outcome parse_window(struct api_exchange *x)
 {
-    static const char *const known[] = {NULL};
+    static const char *const none[] = {NULL};
+    struct history *h = x->state;
     const char *which = x->captures.value[2];
     int64_t id;
-    (void)max_ns;
     if (!api_pagination_numbers(which, &id, 1) && strcmp(which, "latest") != 0 &&
         strcmp(which, "current") != 0)
-        return api_fail(&x->problem, "window_not_found",
-                        "there is no window '%.40s'; use latest, current or an id", which);
-    return prepare(x, known, NULL, read_window);
+        api_fail(&x->problem, "window_not_found",
+                 "there is no window '%.40s'; use latest, current or an id", which);
+    return api_outcome_of(!x->problem.code &&
+                          api_pagination_read(&h->page, x->request.query, none, &x->problem));
 }
 
-bool api_window_show(struct api_exchange *x)
+static bool write_window(struct api_exchange *x)
 {
     const struct history *h = x->state;
     struct api_buffer *out = &x->response.body;
@@ -312,3 +307,11 @@ bool api_window_show(struct api_exchange *x)
     api_append_text(out, "}\n");
     return true;
 }
+
+const struct api_steps api_window = {.place = API_STORE_READS,
+                                     .state = sizeof(struct history),
+                                     .check = api_check_monitor,
+                                     .parse = parse_window,
+                                     .read_back = read_window,
+                                     .write = write_window,
+                                     .drop = drop};

@@ -1,7 +1,7 @@
 /* GET of monitors: lists and configs, from memory. */
 #include "api/json/format.h"
 #include "api/monitors/http/endpoints.h"
-#include "api/monitors/model/settings_query.h"
+#include "api/monitors/model/settings.h"
 
 #include "api/monitors/http/pagination.h"
 #include "api/monitors/http/rank.h"
@@ -15,27 +15,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool api_list_begin(struct api_exchange *x)
+/* Reads the query once it is known what other servers changed. */
+static enum api_outcome parse(struct api_exchange *x, const char *const *known)
 {
-    return x->captures.n == 0 ? api_check_available(x)
-                              : api_check_names(x) && api_check_may_exist(x);
+    struct api_pagination *page = x->state;
+    if (api_must_look(x))
+        return API_LOOK;
+    return api_outcome_of((x->captures.n == 0 || api_find_monitor(x, &x->problem)) &&
+                          api_pagination_read(page, x->request.query, known, &x->problem));
 }
 
-/* Waits until what other servers changed is known. */
-bool api_list_prepare(struct api_exchange *x, double max_ns)
-{
-    (void)max_ns;
-    if (!x->state && api_cache_may_be_stale(x)) {
-        x->work = api_request_state(x, sizeof *x->work);
-        if (x->work)
-            x->work->is_concurrent = true;
-        return x->work != NULL;
-    }
-    api_job_finished(x, x->state);
-    return !x->problem.code && (x->work || x->captures.n == 0 || api_find_monitor(x, &x->problem));
-}
-
-void api_list_end(struct api_exchange *x) { free(x->state); }
+static void drop(struct api_exchange *x) { api_pagination_free(x->state); }
 
 /* ---- All monitors */
 
@@ -118,8 +108,9 @@ static struct api_rank *rank_all(const struct api_registry *registry, const stru
     return ranks;
 }
 
-static bool write_list(struct api_exchange *x, const struct api_pagination *page)
+static bool write_list(struct api_exchange *x)
 {
+    const struct api_pagination *page = x->state;
     struct api_registry *registry = &x->service->monitors->registry;
     struct api_buffer *out = &x->response.body;
     const struct filter filter = {&x->token, api_pagination_text(page, "group"),
@@ -127,8 +118,9 @@ static bool write_list(struct api_exchange *x, const struct api_pagination *page
                                   api_pagination_text(page, "q")};
     struct api_rank after;
     size_t n;
-    if (!read_cursor(page, &after, &x->problem))
+    if (!api_check_state(page, &x->problem) || !read_cursor(page, &after, &x->problem))
         return false;
+    api_begin_json(x);
     pthread_rwlock_rdlock(&registry->lock);
     struct api_rank *ranks = rank_all(registry, &filter, *page->cursor ? &after : NULL, &n);
     api_append_text(out, "{\"monitors\":[");
@@ -149,16 +141,17 @@ static bool write_list(struct api_exchange *x, const struct api_pagination *page
     return good;
 }
 
-bool api_list_monitors(struct api_exchange *x)
+static enum api_outcome parse_list(struct api_exchange *x)
 {
     static const char *const known[] = {"group", "state", "q", "limit", "cursor", NULL};
-    struct api_pagination page;
-    api_begin_json(x);
-    bool good = api_pagination_read(&page, x->request.query, known, &x->problem) &&
-                api_check_state(&page, &x->problem) && write_list(x, &page);
-    api_pagination_free(&page);
-    return good;
+    return parse(x, known);
 }
+
+const struct api_steps api_list_monitors = {.state = sizeof(struct api_pagination),
+                                            .check = api_check_available,
+                                            .parse = parse_list,
+                                            .write = write_list,
+                                            .drop = drop};
 
 /* ---- Configs */
 
@@ -171,21 +164,17 @@ static void write_config(const struct api_registry *registry, const struct api_m
     api_append(out, "}", 1);
 }
 
-static bool check_no_parameters(struct api_exchange *x)
+static enum api_outcome parse_no_parameters(struct api_exchange *x)
 {
     static const char *const none[] = {NULL};
-    json_t *parameters = api_settings_from_query(NULL, x->request.query, none, &x->problem);
-    json_decref(parameters);
-    return parameters != NULL;
+    return parse(x, none);
 }
 
-bool api_list_group(struct api_exchange *x)
+static bool write_group(struct api_exchange *x)
 {
     struct api_registry *registry = &x->service->monitors->registry;
     struct api_buffer *out = &x->response.body;
     size_t n;
-    if (!check_no_parameters(x))
-        return false;
     api_begin_json(x);
     api_write_names(out, api_group_of(x), NULL);
     api_append_text(out, ",\"monitors\":[");
@@ -200,11 +189,9 @@ bool api_list_group(struct api_exchange *x)
     return true;
 }
 
-bool api_show_monitor(struct api_exchange *x)
+static bool write_monitor(struct api_exchange *x)
 {
     struct api_registry *registry = &x->service->monitors->registry;
-    if (!check_no_parameters(x))
-        return false;
     api_begin_json(x);
     pthread_rwlock_rdlock(&registry->lock);
     const struct api_monitor *monitor =
@@ -220,3 +207,14 @@ bool api_show_monitor(struct api_exchange *x)
     api_append_text(&x->response.body, "\n");
     return true;
 }
+
+const struct api_steps api_list_group = {.state = sizeof(struct api_pagination),
+                                         .check = api_check_monitor,
+                                         .parse = parse_no_parameters,
+                                         .write = write_group,
+                                         .drop = drop};
+const struct api_steps api_show_monitor = {.state = sizeof(struct api_pagination),
+                                           .check = api_check_monitor,
+                                           .parse = parse_no_parameters,
+                                           .write = write_monitor,
+                                           .drop = drop};

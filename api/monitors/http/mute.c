@@ -4,32 +4,17 @@
 #include "api/json/format.h"
 #include "api/monitors/http/request.h"
 #include "api/monitors/state/mute_rows.h"
-#include "api/request/body.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define EXAMPLE "{\"seconds\": 3600}"
 
 /* muting: `mute` is what is asked for, API_NO_TIME if the one that is there is to end. */
 struct muting {
-    struct api_store_job job;
-    struct api_exchange *x;
     struct api_mute mute;
     struct api_mutes mutes; /* all of them, afterwards */
 };
-
-bool api_mute_begin(struct api_exchange *x)
-{
-    return api_check_no_query(x) && api_check_names(x) && api_check_may_exist(x) &&
-           api_body_check_small(x, "a mute");
-}
-
-bool api_unmute_begin(struct api_exchange *x)
-{
-    return api_check_no_query(x) && api_check_names(x) && api_check_may_exist(x);
-}
 
 /* ---- Body */
 
@@ -72,18 +57,18 @@ static bool read_body(struct api_exchange *x, struct api_mute *mute)
 /* ---- In the store's thread */
 
 /* Stores the mute, for which it makes sure of memory first, or deletes the one that is there. */
-static bool run(struct api_store_job *job, struct api_monitors *monitors)
+static bool store(struct api_exchange *x, struct api_monitors *monitors)
 {
-    struct muting *m = (struct muting *)job;
-    const char *group = api_group_of(m->x), *name = api_name_of(m->x) ? api_name_of(m->x) : "";
+    struct muting *m = x->state;
+    const char *group = api_group_of(x), *name = api_name_of(x) ? api_name_of(x) : "";
     const struct api_datum row[] = {API_TEXT_DATUM(group), API_TEXT_DATUM(name),
                                     API_INTEGER(m->mute.until), API_TEXT_DATUM(m->mute.reason)};
     bool ends = m->mute.until == API_NO_TIME;
     size_t size = sizeof(struct api_muted);
-    if (!api_find_monitor(m->x, &job->problem))
+    if (!api_find_monitor(x, &x->problem))
         return false;
     if (!ends && !api_budget_retain(monitors->budget, size, false))
-        return api_fail_oom(&job->problem);
+        return api_fail_oom(&x->problem);
     if (!ends)
         api_budget_forget(monitors->budget, size);
     return api_store_run(monitors->store, ends ? API_SQL_MUTE_DELETE : API_SQL_MUTE_PUT, row,
@@ -91,48 +76,35 @@ static bool run(struct api_store_job *job, struct api_monitors *monitors)
            api_mutes_renew(monitors, &m->mutes);
 }
 
-static void publish(struct api_store_job *job, struct api_monitors *monitors)
+static enum api_outcome run(struct api_exchange *x, struct api_monitors *monitors)
 {
-    api_mutes_publish(monitors, &((struct muting *)job)->mutes);
+    return api_outcome_of(store(x, monitors));
+}
+
+static void publish(struct api_exchange *x, struct api_monitors *monitors)
+{
+    struct muting *m = x->state;
+    api_mutes_publish(monitors, &m->mutes);
 }
 
 /* ---- Steps */
 
-/* Makes room for the response before anything is stored: what is stored is not refused for memory. */
-static bool reserve(struct api_exchange *x)
+static enum api_outcome parse_mute(struct api_exchange *x)
 {
     enum { SIZE = API_MUTE_SIZE + 4 * API_MAX_NAME + 100 };
-    return api_buffer_reserve(&x->response.body, SIZE) || api_fail_oom(&x->problem);
+    struct muting *m = x->state;
+    m->mute = api_no_mute;
+    return api_outcome_of(read_body(x, &m->mute) && api_reserve_response(x, SIZE));
 }
 
-static bool prepare(struct api_exchange *x, bool (*read)(struct api_exchange *x, struct api_mute *))
+static enum api_outcome parse_unmute(struct api_exchange *x)
 {
-    struct muting *m = api_request_state(x, sizeof *m);
-    if (m && !m->x) {
-        m->x = x;
-        m->mute = api_no_mute;
-        m->job = (struct api_store_job){.exclusive = true, .run = run, .publish = publish};
-        if ((!read || read(x, &m->mute)) && reserve(x))
-            x->work = &m->job;
-    } else if (m && api_job_finished(x, &m->job)) {
-        x->is_stored = !x->problem.code;
-    }
-    return !x->problem.code;
+    struct muting *m = x->state;
+    m->mute = api_no_mute;
+    return API_DONE;
 }
 
-bool api_mute_prepare(struct api_exchange *x, double max_ns)
-{
-    (void)max_ns;
-    return prepare(x, read_body);
-}
-
-bool api_unmute_prepare(struct api_exchange *x, double max_ns)
-{
-    (void)max_ns;
-    return prepare(x, NULL);
-}
-
-bool api_mute(struct api_exchange *x)
+static bool write_mute(struct api_exchange *x)
 {
     const struct muting *m = x->state;
     struct api_buffer *out = &x->response.body;
@@ -144,16 +116,26 @@ bool api_mute(struct api_exchange *x)
     return true;
 }
 
-bool api_unmute(struct api_exchange *x)
-{
-    x->response.status = 204;
-    return true;
-}
-
-void api_mute_end(struct api_exchange *x)
+static void drop(struct api_exchange *x)
 {
     struct muting *m = x->state;
-    if (m)
-        api_buffer_free(&m->mutes.list);
-    free(m);
+    api_buffer_free(&m->mutes.list);
 }
+
+const struct api_steps api_mute = {.place = API_STORE_WRITES,
+                                   .small = "a mute",
+                                   .state = sizeof(struct muting),
+                                   .check = api_check_change,
+                                   .parse = parse_mute,
+                                   .run = run,
+                                   .publish = publish,
+                                   .write = write_mute,
+                                   .drop = drop};
+const struct api_steps api_unmute = {.place = API_STORE_WRITES,
+                                     .state = sizeof(struct muting),
+                                     .check = api_check_change,
+                                     .parse = parse_unmute,
+                                     .run = run,
+                                     .publish = publish,
+                                     .write = api_write_nothing,
+                                     .drop = drop};

@@ -3,12 +3,10 @@
 
 #include "api/json/format.h"
 #include "api/json/json_text.h"
-#include "api/monitors/http/paged.h"
+#include "api/monitors/http/pagination.h"
 #include "api/monitors/http/request.h"
-#include "api/request/body.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* MAX_NOTES: of a group and its monitors, which are deleted in one transaction. MAX_TEXT: bytes. */
@@ -49,19 +47,21 @@ static const char *stored_name(const struct api_exchange *x)
 
 /* ---- List */
 
-/* notes: rows are formatted as they are read. */
+/* notes: a page of them; rows are formatted as they are read. */
 struct notes {
-    struct api_paged paged;
+    const struct api_exchange *x;
+    struct api_pagination page;
+    bool more; /* rows follow this page */
     struct api_buffer rows;
     size_t n;
     int64_t last[2]; /* start and id of the last note of the page before, then of this one */
 };
 
-void api_notes_end(struct api_exchange *x)
+static void drop_notes(struct api_exchange *x)
 {
     struct notes *notes = x->state;
     api_buffer_free(&notes->rows);
-    api_paged_end(x);
+    api_pagination_free(&notes->page);
 }
 
 static void add_note(void *context, const struct api_datum *values)
@@ -72,57 +72,47 @@ static void add_note(void *context, const struct api_datum *values)
                         .from = values[FROM].integer,
                         .to = values[TO].integer,
                         .created = values[CREATED].integer};
-    if (notes->n == notes->paged.page.limit) {
-        notes->paged.more = true;
+    if (notes->n == notes->page.limit) {
+        notes->more = true;
         return;
     }
     if (values[TEXT].size > MAX_TEXT) /* as only a damaged store has it */
         return;
     memcpy(note.text, values[TEXT].text, values[TEXT].size);
     api_append(&notes->rows, ",", notes->n++ > 0);
-    write_note(&note, api_group_of(notes->paged.x), values[NAME].text, &notes->rows);
+    write_note(&note, api_group_of(notes->x), values[NAME].text, &notes->rows);
     notes->last[0] = note.from;
     notes->last[1] = note.id;
 }
 
-static bool read_notes(struct api_store_job *job, struct api_monitors *monitors)
+static bool read_notes(struct api_exchange *x, struct api_monitors *monitors)
 {
-    struct notes *notes = (struct notes *)job;
-    const struct api_exchange *x = notes->paged.x;
-    const struct api_pagination *page = &notes->paged.page;
+    struct notes *notes = x->state;
+    const struct api_pagination *page = &notes->page;
     const struct api_datum of[] = {API_TEXT_DATUM(api_group_of(x)), API_TEXT_DATUM(stored_name(x)),
                                    API_INTEGER(page->to),           API_INTEGER(page->from),
                                    API_INTEGER(notes->last[0]),     API_INTEGER(notes->last[1]),
                                    API_INTEGER(page->limit + 1)};
     notes->rows.size = notes->n = 0;
-    notes->paged.more = false;
-    if (!api_find_monitor(x, &job->problem) ||
+    notes->more = false;
+    if (!api_find_monitor(x, &x->problem) ||
         !api_store_run(monitors->store, API_SQL_NOTES, of, &(struct api_rows){add_note, notes}))
         return false;
-    return !notes->rows.failed || api_fail_oom(&job->problem);
+    return !notes->rows.failed || api_fail_oom(&x->problem);
 }
 
-static bool check(struct api_paged *paged)
-{
-    struct notes *notes = (struct notes *)paged;
-    notes->rows.budget = paged->x->service->budget;
-    notes->last[0] = notes->last[1] = INT64_MAX;
-    return api_pagination_cursor(&paged->page, notes->last, 2, &paged->x->problem);
-}
-
-bool api_notes_begin(struct api_exchange *x)
-{
-    return api_check_names(x) && api_check_may_exist(x);
-}
-
-bool api_notes_prepare(struct api_exchange *x, double max_ns)
+static enum api_outcome parse_notes(struct api_exchange *x)
 {
     static const char *const known[] = {"from", "to", "limit", "cursor", NULL};
-    (void)max_ns;
-    return api_paged_prepare(x, sizeof(struct notes), known, check, read_notes);
+    struct notes *notes = x->state;
+    notes->x = x;
+    notes->rows.budget = x->service->budget;
+    notes->last[0] = notes->last[1] = INT64_MAX;
+    return api_outcome_of(api_pagination_read(&notes->page, x->request.query, known, &x->problem) &&
+                          api_pagination_cursor(&notes->page, notes->last, 2, &x->problem));
 }
 
-bool api_notes(struct api_exchange *x)
+static bool write_notes(struct api_exchange *x)
 {
     const struct notes *notes = x->state;
     struct api_buffer *out = &x->response.body;
@@ -130,7 +120,7 @@ bool api_notes(struct api_exchange *x)
     api_append_text(out, "{\"notes\":[");
     api_append(out, notes->rows.data, notes->rows.size);
     api_append_text(out, "],\"next\":");
-    if (notes->paged.more)
+    if (notes->more)
         api_append_format(out, "\"%" PRId64 "_%" PRId64 "\"", notes->last[0], notes->last[1]);
     else
         api_append_text(out, "null");
@@ -138,31 +128,21 @@ bool api_notes(struct api_exchange *x)
     return true;
 }
 
-/* ---- Change */
+const struct api_steps api_notes = {.place = API_STORE_READS,
+                                    .state = sizeof(struct notes),
+                                    .check = api_check_monitor,
+                                    .parse = parse_notes,
+                                    .read_back = read_notes,
+                                    .write = write_notes,
+                                    .drop = drop_notes};
 
-/* noting: the note that is written, or whose id is that of the one to delete. */
-struct noting {
-    struct api_store_job job;
-    struct api_exchange *x;
-    struct note note;
-};
+/* ---- Change: the state is a note, of which a deletion knows the id */
 
-bool api_note_add_begin(struct api_exchange *x)
-{
-    return api_check_no_query(x) && api_check_names(x) && api_check_may_exist(x) &&
-           api_body_check_small(x, "a note");
-}
-
-static bool fail_not_found(const struct api_exchange *x, struct api_problem *problem)
+static bool fail_not_found(struct api_exchange *x)
 {
     const char *name = api_name_of(x);
-    return api_fail(problem, "note_not_found", "there is no note %.40s on '%.128s'",
+    return api_fail(&x->problem, "note_not_found", "there is no note %.40s on '%.128s'",
                     x->captures.value[x->captures.n - 1], name ? name : api_group_of(x));
-}
-
-bool api_note_delete_begin(struct api_exchange *x)
-{
-    return api_check_no_query(x) && api_check_names(x) && api_check_may_exist(x);
 }
 
 /* Reads the period: from the given time or now, to the other or the same. */
@@ -195,100 +175,79 @@ static bool read_note(struct api_exchange *x, struct note *note)
     return good;
 }
 
-static bool add(struct api_store_job *job, struct api_monitors *monitors)
+static bool add(struct api_exchange *x, struct api_monitors *monitors)
 {
-    struct noting *noting = (struct noting *)job;
-    struct note *note = &noting->note;
-    const struct api_datum group = API_TEXT_DATUM(api_group_of(noting->x));
+    struct note *note = x->state;
+    const struct api_datum group = API_TEXT_DATUM(api_group_of(x));
     int64_t n = 0;
-    if (!api_find_monitor(noting->x, &job->problem) || !api_check_store(monitors, &job->problem) ||
+    if (!api_find_monitor(x, &x->problem) || !api_check_store(monitors, &x->problem) ||
         !api_store_run(monitors->store, API_SQL_NOTES_COUNT, &group,
                        &(struct api_rows){api_datum_read_integer, &n}))
         return false;
     if (n >= MAX_NOTES)
-        return api_fail(&job->problem, "too_many_notes",
+        return api_fail(&x->problem, "too_many_notes",
                         "the group '%.128s' and its monitors have %d notes: delete some of them",
-                        api_group_of(noting->x), MAX_NOTES);
+                        api_group_of(x), MAX_NOTES);
     if (!api_store_run(monitors->store, API_SQL_NOTE_NEXT, NULL,
                        &(struct api_rows){api_datum_read_integer, &note->id}))
         return false;
-    const struct api_datum row[] = {API_INTEGER(note->id),
-                                    group,
-                                    API_TEXT_DATUM(stored_name(noting->x)),
-                                    API_INTEGER(note->from),
-                                    API_INTEGER(note->to),
-                                    API_INTEGER(note->created),
+    const struct api_datum row[] = {API_INTEGER(note->id),          group,
+                                    API_TEXT_DATUM(stored_name(x)), API_INTEGER(note->from),
+                                    API_INTEGER(note->to),          API_INTEGER(note->created),
                                     API_TEXT_DATUM(note->text)};
     return api_store_run(monitors->store, API_SQL_NOTE_PUT, row, NULL);
 }
 
-static bool delete_note(struct api_store_job *job, struct api_monitors *monitors)
+static enum api_outcome run_add(struct api_exchange *x, struct api_monitors *monitors)
 {
-    const struct noting *noting = (struct noting *)job;
-    const struct api_exchange *x = noting->x;
-    const struct api_datum row[] = {API_TEXT_DATUM(api_group_of(x)), API_TEXT_DATUM(stored_name(x)),
-                                    API_INTEGER(noting->note.id)};
-    int64_t deleted = 0;
-    if (!api_find_monitor(x, &job->problem) ||
-        !api_store_run(monitors->store, API_SQL_NOTE_DELETE, row,
-                       &(struct api_rows){api_datum_read_integer, &deleted}))
-        return false;
-    return deleted > 0 || fail_not_found(x, &job->problem);
+    return api_outcome_of(add(x, monitors));
 }
 
-/* Makes room for the response before anything is stored: what is stored is not refused for memory. */
-static bool reserve(struct api_exchange *x)
+static enum api_outcome run_delete(struct api_exchange *x, struct api_monitors *monitors)
+{
+    const struct note *note = x->state;
+    const struct api_datum row[] = {API_TEXT_DATUM(api_group_of(x)), API_TEXT_DATUM(stored_name(x)),
+                                    API_INTEGER(note->id)};
+    int64_t deleted = 0;
+    return api_outcome_of(api_find_monitor(x, &x->problem) &&
+                          api_store_run(monitors->store, API_SQL_NOTE_DELETE, row,
+                                        &(struct api_rows){api_datum_read_integer, &deleted}) &&
+                          (deleted > 0 || fail_not_found(x)));
+}
+
+static enum api_outcome parse_add(struct api_exchange *x)
 {
     enum { SIZE = 6 * MAX_TEXT + 12 * API_MAX_NAME + 300 };
-    return api_buffer_reserve(&x->response.body, SIZE) || api_fail_oom(&x->problem);
+    return api_outcome_of(read_note(x, x->state) && api_reserve_response(x, SIZE));
 }
 
-bool api_note_add_prepare(struct api_exchange *x, double max_ns)
+static enum api_outcome parse_delete(struct api_exchange *x)
 {
-    struct noting *noting = api_request_state(x, sizeof *noting);
-    (void)max_ns;
-    if (noting && !noting->x) {
-        noting->x = x;
-        noting->job = (struct api_store_job){.exclusive = true, .run = add};
-        if (read_note(x, &noting->note) && reserve(x))
-            x->work = &noting->job;
-    } else if (noting && api_job_finished(x, &noting->job)) {
-        x->is_stored = !x->problem.code;
-    }
-    return !x->problem.code;
+    struct note *note = x->state;
+    return api_outcome_of(
+        api_pagination_numbers(x->captures.value[x->captures.n - 1], &note->id, 1) ||
+        fail_not_found(x));
 }
 
-bool api_note_delete_prepare(struct api_exchange *x, double max_ns)
+static bool write_added(struct api_exchange *x)
 {
-    struct noting *noting = api_request_state(x, sizeof *noting);
-    (void)max_ns;
-    if (noting && !noting->x) {
-        noting->x = x;
-        noting->job = (struct api_store_job){.exclusive = true, .run = delete_note};
-        if (api_pagination_numbers(x->captures.value[x->captures.n - 1], &noting->note.id, 1))
-            x->work = &noting->job;
-        else
-            fail_not_found(x, &x->problem);
-    } else if (noting) {
-        api_job_finished(x, &noting->job);
-    }
-    return !x->problem.code;
-}
-
-bool api_note_add(struct api_exchange *x)
-{
-    const struct noting *noting = x->state;
     x->response.status = 201;
     api_begin_json(x);
-    write_note(&noting->note, api_group_of(x), stored_name(x), &x->response.body);
+    write_note(x->state, api_group_of(x), stored_name(x), &x->response.body);
     api_append(&x->response.body, "\n", 1);
     return true;
 }
 
-bool api_note_delete(struct api_exchange *x)
-{
-    x->response.status = 204;
-    return true;
-}
-
-void api_note_add_end(struct api_exchange *x) { free(x->state); }
+const struct api_steps api_note_add = {.place = API_STORE_WRITES,
+                                       .small = "a note",
+                                       .state = sizeof(struct note),
+                                       .check = api_check_change,
+                                       .parse = parse_add,
+                                       .run = run_add,
+                                       .write = write_added};
+const struct api_steps api_note_delete = {.place = API_STORE_WRITES,
+                                          .state = sizeof(struct note),
+                                          .check = api_check_change,
+                                          .parse = parse_delete,
+                                          .run = run_delete,
+                                          .write = api_write_nothing};

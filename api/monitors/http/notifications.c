@@ -8,12 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool api_notifications_begin(struct api_exchange *x)
+static bool check(struct api_exchange *x)
 {
     return api_check_no_query(x) && api_check_available(x);
 }
 
-bool api_notifications(struct api_exchange *x)
+static bool write_receivers(struct api_exchange *x)
 {
     struct api_notifier *notifier = x->service->monitors->notifier;
     api_begin_json(x);
@@ -23,6 +23,8 @@ bool api_notifications(struct api_exchange *x)
         api_append_text(&x->response.body, "{\"notifications\":[]}\n");
     return true;
 }
+
+const struct api_steps api_notifications = {.check = check, .write = write_receivers};
 
 /* ---- Tests */
 
@@ -37,23 +39,17 @@ static bool find(struct api_exchange *x)
            api_fail(&x->problem, "not_found", "--notify has no receiver '%.128s'", name);
 }
 
-bool api_notify_test_begin(struct api_exchange *x) { return api_notifications_begin(x) && find(x); }
+static bool check_test(struct api_exchange *x) { return check(x) && find(x); }
 
-bool api_notify_test_prepare(struct api_exchange *x, double max_ns)
+static enum api_outcome parse_test(struct api_exchange *x)
 {
-    struct api_notify_test *test = api_request_state(x, sizeof *test);
-    (void)max_ns;
-    if (test && !test->name) {
-        test->name = x->captures.value[0];
-        test->job = (struct api_store_job){.submit = api_notify_test_submit};
-        x->work = &test->job;
-    } else if (test) {
-        api_job_finished(x, &test->job);
-    }
-    return !x->problem.code;
+    struct api_notify_test *test = x->state;
+    test->job = &x->job;
+    test->name = x->captures.value[0];
+    return API_DONE;
 }
 
-bool api_notify_test(struct api_exchange *x)
+static bool write_test(struct api_exchange *x)
 {
     const struct api_notify_test *test = x->state;
     struct api_buffer *out = &x->response.body;
@@ -71,4 +67,8 @@ bool api_notify_test(struct api_exchange *x)
     return true;
 }
 
-void api_notify_test_end(struct api_exchange *x) { free(x->state); }
+const struct api_steps api_notify_test = {.place = API_NOTIFIER,
+                                          .state = sizeof(struct api_notify_test),
+                                          .check = check_test,
+                                          .parse = parse_test,
+                                          .write = write_test};

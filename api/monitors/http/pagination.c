@@ -1,7 +1,7 @@
 #include "api/monitors/http/pagination.h"
 
 #include "api/json/format.h"
-#include "api/monitors/model/settings_query.h"
+#include "api/monitors/model/settings.h"
 
 #include <errno.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 #include "api/monitors/http/parse.h"
 
-#include "api/monitors/model/settings_query.h"
+#include "api/monitors/model/settings.h"
 #include "api/text/nearest.h"
 
 #include <stdio.h>
@@ -248,8 +248,8 @@ static bool hash_key(struct api_observations *o, const json_t *parameters)
     const struct api_exchange *x = o->x;
     struct api_buffer text = {0};
     const char *key = api_request_header(&x->request, "Idempotency-Key");
-    o->has_key = key && !o->evaluates;
-    if (!o->has_key)
+    o->x->job.key = key ? o->key : NULL;
+    if (!key)
         return true;
     api_append_text(&text, key);
     api_append(&text, "", 1);
@@ -268,11 +268,11 @@ static bool hash_key(struct api_observations *o, const json_t *parameters)
     return good;
 }
 
-bool api_parse(struct api_observations *o)
+bool api_parse(struct api_observations *o, bool has_key)
 {
     static const char *const known[] = {"timestamp", NULL};
     json_t *parameters = api_settings_from_query(NULL, o->x->request.query, known, &o->x->problem);
-    bool good = parameters && read_table(o, parameters) && hash_key(o, parameters);
+    bool good = parameters && read_table(o, parameters) && (!has_key || hash_key(o, parameters));
     json_decref(parameters);
     return good;
 }

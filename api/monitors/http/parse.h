@@ -22,30 +22,26 @@ struct api_observed {
 
 /* api_observations: a request's, for the columns of a table or for one monitor. */
 struct api_observations {
-    struct api_store_job job;
     struct api_exchange *x;
-    struct api_buffer inflated, warnings;
+    struct api_buffer warnings;
     struct api_observed *observed;
     size_t n;
     size_t reserved; /* bytes of the budget for counts and windows of the columns */
     int64_t time;
-    bool is_read, evaluates, stale, replayed, has_key;
-    bool unfinished; /* nothing is counted: what it is compared with is not added up yet */
-    bool caught_up;  /* with what other servers changed */
-    size_t unknown;  /* columns without a monitor */
-    unsigned tries;
-    unsigned char key[API_HASH], body[API_HASH];
+    bool replayed;  /* the key was used for the same before: nothing is counted */
+    size_t unknown; /* columns without a monitor */
+    unsigned char key[API_HASH], body[API_HASH]; /* hashes, if there is a key: x->job.key */
     struct api_buffer pairs; /* int64_t: the monitor and the window of each response to the key */
 };
 
 /* Reads the body, the coding of which is undone, and counts its values by the bins of the monitors
- * that it is for; hashes the Idempotency-Key. */
-bool api_parse(struct api_observations *o);
+ * that it is for. `has_key`: the Idempotency-Key counts, if there is one. */
+bool api_parse(struct api_observations *o, bool has_key);
 
 /* Forgets the columns and their warnings. */
 void api_observations_drop(struct api_observations *o);
 
-/* The job of the store: counts are added to windows, or the windows of an earlier request with the
- * same key are read; `stale` is set if a monitor is not the one any more that was counted for. */
-bool api_apply_run(struct api_store_job *job, struct api_monitors *monitors);
-bool api_apply_read_back(struct api_store_job *job, struct api_monitors *monitors);
+/* Steps in the store's thread: counts are added to windows, or the windows of an earlier request with the
+ * same key are read. */
+enum api_outcome api_apply_run(struct api_exchange *x, struct api_monitors *monitors);
+bool api_apply_read_back(struct api_exchange *x, struct api_monitors *monitors);

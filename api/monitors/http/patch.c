@@ -1,7 +1,7 @@
 /* PATCH of a group or a monitor: settings change by a JSON merge patch (RFC 7396); bins, reference, history and
  * revision stay. */
 #include "api/monitors/http/endpoints.h"
-#include "api/monitors/model/settings_query.h"
+#include "api/monitors/model/settings.h"
 #include "api/monitors/state/metrics.h"
 
 #include "api/json/json_load.h"
@@ -29,19 +29,9 @@ static bool check_type(struct api_exchange *x)
                     type);
 }
 
-/* Checks a size, declared or real. A patch is applied to each monitor of a group. */
-static bool check_size(struct api_exchange *x, unsigned long long size)
+static bool check(struct api_exchange *x)
 {
-    enum { MAX_PATCH = 64 << 10 };
-    return size <= MAX_PATCH ||
-           api_fail(&x->problem, "body_too_large",
-                    "the body has %llu bytes, and a patch has at most %d", size, MAX_PATCH);
-}
-
-bool api_patch_begin(struct api_exchange *x)
-{
-    return api_check_names(x) && api_check_may_exist(x) && api_body_check_coding(x) &&
-           check_type(x) && check_size(x, x->request.content_length);
+    return api_check_monitor(x) && api_body_check_coding(x) && check_type(x);
 }
 
 /* ---- Body */
@@ -54,7 +44,7 @@ static bool check_member(const char *name, struct api_problem *problem)
         "bins",           "binning", "reference", "group",    "name",     "state", "since",
         "severity_since", "stale",   "muted",     "revision", "warnings", NULL};
     char pointer[40];
-    for (const struct api_monitor_setting *row = api_monitor_setting_rows; row->name; row++)
+    for (const struct api_field *row = api_monitor_setting_rows; row->name; row++)
         if (strcmp(row->parent ? row->parent : row->name, name) == 0 &&
             strcmp(name, "binning") != 0)
             return true;
@@ -71,24 +61,21 @@ static bool check_member(const char *name, struct api_problem *problem)
         name);
 }
 
-static bool read_query(struct api_replacing *d)
+static bool read_query(struct api_exchange *x)
 {
     static const char *const known[] = {"dry_run", NULL};
-    struct api_problem *problem = &d->x->problem;
-    json_t *parameters = api_settings_from_query(NULL, d->x->request.query, known, problem);
-    bool good = parameters && api_replacing_read_dry(d, parameters);
+    json_t *parameters = api_settings_from_query(NULL, x->request.query, known, &x->problem);
+    bool good = parameters && api_replacing_read_dry(x, parameters);
     json_decref(parameters);
     return good;
 }
 
-static bool read_body(struct api_replacing *d)
+static bool check_members(struct api_exchange *x)
 {
-    struct api_exchange *x = d->x;
     struct api_json json = {.budget = x->service->budget};
-    const char *text = api_json_skip_mark(x->request.body), *name;
-    size_t size = x->request.body_size - (size_t)(text - x->request.body);
+    const char *name;
     json_t *value;
-    bool good = check_size(x, size) && api_load_json(x, &json);
+    bool good = api_load_json(x, &json);
     if (good && !json_is_object(json.root))
         good = api_fail_at(&x->problem, API_BODY, "#", "body_not_object",
                            "the body must be an object of settings, such as {\"fire_after\": 2}");
@@ -98,9 +85,7 @@ static bool read_body(struct api_replacing *d)
     return good;
 }
 
-static bool read(struct api_replacing *d) { return read_query(d) && read_body(d); }
-
-/* ---- In the store's thread */
+/* ---- Configs: made before the transaction, for they take longer than all of it */
 
 /* Removes members of a setting that a form in the patch does not have: of the forms that a setting has, a monitor
  * keeps the one that the patch names. */
@@ -143,10 +128,10 @@ static bool merge(json_t *target, json_t *patch)
 
 /* Writes the settings of a config with the patch, and a NUL. A thread has one JSON text at a time: the array of
  * both is parsed. */
-static bool merge_texts(const struct api_replacing *d, const struct api_config *old,
-                        struct api_buffer *out, struct api_problem *problem)
+static bool merge_texts(struct api_exchange *x, const struct api_config *old,
+                        struct api_buffer *out)
 {
-    const struct api_request *request = &d->x->request;
+    const struct api_request *request = &x->request;
     const char *body = api_json_skip_mark(request->body);
     struct api_json json = {.budget = out->budget};
     struct api_buffer both = {.budget = out->budget};
@@ -165,69 +150,153 @@ static bool merge_texts(const struct api_replacing *d, const struct api_config *
     api_append(out, "", 1);
     api_json_free(&json);
     api_buffer_free(&both);
-    return (good && !out->failed) || api_fail_oom(problem);
+    return (good && !out->failed) || api_fail_oom(&x->problem);
 }
 
 /* Makes the config of a monitor with the patch; NULL with a problem. */
-static struct api_config *patched(const struct api_replacing *d, const struct api_config *old,
-                                  struct api_budget *budget, struct api_problem *problem)
+static struct api_config *patched(struct api_exchange *x, const struct api_config *old)
 {
+    struct api_budget *budget = x->service->budget;
     struct api_buffer text = {.budget = budget};
-    struct api_config *config = merge_texts(d, old, &text, problem)
-                                    ? api_config_load(old->definition, text.data, budget, problem)
-                                    : NULL;
+    struct api_config *config =
+        merge_texts(x, old, &text)
+            ? api_config_load(old->definition, text.data, budget, &x->problem)
+            : NULL;
     api_buffer_free(&text);
     return config;
 }
 
 /* Says which monitor of a group a problem is about. */
-static void name_monitor(const char *name, struct api_problem *problem)
+static bool name_monitor(struct api_exchange *x, const char *name)
 {
     char words[160];
     snprintf(words, sizeof words, "the monitor '%.128s': ", name);
-    api_problem_prefix(problem, words);
+    if (!api_name_of(x))
+        api_problem_prefix(&x->problem, words);
+    return false;
 }
 
-/* Makes the replacement of a monitor. Its config takes the place of one that is counted already. */
-static bool add(struct api_replacing *d, struct api_monitors *monitors,
-                const struct api_monitor *monitor)
+/* Replaces the config of a replacement, which is that of the monitor, by one with the patch. It takes the place of one
+ * that is counted already. */
+static bool patch(struct api_exchange *x, struct api_replacement *r)
 {
-    struct api_replacement *r = &d->references.replacements[d->references.n++];
-    *r = (struct api_replacement){.group = api_group_of(d->x), .name = strdup(monitor->name)};
-    if (!r->name)
-        return api_fail_oom(&d->job.problem);
-    r->config = patched(d, monitor->config, monitors->budget, &d->job.problem);
-    if (!r->config && !api_name_of(d->x))
-        name_monitor(r->name, &d->job.problem);
-    return r->config &&
-           api_config_retain(r->config, monitors->budget, api_monitor_size(r->group, r->name), true,
-                             &d->job.problem);
+    struct api_config *old = r->config;
+    r->config = patched(x, old);
+    api_config_release(old);
+    if (!r->config)
+        return name_monitor(x, r->name);
+    return api_config_retain(r->config, x->service->budget, api_monitor_size(r->group, r->name),
+                             true, &x->problem);
 }
 
-static bool patch(struct api_replacing *d, struct api_monitors *monitors)
+/* The monitors of the path, *n of them from the index that it returns. */
+static size_t find(const struct api_exchange *x, const struct api_registry *registry, size_t *n)
 {
-    const struct api_registry *registry = &monitors->registry;
-    const char *group = api_group_of(d->x), *name = api_name_of(d->x);
-    size_t n = 1, first;
-    if (name)
-        first = api_registry_lower_bound(registry, group, name);
-    else
-        first = api_registry_group(registry, group, &n);
-    while (d->references.n > 0)
-        api_replacement_free(&d->references.replacements[--d->references.n]);
-    free(d->references.replacements);
-    d->references.replacements = calloc(n, sizeof *d->references.replacements);
-    if (!d->references.replacements)
-        return api_fail_oom(&d->job.problem);
-    for (size_t i = 0; i < n; i++)
-        if (!add(d, monitors, registry->monitors[first + i]))
+    const char *group = api_group_of(x), *name = api_name_of(x);
+    if (!name)
+        return api_registry_group(registry, group, n);
+    *n = api_registry_find(registry, group, name) ? 1 : 0;
+    return api_registry_lower_bound(registry, group, name);
+}
+
+/* Holds the monitors as they are. */
+static bool hold_monitors(struct api_exchange *x)
+{
+    struct api_registry *registry = &x->service->monitors->registry;
+    struct api_references *references = &((struct api_replacing *)x->state)->references;
+    size_t n;
+    bool good = true;
+    pthread_rwlock_rdlock(&registry->lock);
+    size_t first = find(x, registry, &n);
+    references->replacements = calloc(n + 1, sizeof *references->replacements);
+    for (size_t i = 0; references->replacements && i < n; i++) {
+        const struct api_monitor *monitor = registry->monitors[first + i];
+        struct api_replacement *r = &references->replacements[references->n++];
+        *r = (struct api_replacement){.group = api_group_of(x),
+                                      .name = strdup(monitor->name),
+                                      .config = api_config_hold(monitor->config),
+                                      .of_id = monitor->id,
+                                      .of_version = monitor->version};
+        good = good && r->name;
+    }
+    pthread_rwlock_unlock(&registry->lock);
+    return (references->replacements && good) || api_fail_oom(&x->problem);
+}
+
+static bool patch_all(struct api_exchange *x)
+{
+    struct api_references *references = &((struct api_replacing *)x->state)->references;
+    for (size_t i = 0; i < references->n; i++) {
+        if (x->stop && atomic_load(x->stop))
+            return api_fail(&x->problem, "client_left", "the client closed its side");
+        if (!patch(x, &references->replacements[i]))
             return false;
-    return api_replacing_reserve(d, &d->job.problem);
+    }
+    return true;
 }
 
-bool api_patch_prepare(struct api_exchange *x, double max_ns)
+/* ---- Steps */
+
+/* patch_ns: time, in ns, for each byte that a config holds, about. */
+static const double patch_ns = 20;
+
+static bool estimate(struct api_exchange *x)
 {
-    static const struct api_replacing_kind settings = {
-        .read = read, .make = patch, .previews = true};
-    return api_replacing_prepare(x, &settings, max_ns);
+    struct api_registry *registry = &x->service->monitors->registry;
+    size_t n, bytes = 0;
+    pthread_rwlock_rdlock(&registry->lock);
+    size_t first = find(x, registry, &n);
+    for (size_t i = 0; i < n; i++)
+        bytes += registry->monitors[first + i]->config->retained;
+    pthread_rwlock_unlock(&registry->lock);
+    x->cost_ns = patch_ns * (double)bytes;
+    return true;
 }
+
+static enum api_outcome parse(struct api_exchange *x)
+{
+    struct api_replacing *d = api_replacing_init(x);
+    d->previews = true;
+    if (!read_query(x) || !check_members(x))
+        return API_FAILED;
+    if (api_must_look(x))
+        return API_LOOK;
+    return api_outcome_of(api_find_monitor(x, &x->problem) && hold_monitors(x) && patch_all(x) &&
+                          api_replacing_reserve(x));
+}
+
+/* True if the monitors are those that the configs were made of. */
+static bool is_current(const struct api_exchange *x, const struct api_monitors *monitors)
+{
+    const struct api_references *references = &((struct api_replacing *)x->state)->references;
+    size_t n, first = find(x, &monitors->registry, &n);
+    bool same = n == references->n;
+    for (size_t i = 0; same && i < n; i++) {
+        const struct api_monitor *monitor = monitors->registry.monitors[first + i];
+        same = monitor->id == references->replacements[i].of_id &&
+               monitor->version == references->replacements[i].of_version;
+    }
+    return same;
+}
+
+static enum api_outcome run(struct api_exchange *x, struct api_monitors *monitors)
+{
+    if (!api_find_monitor(x, &x->problem) || !api_check_conditions(x, monitors, &x->problem))
+        return API_FAILED;
+    return is_current(x, monitors) ? api_outcome_of(api_replacing_store(x, monitors))
+                                   : API_PARSE_AGAIN;
+}
+
+/* A patch is applied to each monitor of a group, so its size is limited. */
+const struct api_steps api_patch = {.place = API_STORE_WRITES,
+                                    .max_body = (size_t)64 << 10,
+                                    .small = "a patch",
+                                    .state = sizeof(struct api_replacing),
+                                    .check = check,
+                                    .estimate = estimate,
+                                    .parse = parse,
+                                    .run = run,
+                                    .read_back = api_replacing_read_back,
+                                    .publish = api_replacing_publish,
+                                    .write = api_replacing_write,
+                                    .drop = api_replacing_drop};

@@ -10,17 +10,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* TRIES: how often observations are read again after the monitor was replaced meanwhile. MAX_KEY:
- * characters of an Idempotency-Key. */
-enum { TRIES = 20, MAX_KEY = 255 };
+/* MAX_KEY: characters of an Idempotency-Key. */
+enum { MAX_KEY = 255 };
 
-void api_post_end(struct api_exchange *x)
+static void drop(struct api_exchange *x)
 {
     struct api_observations *o = x->state;
     api_observations_drop(o);
-    api_buffer_free(&o->inflated);
     api_buffer_free(&o->pairs);
-    free(o);
 }
 
 /* ---- Header */
@@ -33,9 +30,9 @@ static bool check_key(struct api_exchange *x)
                     "Idempotency-Key must have 1 to 255 characters");
 }
 
-bool api_post_begin(struct api_exchange *x)
+static bool check(struct api_exchange *x)
 {
-    return api_check_names(x) && api_check_may_exist(x) && check_key(x) && api_check_body(x);
+    return api_check_monitor(x) && check_key(x) && api_check_body(x);
 }
 
 /* ---- Evaluation */
@@ -67,17 +64,17 @@ static bool snapshot_columns(struct api_observations *o, bool *needs_store)
 }
 
 /* Reads the references of an evaluation: the last closed windows before its time. */
-static bool run_evaluation(struct api_store_job *job, struct api_monitors *monitors)
+static enum api_outcome run_evaluation(struct api_exchange *x, struct api_monitors *monitors)
 {
-    struct api_observations *o = (struct api_observations *)job;
+    struct api_observations *o = x->state;
     const struct api_position before = {o->time, INT64_MAX};
     for (size_t i = 0; i < o->n; i++) {
         struct api_observed *observed = &o->observed[i];
         if (observed->snapshot->settings.previous > 0 &&
             !api_snapshot_compare(monitors, observed->held.id, NULL, before, observed->snapshot))
-            return false;
+            return API_FAILED;
     }
-    return true;
+    return API_DONE;
 }
 
 /* ---- Steps */
@@ -92,9 +89,17 @@ static bool reserve_response(struct api_observations *o)
     for (size_t i = 0; i < o->n; i++)
         size += api_config_result_size(o->observed[i].held.config) +
                 ESCAPE_FACTOR * strlen(o->observed[i].name);
-    return (api_buffer_reserve(&o->x->response.body, size) &&
-            api_buffer_reserve(&o->warnings, o->warnings.size + WARNING)) ||
-           api_fail_oom(&o->x->problem);
+    return api_reserve_response(o->x, size) &&
+           (api_buffer_reserve(&o->warnings, o->warnings.size + WARNING) ||
+            api_fail_oom(&o->x->problem));
+}
+
+static double result_ns(const struct api_observations *o)
+{
+    double ns = 0;
+    for (size_t i = 0; i < o->n; i++)
+        ns += api_config_result_ns(o->observed[i].held.config);
+    return ns;
 }
 
 /* True if this server knows the monitor, or a monitor of the group. */
@@ -111,93 +116,60 @@ static bool is_of_monitors(const struct api_problem *problem)
     return status == 422 || status == 404;
 }
 
-/* Has the store's thread look at what other servers changed, after which the body is read again. */
-static bool catch_up(struct api_observations *o)
+static bool estimate(struct api_exchange *x)
 {
-    o->x->problem.code = NULL;
-    o->is_read = o->stale = o->caught_up = true;
-    o->job = (struct api_store_job){.is_concurrent = true};
-    o->x->work = &o->job;
+    x->cost_ns = api_table_cost(x);
     return true;
 }
 
-/* Reads the body, and hands what it holds to the store. */
-static bool read_body(struct api_observations *o, double max_ns)
+/* Reads the body. Where other servers may have changed its monitors, what cannot be so by those that this one knows is
+ * read again after a look. */
+static enum api_outcome read_body(struct api_exchange *x, bool is_stored)
 {
-    struct api_exchange *x = o->x;
-    if (!api_body_undo_coding(x, &o->inflated, max_ns))
-        return false;
-    if (x->cost_ns <= max_ns)
-        x->cost_ns = api_table_cost(x);
-    if (x->cost_ns > max_ns)
-        return true;
-    bool behind = api_cache_may_be_stale(x) && !o->caught_up;
-    if (behind && (o->evaluates || !knows(x)))
-        return catch_up(o);
-    if (!api_parse(o))
-        return behind && is_of_monitors(&x->problem) && catch_up(o);
-    if (behind && (o->unknown > 0 || o->n == 0))
-        return catch_up(o);
-    o->is_read = true;
-    bool needs_store = !o->evaluates;
-    if (o->evaluates && !snapshot_columns(o, &needs_store))
-        return false;
-    o->job = (struct api_store_job){.is_concurrent = true,
-                                    .key = o->has_key ? o->key : NULL,
-                                    .run = o->evaluates ? run_evaluation : api_apply_run,
-                                    .read_back = o->evaluates ? NULL : api_apply_read_back};
-    for (size_t i = 0; i < o->n; i++)
-        o->job.counts += o->observed[i].held.config->bins.n_bins;
-    if (o->n > 0 && needs_store)
-        x->work = &o->job;
-    return reserve_response(o);
-}
-
-/* Goes on after the store has done its work. */
-static bool after_work(struct api_observations *o, double max_ns)
-{
-    struct api_exchange *x = o->x;
-    if (x->problem.code)
-        return false;
-    if (o->unfinished) {
-        x->work = &o->job;
-        return true;
-    }
-    x->is_stored = !o->stale && !o->evaluates;
-    if (!o->stale)
-        return true;
-    if (++o->tries == TRIES)
-        return api_fail(&x->problem, "overloaded",
-                        "the monitor was replaced too often meanwhile; try again");
-    api_observations_drop(o);
-    o->is_read = o->stale = false;
-    return api_find_monitor(x, &x->problem) && read_body(o, max_ns);
-}
-
-static bool prepare(struct api_exchange *x, bool evaluates, double max_ns)
-{
-    struct api_observations *o = api_request_state(x, sizeof *o);
-    if (!o)
-        return false;
+    struct api_observations *o = x->state;
+    bool looks = api_must_look(x);
     o->x = x;
-    o->evaluates = evaluates;
-    o->inflated.budget = o->warnings.budget = x->service->budget;
-    if (api_job_finished(x, &o->job) ? !after_work(o, max_ns)
-                                     : !x->work && !o->is_read && !read_body(o, max_ns))
-        return false;
-    if (o->is_read && !x->work) { /* the response is left to do */
-        x->cost_ns = 0;
-        for (size_t i = 0; i < o->n; i++)
-            x->cost_ns += api_config_result_ns(o->observed[i].held.config);
-    }
-    return true;
+    o->warnings.budget = x->service->budget;
+    if (looks && (!is_stored || !knows(x)))
+        return API_LOOK;
+    if (!api_parse(o, is_stored))
+        return looks && is_of_monitors(&x->problem) ? API_LOOK : API_FAILED;
+    return looks && (o->unknown > 0 || o->n == 0) ? API_LOOK : API_DONE;
 }
 
-bool api_post_prepare(struct api_exchange *x, double max_ns) { return prepare(x, false, max_ns); }
-
-bool api_evaluate_prepare(struct api_exchange *x, double max_ns)
+static enum api_outcome parse_observations(struct api_exchange *x)
 {
-    return prepare(x, true, max_ns);
+    struct api_observations *o = x->state;
+    enum api_outcome outcome = read_body(x, true);
+    if (outcome != API_DONE)
+        return outcome;
+    x->job.counts = 0;
+    for (size_t i = 0; i < o->n; i++)
+        x->job.counts += o->observed[i].held.config->bins.n_bins;
+    if (o->n == 0)
+        x->place = API_HERE;
+    return api_outcome_of(reserve_response(o));
+}
+
+static enum api_outcome parse_evaluation(struct api_exchange *x)
+{
+    struct api_observations *o = x->state;
+    bool needs_store = false;
+    enum api_outcome outcome = read_body(x, false);
+    if (outcome != API_DONE)
+        return outcome;
+    if (!snapshot_columns(o, &needs_store))
+        return API_FAILED;
+    if (!needs_store)
+        x->place = API_HERE;
+    x->cost_ns = result_ns(o);
+    return api_outcome_of(reserve_response(o));
+}
+
+static bool read_back(struct api_exchange *x, struct api_monitors *monitors)
+{
+    x->cost_ns = result_ns(x->state);
+    return x->place != API_STORE_ADDS || api_apply_read_back(x, monitors);
 }
 
 /* Tells of monitors whose newest window lies ahead of the clock, as it does after the clock was wrong. */
@@ -252,7 +224,7 @@ static void cut_results(const struct api_observations *o, struct api_buffer *out
                     "\"count\":null,\"line\":null}]}\n");
 }
 
-bool api_post(struct api_exchange *x)
+static bool write_response(struct api_exchange *x)
 {
     struct api_observations *o = x->state;
     api_begin_json(x);
@@ -267,3 +239,24 @@ bool api_post(struct api_exchange *x)
     x->response.elements = 0;
     return true;
 }
+
+const struct api_steps api_observations = {.place = API_STORE_ADDS,
+                                           .max_body = API_WHOLE_BODY,
+                                           .state = sizeof(struct api_observations),
+                                           .check = check,
+                                           .estimate = estimate,
+                                           .parse = parse_observations,
+                                           .run = api_apply_run,
+                                           .read_back = read_back,
+                                           .write = write_response,
+                                           .drop = drop};
+const struct api_steps api_evaluate = {.place = API_STORE_READS,
+                                       .max_body = API_WHOLE_BODY,
+                                       .state = sizeof(struct api_observations),
+                                       .check = check,
+                                       .estimate = estimate,
+                                       .parse = parse_evaluation,
+                                       .run = run_evaluation,
+                                       .read_back = read_back,
+                                       .write = write_response,
+                                       .drop = drop};

@@ -11,17 +11,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool api_promote_windows_begin(struct api_exchange *x)
-{
-    return api_check_names(x) && api_check_may_exist(x) && api_check_body(x);
-}
+static bool check(struct api_exchange *x) { return api_check_monitor(x) && api_check_body(x); }
 
 /* ---- Body */
 
 /* Reads the body of POST reference, {"from": TIME, "to": TIME}. */
-static bool read_range(struct api_replacing *d)
+static bool read_range(struct api_exchange *x, struct api_period *period)
 {
-    struct api_exchange *x = d->x;
     struct api_json json = {.budget = x->service->budget};
     bool good = api_load_json(x, &json);
     if (good && (!json_is_object(json.root) || json_object_size(json.root) != 2))
@@ -29,30 +25,34 @@ static bool read_range(struct api_replacing *d)
                            "the body must be {\"from\": TIME, \"to\": TIME}");
     const json_t *from = api_json_unboxed(json_object_get(json.root, "from")),
                  *to = api_json_unboxed(json_object_get(json.root, "to"));
-    good = good && api_read_time(from, "from", &d->period.from, &x->problem) &&
-           api_read_time(to, "to", &d->period.to, &x->problem);
+    good = good && api_read_time(from, "from", &period->from, &x->problem) &&
+           api_read_time(to, "to", &period->to, &x->problem);
     api_json_free(&json);
     return good;
 }
 
 /* Reserves the one replacement of a monitor whose reference is made of windows. */
-static bool add_promoted(struct api_replacing *d)
+static bool add_promoted(struct api_exchange *x)
 {
+    struct api_replacing *d = x->state;
     struct api_replacement *r = calloc(1, sizeof *r);
-    char *name = strdup(api_name_of(d->x));
+    char *name = strdup(api_name_of(x));
     if (!r || !name) {
         free(r);
         free(name);
-        return api_fail_oom(&d->x->problem);
+        return api_fail_oom(&x->problem);
     }
-    *r = (struct api_replacement){.group = api_group_of(d->x), .name = name};
+    *r = (struct api_replacement){.group = api_group_of(x), .name = name};
     d->references.replacements = r;
     d->references.n = 1;
     return true;
 }
 
-/* Reads the range, and reserves the replacement. */
-static bool read(struct api_replacing *d) { return read_range(d) && add_promoted(d); }
+static enum api_outcome parse(struct api_exchange *x)
+{
+    struct api_replacing *d = api_replacing_init(x);
+    return api_outcome_of(read_range(x, &d->period) && add_promoted(x));
+}
 
 /* ---- In the store's thread */
 
@@ -78,11 +78,12 @@ static struct api_config *load_promoted(const struct api_monitors *monitors,
 }
 
 /* Makes the config of which closed windows are the reference. */
-static bool promote(struct api_replacing *d, struct api_monitors *monitors)
+static bool promote(struct api_exchange *x, struct api_monitors *monitors)
 {
-    struct api_problem *problem = &d->job.problem;
+    struct api_replacing *d = x->state;
+    struct api_problem *problem = &x->problem;
     struct api_replacement *r = d->references.replacements;
-    const struct api_monitor *monitor = api_monitor_of(d->x, monitors, problem);
+    const struct api_monitor *monitor = api_monitor_of(x, monitors, problem);
     double *counts = monitor ? calloc(monitor->config->bins.n_bins, sizeof *counts) : NULL;
     if (!counts)
         return monitor && api_fail_oom(problem);
@@ -94,11 +95,23 @@ static bool promote(struct api_replacing *d, struct api_monitors *monitors)
     return r->config &&
            api_config_retain(r->config, monitors->budget, api_monitor_size(r->group, r->name),
                              false, problem) &&
-           api_replacing_reserve(d, problem);
+           api_replacing_reserve(x);
 }
 
-bool api_promote_windows_prepare(struct api_exchange *x, double max_ns)
+static enum api_outcome run(struct api_exchange *x, struct api_monitors *monitors)
 {
-    static const struct api_replacing_kind windows = {.read = read, .make = promote};
-    return api_replacing_prepare(x, &windows, max_ns);
+    return api_outcome_of(api_find_monitor(x, &x->problem) &&
+                          api_check_conditions(x, monitors, &x->problem) && promote(x, monitors) &&
+                          api_replacing_store(x, monitors));
 }
+
+const struct api_steps api_promote_windows = {.place = API_STORE_WRITES,
+                                              .small = "a period",
+                                              .state = sizeof(struct api_replacing),
+                                              .check = check,
+                                              .parse = parse,
+                                              .run = run,
+                                              .read_back = api_replacing_read_back,
+                                              .publish = api_replacing_publish,
+                                              .write = api_replacing_write,
+                                              .drop = api_replacing_drop};

@@ -51,7 +51,8 @@ static bool configure(const struct reading *r, const char *name, struct api_bins
                       struct api_weights *reference)
 {
     struct api_references *references = r->references;
-    struct api_config *made = api_config_new(r->members, bins, reference, r->problem);
+    struct api_config *made =
+        api_config_new(&references->settings, r->members, bins, reference, r->problem);
     struct api_config *known = api_hold_monitor(references->monitors, r->group, name).config;
     bool is_known = known, is_same = made && known && are_same(made, known);
     struct api_replacement replacement = {
@@ -95,7 +96,7 @@ static bool configure_column(const struct reading *r, struct api_sample *sample,
                              bool is_single)
 {
     struct api_buffer *warnings = &r->references->warnings;
-    struct api_monitor_settings settings;
+    struct api_monitor_settings settings = r->references->settings;
     struct api_bins bins = {.n = 0};
     struct api_weights reference = {.n = 0};
     bool is_empty = api_sample_is_empty(sample);
@@ -111,7 +112,6 @@ static bool configure_column(const struct reading *r, struct api_sample *sample,
     }
     if (!warn_of_values(r, sample, name, choice_of(r, sample->column) == INCLUDED))
         return true;
-    api_settings_init(&settings);
     bool good = api_name_check("monitor", name, r->problem) &&
                 api_settings_from_json(&settings, r->members, api_config_members, r->problem) &&
                 api_sample_bins(sample, &settings, &bins, &reference, r->problem) &&

@@ -11,7 +11,8 @@ struct api_references {
     struct api_replacement *replacements;
     size_t n;
     struct api_buffer warnings;
-    const char *include, *exclude; /* names of columns with commas between, or NULL */
+    struct api_monitor_settings settings; /* of the query */
+    const char *include, *exclude;        /* names of columns with commas between, or NULL */
 };
 
 /* Makes configs of the columns that have a name and values, by the settings among `members`: of those that `include`

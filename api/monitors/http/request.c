@@ -123,14 +123,19 @@ struct api_monitor *api_monitor_of(const struct api_exchange *x,
     return monitor;
 }
 
-bool api_cache_may_be_stale(const struct api_exchange *x)
+bool api_must_look(const struct api_exchange *x)
 {
-    return api_store_is_shared(x->service->monitors->store);
+    return !x->has_looked && api_store_is_shared(x->service->monitors->store);
 }
 
-bool api_check_may_exist(struct api_exchange *x)
+bool api_check_monitor(struct api_exchange *x)
 {
-    return api_cache_may_be_stale(x) || api_find_monitor(x, &x->problem);
+    return api_check_names(x) && (api_must_look(x) || api_find_monitor(x, &x->problem));
+}
+
+bool api_check_change(struct api_exchange *x)
+{
+    return api_check_no_query(x) && api_check_monitor(x);
 }
 
 struct api_held api_hold_monitor(struct api_monitors *monitors, const char *group, const char *name)
@@ -335,21 +340,14 @@ bool api_check_conditions(struct api_exchange *x, const struct api_monitors *mon
                             monitor ? "has the ETag " : "does not exist", etag);
 }
 
-void *api_request_state(struct api_exchange *x, size_t size)
+bool api_reserve_response(struct api_exchange *x, size_t size)
 {
-    if (!x->state)
-        x->state = calloc(1, size);
-    if (!x->state)
-        api_fail_oom(&x->problem);
-    return x->state;
+    return api_buffer_reserve(&x->response.body, size) || api_fail_oom(&x->problem);
 }
 
-bool api_job_finished(struct api_exchange *x, const struct api_store_job *job)
+bool api_write_nothing(struct api_exchange *x)
 {
-    if (!x->work || !job->done)
-        return false;
-    x->work = NULL;
-    x->problem = job->problem;
+    x->response.status = 204;
     return true;
 }
 

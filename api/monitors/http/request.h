@@ -29,12 +29,13 @@ struct api_monitor *api_monitor_of(const struct api_exchange *x,
                                    const struct api_monitors *monitors,
                                    struct api_problem *problem);
 
-/* Does so before the body comes, unless another server may have made the monitor. */
-bool api_check_may_exist(struct api_exchange *x);
+/* Checks of a header: the names in the path, and, unless another server may have made it, that the monitor exists; that,
+ * and that there are no parameters. */
+bool api_check_monitor(struct api_exchange *x);
+bool api_check_change(struct api_exchange *x);
 
-/* True if other servers may have changed monitors since this one looked. A job, even one that does
- * nothing, makes it look. */
-bool api_cache_may_be_stale(const struct api_exchange *x);
+/* True if other servers may have changed monitors since this one looked: parse returns API_LOOK then. */
+bool api_must_look(const struct api_exchange *x);
 
 /* api_held: a monitor as it was at one moment. `config` is held; NULL if there is no monitor. */
 struct api_held {
@@ -89,11 +90,9 @@ void api_warn_of_unreadable(struct api_buffer *warnings, const char *column,
 bool api_check_conditions(struct api_exchange *x, const struct api_monitors *monitors,
                           struct api_problem *problem);
 
-/* The state of the request, `size` zeroed bytes at the first call; NULL if memory is exhausted. */
-void *api_request_state(struct api_exchange *x, size_t size);
+/* Makes room for the response before anything is stored: what is stored is not refused for memory. */
+bool api_reserve_response(struct api_exchange *x, size_t size);
 
-/* True once the store has done the job that the request waits for: takes it from x, with its problem. */
-bool api_job_finished(struct api_exchange *x, const struct api_store_job *job);
-
-/* Begins the response: its content type. */
+/* Responses: without content; JSON, whose content type it sets. */
+bool api_write_nothing(struct api_exchange *x);
 void api_begin_json(struct api_exchange *x);

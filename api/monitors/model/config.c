@@ -35,7 +35,7 @@ static bool check_reference(const struct api_config *config, const json_t *refer
 {
     bool made = config->reference.form != API_NO_WEIGHTS;
     const char *name, *nearest;
-    char pointer[200];
+    char mean[API_MEAN];
     json_t *value;
     if (!reference || json_is_null(reference))
         return true;
@@ -48,11 +48,10 @@ static bool check_reference(const struct api_config *config, const json_t *refer
             made == (strcmp(name, "values") == 0))
             continue;
         nearest = made ? NULL : api_nearest(name, api_weights_members, API_WEIGHTS_MEMBERS);
-        api_pointer_to_member(pointer, sizeof pointer, "#/reference/", name);
-        return api_fail_at(
-            problem, API_BODY, pointer, nearest ? "option_unknown" : "counts_invalid",
-            "a reference%s has no member '%.60s'%s%s%s", made ? " of values" : "", name,
-            nearest ? "; did you mean '" : "", nearest ? nearest : "", nearest ? "'?" : "");
+        return api_fail_member(problem, (struct api_origin){"#/reference/", name},
+                               nearest ? "option_unknown" : "counts_invalid",
+                               "a reference%s has no member '%.60s'%s", made ? " of values" : "",
+                               name, api_mean(mean, nearest, ""));
     }
     return true;
 }
@@ -124,8 +123,9 @@ static bool read_annotations(struct api_config *config, const json_t *members,
                        "annotations may have at most 16 KiB");
 }
 
-struct api_config *api_config_new(const json_t *members, struct api_bins *bins,
-                                  struct api_weights *reference, struct api_problem *problem)
+struct api_config *api_config_new(const struct api_monitor_settings *given, const json_t *members,
+                                  struct api_bins *bins, struct api_weights *reference,
+                                  struct api_problem *problem)
 {
     struct api_config *config = calloc(1, sizeof *config);
     if (!config) {
@@ -137,7 +137,7 @@ struct api_config *api_config_new(const json_t *members, struct api_bins *bins,
     config->reference = *reference;
     *bins = (struct api_bins){.n = 0};
     *reference = (struct api_weights){.n = 0};
-    api_settings_init(&config->settings);
+    config->settings = *given;
     if (api_settings_from_json(&config->settings, members, api_config_members, problem) &&
         api_settings_check(&config->settings, problem) &&
         check_reference(config, json_object_get(members, "reference"), problem) &&
@@ -166,9 +166,11 @@ struct api_config *api_config_load(const char *definition, const char *others,
     budget = size > ORDINARY ? budget : NULL;
     struct api_buffer text = {.budget = budget};
     struct api_json json = {.budget = budget};
+    struct api_monitor_settings settings;
     struct api_bins bins = {.n = 0};
     struct api_weights reference = {.n = 0};
     struct api_config *config = NULL;
+    api_settings_init(&settings);
     if (*definition && *others) {
         api_append(&text, definition, strlen(definition) - 1);
         api_append(&text, ",", 1);
@@ -176,7 +178,7 @@ struct api_config *api_config_load(const char *definition, const char *others,
     }
     bool is_read = text.size > 0 && !text.failed && api_json_load(&json, text.data, text.size);
     if (is_read)
-        config = api_config_new(json.root, &bins, &reference, problem);
+        config = api_config_new(&settings, json.root, &bins, &reference, problem);
     else if (!text.failed && !json.out_of_memory)
         api_fail(problem, "store_unavailable", "it is not JSON: %s", json.error.text);
     else if (budget)

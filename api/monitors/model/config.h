@@ -23,10 +23,11 @@ struct api_config {
 /* Names of members of a monitor, beside settings; NULL at the end. */
 extern const char *const api_config_members[];
 
-/* Makes a config with one reference, from a body's members and from bins and a reference that were
- * made of values, or are empty; it takes them, and leaves them empty. NULL with a problem. */
-struct api_config *api_config_new(const json_t *members, struct api_bins *bins,
-                                  struct api_weights *reference, struct api_problem *problem);
+/* Makes a config with one reference, from settings that are given or defaults, a body's members, and from bins and a
+ * reference that were made of values, or are empty; it takes them, and leaves them empty. NULL with a problem. */
+struct api_config *api_config_new(const struct api_monitor_settings *given, const json_t *members,
+                                  struct api_bins *bins, struct api_weights *reference,
+                                  struct api_problem *problem);
 
 /* Counts, for the budget, what a config holds until it is released, and what a monitor holds by it: its
  * open window with a reference, and `more` bytes. `is_stored` is true if it was accepted before. Fails if

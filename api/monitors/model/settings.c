@@ -2,6 +2,7 @@
 
 #include "api/json/format.h"
 #include "api/json/json_load.h"
+#include "api/request/query.h"
 #include "api/text/nearest.h"
 
 #include <math.h>
@@ -10,91 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const methods[] = {"auto", "quantile", "width", "labels"};
-#define N_METHODS (sizeof methods / sizeof *methods)
-
-const struct api_monitor_setting api_monitor_setting_rows[] = {
-#define FIELD(name) offsetof(struct api_monitor_settings, name)
-    {"method", "binning", FIELD(method), API_AUTO, 0, 0, API_SETTING_METHOD, false},
-    {"bins", "binning", FIELD(bins), 10, 1, 1000, API_SETTING_WHOLE, false},
-    {"window", NULL, FIELD(window), API_BATCH, 0, 0, API_SETTING_WINDOW, false},
-    {"compare", NULL, FIELD(previous), 0, 0, 0, API_SETTING_COMPARE, false},
-    {"pseudocount", NULL, FIELD(pseudocount), 0.5, 0, 1e9, API_SETTING_NUMBER, false},
-    {"min_observations", NULL, FIELD(min_observations), (double)NAN, 0, 0x1p53, API_SETTING_WHOLE,
-     false},
-    {"warning", "thresholds", FIELD(warning), 0.02, 0, 1e9, API_SETTING_NUMBER, false},
-    {"critical", "thresholds", FIELD(critical), 0.1, 0, 1e9, API_SETTING_NUMBER, false},
-    {"significance", "thresholds", FIELD(significance), 0.0001, 0, 1, API_SETTING_NUMBER, true},
-    {"pool", NULL, FIELD(pool), 16, 1, 64, API_SETTING_POWER, false},
-    {"fire_after", NULL, FIELD(fire_after), 1, 1, 1000, API_SETTING_WHOLE, false},
-    {"clear_after", NULL, FIELD(clear_after), 3, 1, 1000, API_SETTING_WHOLE, false},
-    {"stale_after", NULL, FIELD(stale_after), (double)NAN, 0, 1e9, API_SETTING_NUMBER, true},
-    {"retention_days", NULL, FIELD(retention_days), 90, 0, 36500, API_SETTING_NUMBER, true},
-    {.name = NULL},
-};
-#define N_ROWS (sizeof api_monitor_setting_rows / sizeof *api_monitor_setting_rows - 1)
-
-static const char *const parents[] = {"binning", "thresholds", NULL};
-#define N_PARENTS (sizeof parents / sizeof *parents - 1)
-
-double *api_setting_field(struct api_monitor_settings *settings,
-                          const struct api_monitor_setting *row)
-{
-    return (void *)((char *)settings + row->offset);
-}
-
-void api_settings_init(struct api_monitor_settings *settings)
-{
-    *settings = (struct api_monitor_settings){.window = API_BATCH};
-    for (const struct api_monitor_setting *row = api_monitor_setting_rows; row->name; row++)
-        *api_setting_field(settings, row) = row->fallback;
-}
-
-/* ---- Values */
-
-static bool fail(struct api_problem *problem, const char *parent, const char *name,
-                 const char *expected)
-{
-    char pointer[80];
-    snprintf(pointer, sizeof pointer, "#/%s%s%s", parent ? parent : "", parent ? "/" : "", name);
-    return api_fail_at(problem, API_BODY, pointer, "option_invalid", "%s must be %s", name,
-                       expected);
-}
-
-static bool read_number(const struct api_monitor_setting *row, const json_t *value,
-                        struct api_monitor_settings *settings, struct api_problem *problem)
-{
-    char expected[100];
-    double number = json_is_number(value) ? json_number_value(value) : (double)NAN;
-    bool power = row->kind == API_SETTING_POWER, whole = row->kind == API_SETTING_WHOLE || power;
-    if (json_is_null(value)) {
-        *api_setting_field(settings, row) = row->fallback;
-        return true;
-    }
-    *api_setting_field(settings, row) = number;
-    if (number >= row->min && number <= row->max && !(row->open && number == row->min) &&
-        (!whole || number == floor(number)) && (!power || ((int)number & ((int)number - 1)) == 0))
-        return true;
-    snprintf(expected, sizeof expected, "%s from %s%g to %.16g",
-             power   ? "a power of two"
-             : whole ? "a whole number"
-                     : "a number",
-             row->open ? "above " : "", row->min, row->max);
-    return fail(problem, row->parent, row->name, expected);
-}
-
-static bool read_method(const struct api_monitor_setting *row, const json_t *value,
-                        struct api_monitor_settings *settings, struct api_problem *problem)
-{
-    const char *word = json_string_value(value);
-    if (word)
-        for (size_t i = 0; i < N_METHODS; i++)
-            if (strcmp(word, methods[i]) == 0) {
-                settings->method = (double)i;
-                return true;
-            }
-    return fail(problem, row->parent, row->name, "auto, quantile, width or labels");
-}
+/* ---- Forms of their own */
 
 /* A whole number within bounds, of a member; `fallback` if it is absent. */
 static double whole_member(const json_t *object, const char *name, double min, double fallback)
@@ -115,131 +32,174 @@ static double read_digits(const char **p)
     return number <= 1e9 ? number : (double)NAN;
 }
 
+/* The numbers of a window: those of its field. */
+enum { KIND, SIZE, GRACE };
+
 /* Reads "3600s", "3600s,60s" and "1000". */
-static bool window_from_text(const char *text, struct api_monitor_settings *settings)
+static bool window_from_text(const char *p, double *window)
 {
-    const char *p = text;
-    settings->window_size = read_digits(&p);
-    bool seconds = *p == 's';
-    settings->window = seconds ? API_SECONDS : API_COUNT;
-    p += seconds;
-    if (seconds && *p == ',') {
+    window[SIZE] = read_digits(&p);
+    window[KIND] = *p == 's' ? API_SECONDS : API_COUNT;
+    if (*p == 's' && *++p == ',') {
         p++;
-        settings->grace = read_digits(&p);
+        window[GRACE] = read_digits(&p);
         if (*p++ != 's')
             return false;
     }
-    return *p == '\0' && settings->window_size >= 1 && settings->grace >= 0;
+    return *p == '\0' && window[SIZE] >= 1 && window[GRACE] >= 0;
 }
 
-static bool window_from_object(const json_t *object, struct api_monitor_settings *settings)
+static bool window_from_object(const json_t *object, double *window)
 {
     bool counts = json_object_get(object, "count") != NULL;
     size_t members = !counts && json_object_get(object, "grace") ? 2 : 1;
-    settings->window = counts ? API_COUNT : API_SECONDS;
-    settings->window_size = whole_member(object, counts ? "count" : "seconds", 1, (double)NAN);
-    settings->grace = counts ? 0 : whole_member(object, "grace", 0, 0);
-    return json_object_size(object) == members && settings->window_size > 0 && settings->grace >= 0;
+    window[KIND] = counts ? API_COUNT : API_SECONDS;
+    window[SIZE] = whole_member(object, counts ? "count" : "seconds", 1, (double)NAN);
+    window[GRACE] = counts ? 0 : whole_member(object, "grace", 0, 0);
+    return json_object_size(object) == members && window[SIZE] > 0 && window[GRACE] >= 0;
 }
 
-static bool read_window(const struct api_monitor_setting *row, const json_t *value,
-                        struct api_monitor_settings *settings, struct api_problem *problem)
+static bool read_window(const struct api_value *value, union api_field_value *to,
+                        struct kl_problem *problem)
 {
-    const char *text = json_string_value(value);
-    settings->window = API_BATCH;
-    settings->window_size = settings->grace = 0;
-    if (text && strcmp(text, "batch") == 0)
-        return true;
-    if (text ? window_from_text(text, settings)
-             : json_is_object(value) && window_from_object(value, settings))
-        return true;
-    return fail(
-        problem, row->parent, row->name,
-        "\"batch\", {\"seconds\": S, \"grace\": S} or {\"count\": N}, whole numbers to 1e9; in "
-        "a query batch, 3600s, 3600s,60s or 1000");
+    (void)problem;
+    if (value->kind != API_STRING)
+        return window_from_object(value->json, to->numbers);
+    return strcmp(value->text, "batch") == 0 || window_from_text(value->text, to->numbers);
 }
+
+/* The numbers of what a window is compared with. */
+enum { PREVIOUS, PERIOD };
 
 /* Reads "7" and "7@24h". */
-static void compare_from_text(const char *p, struct api_monitor_settings *settings)
+static void compare_from_text(const char *p, double *compare)
 {
     static const char units[] = "smhd";
     static const double seconds[] = {1, 60, 3600, 86400};
-    settings->previous = read_digits(&p);
+    compare[PREVIOUS] = read_digits(&p);
     if (*p == '@') {
         p++;
-        settings->period = read_digits(&p);
+        compare[PERIOD] = read_digits(&p);
         const char *unit = *p ? strchr(units, *p) : NULL;
-        settings->period *= unit && settings->period > 0 ? seconds[unit - units] : (double)NAN;
+        compare[PERIOD] *= unit && compare[PERIOD] > 0 ? seconds[unit - units] : (double)NAN;
         p += unit != NULL;
     }
     if (*p)
-        settings->previous = 0;
+        compare[PREVIOUS] = 0;
 }
 
-static void compare_from_object(const json_t *object, struct api_monitor_settings *settings)
+static void compare_from_object(const json_t *object, double *compare)
 {
     bool has_period = json_object_get(object, "period") != NULL;
     if (json_object_size(object) != (has_period ? 2 : 1))
         return;
-    settings->previous = whole_member(object, "previous", 1, 0);
-    settings->period = has_period ? whole_member(object, "period", 1, 0) : 0;
+    compare[PREVIOUS] = whole_member(object, "previous", 1, 0);
+    compare[PERIOD] = has_period ? whole_member(object, "period", 1, 0) : 0;
 }
 
-static bool read_compare(const struct api_monitor_setting *row, const json_t *value,
-                         struct api_monitor_settings *settings, struct api_problem *problem)
+static bool read_compare(const struct api_value *value, union api_field_value *to,
+                         struct kl_problem *problem)
 {
     static const char previous[] = "previous:";
-    const char *text = json_string_value(value);
-    settings->previous = settings->period = 0;
-    if (text && strcmp(text, "reference") == 0)
+    double *compare = to->numbers;
+    (void)problem;
+    if (value->kind != API_STRING)
+        compare_from_object(value->json, compare);
+    else if (strcmp(value->text, "reference") == 0)
         return true;
-    if (text && strncmp(text, previous, sizeof previous - 1) == 0)
-        compare_from_text(text + sizeof previous - 1, settings);
-    else if (json_is_object(value))
-        compare_from_object(value, settings);
-    if (settings->previous >= 1 && settings->previous <= 1000 && settings->period >= 0 &&
-        settings->period <= 1e9)
-        return true;
-    return fail(problem, row->parent, row->name,
-                "\"reference\", {\"previous\": K} or {\"previous\": K, \"period\": S}, K from 1 to "
-                "1000, S whole seconds to 1e9; in a query reference, previous:K or previous:K@24h");
+    else if (strncmp(value->text, previous, sizeof previous - 1) == 0)
+        compare_from_text(value->text + sizeof previous - 1, compare);
+    return compare[PREVIOUS] >= 1 && compare[PREVIOUS] <= 1000 && compare[PERIOD] >= 0 &&
+           compare[PERIOD] <= 1e9;
 }
 
-bool api_setting_read(const struct api_monitor_setting *row, const json_t *value,
-                      struct api_monitor_settings *settings, struct api_problem *problem)
+/* ---- The table */
+
+static const char *const methods[] = {"auto", "quantile", "width", "labels", NULL};
+
+#define FIELD(name) API_FIELD(struct api_monitor_settings, name)
+#define FIELDS(first, n) offsetof(struct api_monitor_settings, first), (n) * sizeof(double)
+#define NUMBER(initial, from, to) .fallback = initial, .min = from, .max = to
+#define WHOLE .kind = API_WHOLE
+const struct api_field api_monitor_setting_rows[] = {
+    {"method", FIELD(method), .parent = "binning", .words = methods, .fallback = "auto",
+     .expected = "auto, quantile, width or labels"},
+    {"bins", FIELD(bins), .parent = "binning", WHOLE, NUMBER("10", 1, 1000)},
+    {"window", FIELDS(window, 3), .read = read_window, .fallback = "batch",
+     .expected =
+         "\"batch\", {\"seconds\": S, \"grace\": S} or {\"count\": N}, whole numbers to 1e9; in "
+         "a query batch, 3600s, 3600s,60s or 1000"},
+    {"compare", FIELDS(previous, 2), .read = read_compare, .fallback = "reference",
+     .expected =
+         "\"reference\", {\"previous\": K} or {\"previous\": K, \"period\": S}, K from 1 to "
+         "1000, S whole seconds to 1e9; in a query reference, previous:K or previous:K@24h"},
+    {"pseudocount", FIELD(pseudocount), NUMBER("0.5", 0, 1e9)},
+    {"min_observations", FIELD(min_observations), WHOLE, NUMBER(NULL, 0, 0x1p53)},
+    {"warning", FIELD(warning), .parent = "thresholds", NUMBER("0.02", 0, 1e9)},
+    {"critical", FIELD(critical), .parent = "thresholds", NUMBER("0.1", 0, 1e9)},
+    {"significance", FIELD(significance), .parent = "thresholds", NUMBER("0.0001", 0, 1),
+     .open = true},
+    {"pool", FIELD(pool), .kind = API_POWER, NUMBER("16", 1, 64)},
+    {"fire_after", FIELD(fire_after), WHOLE, NUMBER("1", 1, 1000)},
+    {"clear_after", FIELD(clear_after), WHOLE, NUMBER("3", 1, 1000)},
+    {"stale_after", FIELD(stale_after), NUMBER(NULL, 0, 1e9), .open = true},
+    {"retention_days", FIELD(retention_days), NUMBER("90", 0, 36500), .open = true},
+    {.name = NULL},
+};
+#define N_ROWS (sizeof api_monitor_setting_rows / sizeof *api_monitor_setting_rows - 1)
+
+static const char *const parents[] = {"binning", "thresholds", NULL};
+#define N_PARENTS (sizeof parents / sizeof *parents - 1)
+
+void api_settings_init(struct api_monitor_settings *settings)
 {
-    static bool (*const readers[])(const struct api_monitor_setting *, const json_t *,
-                                   struct api_monitor_settings *, struct api_problem *) = {
-        [API_SETTING_NUMBER] = read_number, [API_SETTING_WHOLE] = read_number,
-        [API_SETTING_POWER] = read_number,  [API_SETTING_METHOD] = read_method,
-        [API_SETTING_WINDOW] = read_window, [API_SETTING_COMPARE] = read_compare};
-    return readers[row->kind](row, api_json_unboxed(value), settings, problem);
+    *settings = (struct api_monitor_settings){.given = 0};
+    api_fields_init(api_monitor_setting_rows, settings);
+}
+
+/* ---- Values */
+
+static bool fail_value(const char *parent, const char *name, const char *expected,
+                       struct api_problem *problem)
+{
+    char within[40];
+    snprintf(within, sizeof within, "#/%s%s", parent ? parent : "", parent ? "/" : "");
+    return api_fail_member(problem, (struct api_origin){within, name}, "option_invalid",
+                           "%s must be %s", name, expected);
+}
+
+/* Reads one value. If it was given before, both must be the same. */
+static bool set(struct api_monitor_settings *settings, const struct api_field *row,
+                const struct api_value *value, struct api_problem *problem)
+{
+    unsigned bit = 1u << (row - api_monitor_setting_rows);
+    union api_field_value read = {{0}};
+    char range[API_RANGE];
+    if (!api_field_read(row, value, &read, NULL))
+        return fail_value(row->parent, row->name,
+                          row->expected ? row->expected : api_field_range(row, range), problem);
+    if (!api_field_store(row, settings, &read, settings->given & bit))
+        return api_fail_at(problem, API_QUERY, row->name, "option_conflict",
+                           "%s is given twice, with different values", row->name);
+    settings->given |= bit;
+    return true;
 }
 
 /* ---- Members */
 
-static const struct api_monitor_setting *find(const char *name, const char *parent)
+static const struct api_field *find(const char *name, const char *parent)
 {
-    for (const struct api_monitor_setting *row = api_monitor_setting_rows; row->name; row++)
-        if (strcmp(row->name, name) == 0 &&
-            (row->parent ? parent && strcmp(row->parent, parent) == 0 : !parent))
-            return row;
-    return NULL;
-}
-
-bool api_setting_is_among(const char *name, const char *const *names)
-{
-    while (*names && strcmp(name, *names) != 0)
-        names++;
-    return *names;
+    const struct api_field *row = api_field_find(api_monitor_setting_rows, name);
+    bool is_there = row && (row->parent ? parent && strcmp(row->parent, parent) == 0 : !parent);
+    return is_there ? row : NULL;
 }
 
 /* Lists the names of a scope; returns their number. */
 static size_t list_names(const struct api_setting_scope *scope, const char **names, size_t max)
 {
     size_t n = 0;
-    for (const struct api_monitor_setting *row = api_monitor_setting_rows;
-         scope->settings && row->name; row++)
+    for (const struct api_field *row = api_monitor_setting_rows; scope->settings && row->name;
+         row++)
         if (scope->where == API_QUERY || find(row->name, scope->parent) == row)
             names[n++] = row->name;
     for (size_t i = 0; i < N_PARENTS && scope->where == API_BODY && !scope->parent; i++)
@@ -253,41 +213,39 @@ bool api_setting_fail_unknown(const struct api_setting_scope *scope, const char 
                               struct api_problem *problem)
 {
     const char *names[N_ROWS + N_PARENTS + 20];
-    char list[400] = "", pointer[200], within[40];
-    size_t n = list_names(scope, names, sizeof names / sizeof *names), used = 0;
-    for (size_t i = 0; i < n && used < sizeof list; i++)
-        used += (size_t)snprintf(list + used, sizeof list - used, i ? ", %s" : "%s", names[i]);
+    char list[400] = "", within[40], mean[API_MEAN];
+    size_t n = list_names(scope, names, sizeof names / sizeof *names);
+    for (size_t i = 0; i < n; i++)
+        api_append_word(list, sizeof list, names[i]);
     const char *nearest = api_nearest(name, names, n);
     const char *names_are = n == 0 ? "" : nearest ? " The names are " : "; the names are ";
     snprintf(within, sizeof within, "#/%s%s", scope->parent ? scope->parent : "",
              scope->parent ? "/" : "");
-    api_pointer_to_member(pointer, sizeof pointer, within, name);
-    return api_fail_at(problem, scope->where, scope->where == API_QUERY ? name : pointer,
-                       "option_unknown", "there is no '%.60s' here%s%s%s%s%s", name,
-                       nearest ? "; did you mean '" : "", nearest ? nearest : "",
-                       nearest ? "'?" : "", names_are, list);
+    return api_fail_member(problem,
+                           (struct api_origin){scope->where == API_QUERY ? NULL : within, name},
+                           "option_unknown", "there is no '%.60s' here%s%s%s", name,
+                           api_mean(mean, nearest, ""), names_are, list);
 }
 
 static bool read_members(struct api_monitor_settings *settings, const json_t *object,
                          const char *parent, const char *const *known, struct api_problem *problem)
 {
+    const struct api_setting_scope scope = {API_BODY, parent, known, true};
     const char *name;
-    json_t *value;
-    json_object_foreach((json_t *)object, name, value)
+    json_t *member;
+    if (parent && !json_is_object(object) && !json_is_null(object))
+        return fail_value(NULL, parent, "an object", problem);
+    json_object_foreach((json_t *)object, name, member)
     {
-        const struct api_monitor_setting *row = find(name, parent);
-        if (row) {
-            if (!api_setting_read(row, value, settings, problem))
-                return false;
-        } else if (!parent && api_setting_is_among(name, parents)) {
-            if (!json_is_object(value) && !json_is_null(value))
-                return fail(problem, NULL, name, "an object");
-            if (!read_members(settings, value, name, known, problem))
-                return false;
-        } else if (parent || !api_setting_is_among(name, known)) {
-            return api_setting_fail_unknown(
-                &(struct api_setting_scope){API_BODY, parent, known, true}, name, problem);
-        }
+        const struct api_field *row = find(name, parent);
+        const struct api_value value = api_value_of(api_json_unboxed(member));
+        bool good = row ? set(settings, row, &value, problem)
+                    : !parent && api_setting_is_among(name, parents)
+                        ? read_members(settings, member, name, known, problem)
+                        : (!parent && api_setting_is_among(name, known)) ||
+                              api_setting_fail_unknown(&scope, name, problem);
+        if (!good)
+            return false;
     }
     return true;
 }
@@ -297,6 +255,50 @@ bool api_settings_from_json(struct api_monitor_settings *settings, const json_t 
 {
     return read_members(settings, object, NULL, known, problem);
 }
+
+/* ---- Parameters */
+
+static bool take_parameter(struct api_monitor_settings *settings,
+                           const struct api_parameter *parameter, const char *const *known,
+                           json_t *others, struct api_problem *problem)
+{
+    const char *name = parameter->name, *text = parameter->value;
+    if (!api_is_utf8(name) || !api_is_utf8(text))
+        return api_fail(problem, "query_malformed", "a query parameter is not UTF-8");
+    const struct api_field *row = settings ? api_field_find(api_monitor_setting_rows, name) : NULL;
+    bool is_known = api_setting_is_among(name, known);
+    if ((row || is_known) && !*text)
+        return api_fail_at(problem, API_QUERY, name, "option_invalid",
+                           "%s is empty: give it a value, or leave it out", name);
+    if (is_known) {
+        if (json_object_get(others, name))
+            return api_fail_at(problem, API_QUERY, name, "option_conflict", "%s is given twice",
+                               name);
+        return json_object_set_new(others, name, json_string(text)) == 0 || api_fail_oom(problem);
+    }
+    if (!row)
+        return api_setting_fail_unknown(
+            &(struct api_setting_scope){API_QUERY, NULL, known, settings != NULL}, name, problem);
+    const struct api_value value = api_field_value_of(row, text);
+    return set(settings, row, &value, problem);
+}
+
+json_t *api_settings_from_query(struct api_monitor_settings *settings, const char *query,
+                                const char *const *known, struct api_problem *problem)
+{
+    struct api_parameter parameter;
+    const char *rest = query ? query : "";
+    json_t *others = json_object();
+    bool good = others || api_fail_oom(problem);
+    while (good && api_query_next(&rest, &parameter, problem))
+        good = take_parameter(settings, &parameter, known, others, problem);
+    if (good && !problem->code)
+        return others;
+    json_decref(others);
+    return NULL;
+}
+
+/* ---- What follows from several */
 
 bool api_settings_check(const struct api_monitor_settings *settings, struct api_problem *problem)
 {
@@ -311,8 +313,6 @@ bool api_settings_check(const struct api_monitor_settings *settings, struct api_
                        "the critical threshold, %g, is below the warning threshold, %g",
                        settings->critical, settings->warning);
 }
-
-/* ---- What follows from several */
 
 int64_t api_settings_running(const struct api_monitor_settings *settings)
 {

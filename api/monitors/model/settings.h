@@ -1,7 +1,8 @@
 /* api_monitor_settings: what a monitor is told beside its bins and its reference. */
 #pragma once
 
-#include "api/json/problem.h"
+#include "api/json/fields.h"
+#include "api/text/nearest.h"
 
 #include <jansson.h>
 
@@ -10,12 +11,14 @@ enum api_window_kind { API_BATCH, API_SECONDS, API_COUNT };
 
 /* Numbers are doubles, so that one table reads them all; those that count are whole. */
 struct api_monitor_settings {
-    double method, bins; /* enum api_method; of bins that are made */
-    double window;       /* enum api_window_kind */
-    double window_size;  /* seconds, or the number of observations that closes it */
-    double grace;        /* seconds that a window stays open after its end */
-    double previous;     /* windows before that a window is compared with; 0: with the reference */
-    double period;       /* seconds between those, of a season; 0: they are the last ones */
+    unsigned given; /* bits of the rows that were read */
+    int method;     /* enum api_method, of bins that are made */
+    double bins;
+    double window;      /* enum api_window_kind */
+    double window_size; /* seconds, or the number of observations that closes it */
+    double grace;       /* seconds that a window stays open after its end */
+    double previous;    /* windows before that a window is compared with; 0: with the reference */
+    double period;      /* seconds between those, of a season; 0: they are the last ones */
     double pseudocount;
     double min_observations; /* NaN: max(50, 5 times the bins) */
     double warning, critical, significance;
@@ -32,6 +35,12 @@ void api_settings_init(struct api_monitor_settings *settings);
  * are valid there. Fails for names that are neither. Places are below "#/". */
 bool api_settings_from_json(struct api_monitor_settings *settings, const json_t *object,
                             const char *const *known, struct api_problem *problem);
+
+/* Reads the parameters of a raw query that are settings; `settings` NULL: none are valid. Gives an object with the
+ * values of those that `known` lists, as strings. NULL for other names, and for a setting that is given twice with
+ * different values, here or in the JSON that is read after it. */
+json_t *api_settings_from_query(struct api_monitor_settings *settings, const char *query,
+                                const char *const *known, struct api_problem *problem);
 
 /* Checks what settings say of each other: critical below warning is refused. */
 bool api_settings_check(const struct api_monitor_settings *settings, struct api_problem *problem);
@@ -58,39 +67,13 @@ void api_write_thresholds(const struct api_monitor_settings *settings, struct ap
 
 /* ---- The table of settings */
 
-/* api_setting_kind: NUMBER is one, WHOLE one without a fraction, POWER one of two; null resets them. The
- * others have forms of their own. */
-enum api_setting_kind {
-    API_SETTING_NUMBER,
-    API_SETTING_WHOLE,
-    API_SETTING_POWER,
-    API_SETTING_METHOD,
-    API_SETTING_WINDOW,
-    API_SETTING_COMPARE
-};
-
-struct api_monitor_setting {
-    const char *name;   /* as a query parameter, and as a member */
-    const char *parent; /* the member that it is a member of, or NULL */
-    size_t offset;
-    double fallback, min, max; /* `min` is allowed, unless `open` is true */
-    enum api_setting_kind kind;
-    bool open;
-};
-
-/* Ends with a row without a name. */
-extern const struct api_monitor_setting api_monitor_setting_rows[];
-
-/* Field of a setting. */
-double *api_setting_field(struct api_monitor_settings *settings,
-                          const struct api_monitor_setting *row);
-
-/* Reads one value. Fails with option_invalid. */
-bool api_setting_read(const struct api_monitor_setting *row, const json_t *value,
-                      struct api_monitor_settings *settings, struct api_problem *problem);
+extern const struct api_field api_monitor_setting_rows[];
 
 /* True for a name in a list with NULL at its end. */
-bool api_setting_is_among(const char *name, const char *const *names);
+static inline bool api_setting_is_among(const char *name, const char *const *names)
+{
+    return names[api_word_index(names, name)];
+}
 
 /* api_setting_scope: the names that are valid somewhere: settings, unless `others` alone are, below
  * `parent` or at the top with `others` beside them. */

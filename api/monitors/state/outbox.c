@@ -291,7 +291,7 @@ static bool run(struct api_store_job *base, struct api_monitors *monitors)
     good = good && (!job->number || api_store_run(monitors->store, API_SQL_OUTBOX, message,
                                                   &(struct api_rows){add_row, job}));
     if (good && (job->rows.failed || job->texts.failed))
-        return api_fail_oom(&base->problem);
+        return api_fail_oom(base->problem);
     return good;
 }
 
@@ -299,6 +299,7 @@ void api_outbox_job_init(struct api_outbox_job *job, struct api_budget *budget)
 {
     *job = (struct api_outbox_job){
         .job = {.run = run}, .rows = {.budget = budget}, .texts = {.budget = budget}};
+    job->job.problem = &job->problem;
 }
 
 /* ---- What lasts */

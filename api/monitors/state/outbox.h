@@ -21,6 +21,7 @@ bool api_outbox_is_due(const struct api_monitors *monitors);
  * changes. */
 struct api_outbox_job {
     struct api_store_job job;
+    struct api_problem problem;
     const char *receiver;
     int64_t delivered; /* number of a message that is to be deleted, or 0 */
     int64_t server;    /* number of this server, to tell it from others on the store */

@@ -8,6 +8,7 @@ struct api_replacement {
     const char *group;
     char *name;
     struct api_config *config;
+    int64_t of_id, of_version; /* of the monitor that it was made of, if it was; for the caller */
 
     /* Set by the functions below: */
     struct api_monitor *made; /* not in the registry yet */

@@ -4,33 +4,12 @@
 #include "api/monitors/model/score.h"
 #include "api/monitors/state/metrics.h"
 #include "api/monitors/state/previous.h"
+#include "api/request/job.h"
 #include "api/store/outage.h"
 #include "api/store/store.h"
 #include "api/store/store_metrics.h"
 #include "api/text/clock.h"
 #include "api/text/trace.h"
-
-/* api_store_job: what a request has the thread do; begins the structure of each kind of job. The thread calls `run` within a transaction,
- * `read_back` when all jobs have run and their observations are written, `publish` after the commit;
- * each may be NULL. False from run or read_back with a problem is the request's, by which run must have
- * written nothing; without one the store or memory failed. A job may run again, after its transaction
- * failed. */
-struct api_store_job {
-    struct api_store_job *next;
-    bool exclusive;           /* has a transaction of its own: it changes what others see */
-    bool is_concurrent;       /* it reads, or adds to open windows: see api_store_begin */
-    bool is_deferred;         /* set by run in a concurrent transaction: it has to run in another */
-    const unsigned char *key; /* API_HASH bytes that a concurrent transaction claims; NULL: none */
-    size_t counts;            /* that it writes, about; one of many waits for those of few */
-    bool (*run)(struct api_store_job *job, struct api_monitors *monitors);
-    bool (*read_back)(struct api_store_job *job, struct api_monitors *monitors);
-    void (*publish)(struct api_store_job *job, struct api_monitors *monitors);
-    struct api_problem problem;
-    struct api_exchange *x; /* told at the end */
-    bool (*submit)(struct api_store_job *job,
-                   struct api_monitors *monitors); /* to another thread; NULL: the store's */
-    bool done;
-};
 
 /* api_dirty_window: a window that jobs of this transaction changed. Its snapshot holds what it is then. */
 struct api_dirty_window {
@@ -106,9 +85,6 @@ struct api_monitors {
     atomic_bool stored, loaded;
     struct api_store_metrics store_metrics;
 };
-
-/* Tells whoever waits for a job that it is done, by another thread than the one that waits. */
-void api_store_job_finish(struct api_store_job *job);
 
 /* Fails for want of memory; the transaction ends. */
 bool api_transaction_fail_oom(struct api_monitors *monitors);

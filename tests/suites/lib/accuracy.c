@@ -7,7 +7,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { N = 1 << 14 };
+enum { N = SOME_OF(1 << 14) };
 
 static const struct {
     int bits, min_exponent;

@@ -128,10 +128,18 @@ static void for_each_kernel(void (*check)(const struct kl_kernel *kernel, enum k
                 check(*k, dtype, rule);
 }
 
+/* On an emulated machine, the kernel that is the same C on each takes fewer lengths than the machine's own. */
+#ifdef __x86_64__
+enum { GENERIC_STEP = 1 };
+#else
+enum { GENERIC_STEP = 37 };
+#endif
+
 static void check_lengths(const struct kl_kernel *kernel, enum kl_dtype dtype, enum kl_rule rule)
 {
     unsigned long long state = 1 + dtype * 8u + rule;
-    for (size_t n = 0; n <= 300; n++) {
+    const size_t step = strcmp(kernel->name, "generic") == 0 ? GENERIC_STEP : 1;
+    for (size_t n = 0; n <= 300; n += n < 40 ? 1 : step) {
         check_map(kernel, dtype, rule, n, false, &state);
         check_sum(kernel, dtype, rule, n, &state);
     }
@@ -142,7 +150,7 @@ static void check_lengths(const struct kl_kernel *kernel, enum kl_dtype dtype, e
 static void check_specials(const struct kl_kernel *kernel, enum kl_dtype dtype, enum kl_rule rule)
 {
     unsigned long long state = 99 + dtype * 8u + rule;
-    for (int i = 0; i < 30; i++)
+    for (int i = 0; i < SOME_OF(30); i++)
         check_map(kernel, dtype, rule, LONGEST, true, &state);
 }
 

@@ -441,3 +441,23 @@ Test(monitors_columns, that_are_absent_are_named_up_to_a_thousand)
     api_buffer_free(&header);
     monitors_end(&service);
 }
+
+/* What a table says of all its monitors is written with each of them. */
+Test(monitors_columns, of_any_number_share_annotations)
+{
+    enum { COLUMNS = 1000 };
+    struct api_service service = monitors_new(COLUMNS);
+    struct api_buffer body = {0};
+    for (int i = 0; i < COLUMNS; i++)
+        api_append_format(&body, "%s\"m%04d\":[1,2,3,4,5,6,7,8,9]", i ? "," : "{\"columns\":{", i);
+    api_append_text(&body, "},\"annotations\":{\"owner\":{\"team\":\"risk\",\"of\":[1,\"x\"]}}}");
+    api_append(&body, "", 1);
+    json_t *made = monitors_get(&service, "PUT /monitors/g", body.data, 201);
+    cr_expect_eq(json_array_size(at(made, "monitors")), COLUMNS);
+    for (size_t i = 0; i < COLUMNS; i++)
+        expect_at(json_array_get(at(made, "monitors"), i), "annotations",
+                  "{\"owner\":{\"of\":[1,\"x\"],\"team\":\"risk\"}}");
+    json_decref(made);
+    api_buffer_free(&body);
+    monitors_end(&service);
+}

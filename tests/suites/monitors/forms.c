@@ -276,7 +276,7 @@ Test(monitors_forms, tables_give_the_same_in_each)
         {"PUT /monitors/g?method=auto&bins=50", OBSERVE "observations" AT}};
     static struct model m;
     struct api_service service = monitors_new(100);
-    for (unsigned long long i = 0; i < 150; i++) {
+    for (unsigned long long i = 0; i < SOME_OF(150); i++) {
         char *expected[2] = {NULL, NULL};
         m.state = i * 7919 + 1;
         random_model(&m);
@@ -337,7 +337,7 @@ Test(monitors_forms, one_monitor_takes_its_values_in_each)
 {
     static struct model m;
     struct api_service service = monitors_new(100);
-    for (unsigned long long i = 0; i < 120; i++) {
+    for (unsigned long long i = 0; i < SOME_OF(120); i++) {
         char *results[3];
         struct api_buffer bodies[3] = {{0}};
         static const char *const single[] = {"application/json", NULL, "application/json"};
@@ -381,7 +381,7 @@ Test(monitors_forms, one_monitor_takes_its_column_of_a_table_in_each)
                                            {"PUT /monitors/g/c0", OBSERVE "c0/evaluate"}};
     static struct model m;
     struct api_service service = monitors_new(100);
-    for (unsigned long long i = 0; i < 60; i++) {
+    for (unsigned long long i = 0; i < SOME_OF(60); i++) {
         char *expected[2] = {NULL, NULL};
         m.state = i + 7;
         m.n_columns = 1 + pick(&m, 3);

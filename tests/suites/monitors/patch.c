@@ -2,6 +2,7 @@
 #include "tests/suites/support/monitors.h"
 
 #include <criterion/criterion.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -228,4 +229,52 @@ Test(monitors_patch, only_the_monitor_that_was_seen)
     cr_expect_str_eq(header_of_answer(&answer, "ETag"), "\"1-2\"");
     answer_free(&answer);
     monitors_end(&service);
+}
+
+/* A change between the configs that a patch makes and its transaction is not lost: they are made again. */
+Test(monitors_patch, of_monitors_that_change_meanwhile)
+{
+    static const struct {
+        const char *path, *change, *body, *annotations;
+        int status;
+    } cases[] = {
+        {"/monitors/g/a", "PATCH /monitors/g/a", "{\"annotations\":{\"owner\":\"new\"}}",
+         "{\"links\":{\"a\":1,\"b\":2},\"owner\":\"new\",\"x\":1}", 200},
+        {"/monitors/g", "PATCH /monitors/g/b", "{\"annotations\":{\"owner\":\"new\"}}",
+         "{\"links\":{\"a\":1,\"b\":2},\"owner\":\"risk\",\"x\":1}", 200},
+        {"/monitors/g", "PUT /monitors/g/c", CONFIG,
+         "{\"links\":{\"a\":1,\"b\":2},\"owner\":\"risk\",\"x\":1}", 200},
+        {"/monitors/g", "DELETE /monitors/g/b", NULL,
+         "{\"links\":{\"a\":1,\"b\":2},\"owner\":\"risk\",\"x\":1}", 200},
+        {"/monitors/g/a", "DELETE /monitors/g/a", NULL, NULL, 404},
+        {"/monitors/g", "DELETE /monitors/g", NULL, NULL, 404},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        static char body[100] = "{\"annotations\":{\"x\":1}}";
+        struct api_service service = make();
+        const struct question question = {.method = "PATCH", .path = cases[i].path};
+        struct api_exchange x = question_exchange(&question, &service, strlen(body));
+        cr_assert(api_begin(&x));
+        x.request.body = body;
+        x.request.body_size = strlen(body);
+        cr_assert_not(api_handle(&x, HUGE_VAL));
+        struct answer answer = monitors_ask(&service, cases[i].change, cases[i].body);
+        cr_expect_lt(answer.status, 300, "case %zu: %d", i, answer.status);
+        answer_free(&answer);
+        bool done = false;
+        while (!done && x.work && api_wait(&x))
+            done = api_handle(&x, HUGE_VAL);
+        cr_expect_eq(x.response.status, cases[i].status, "case %zu: %d", i, x.response.status);
+        api_end(&x);
+        json_t *all =
+            cases[i].annotations ? monitors_get(&service, "GET /monitors/g", NULL, 200) : NULL;
+        for (size_t m = 0; m < json_array_size(at(all, "monitors")); m++)
+            cr_expect((m > 0 && strcmp(cases[i].path, "/monitors/g/a") == 0) ||
+                          number_at(json_array_get(at(all, "monitors"), m), "annotations.x") == 1,
+                      "case %zu: monitor %zu", i, m);
+        if (all)
+            expect_at(json_array_get(at(all, "monitors"), 0), "annotations", cases[i].annotations);
+        json_decref(all);
+        monitors_end(&service);
+    }
 }

@@ -14,7 +14,7 @@
 Test(abandoned_work, a_job_is_answered_before_what_follows_is_refused)
 {
     struct server server = server_start(NULL);
-    struct api_buffer heavy = heavy_call(12000, 20000);
+    struct api_buffer heavy = heavy_call(as_long(12000), 20000);
     for (int i = 0; i < 4; i++) {
         char answer[4000] = "", *second;
         size_t got = 0;
@@ -41,7 +41,7 @@ Test(abandoned_work, a_job_is_answered_before_what_follows_is_refused)
 Test(abandoned_work, a_client_that_closes_its_sending_side_gets_its_answer)
 {
     struct server server = server_start(NULL);
-    struct api_buffer heavy = heavy_call(2000, 20000);
+    struct api_buffer heavy = heavy_call(as_long(2000), 20000);
     static const char small[] = POST "Content-Length: 29\r\n\r\n{\"input\": [-1],\"target\": [1]}";
     int fds[] = {send_heavy(&server, &heavy), dial(&server)};
     cr_assert_eq(send(fds[1], small, sizeof small - 1, 0), (ssize_t)sizeof small - 1);

@@ -3,11 +3,15 @@
 #include "tests/suites/lib/arrays.h"
 
 #include <criterion/criterion.h>
+#include <errno.h>
+#include <sched.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #define ABSENT SIZE_MAX
 
@@ -85,4 +89,41 @@ Test(cgroup, the_smallest_limit_of_all_groups_counts)
         snprintf(remove, sizeof remove, "rm -r %s", folder);
         cr_expect_eq(system(remove), 0);
     }
+}
+
+/* ---- Kernels with many processors */
+
+/* possible: the processors that this process' kernel seems to have; 0 for those that it has. allowed: of these. */
+static size_t possible, allowed;
+
+/* In the place of libc's: fails as the kernel does if the set has no bit for some possible processor. */
+int sched_getaffinity(pid_t pid, size_t size, cpu_set_t *set)
+{
+    if (possible == 0)
+        return syscall(SYS_sched_getaffinity, pid, size, set) < 0 ? -1 : 0;
+    if (size * 8 < possible) {
+        errno = EINVAL;
+        return -1;
+    }
+    CPU_ZERO_S(size, set);
+    for (size_t i = possible - allowed; i < possible; i++)
+        CPU_SET_S(i, size, set);
+    return 0;
+}
+
+Test(cgroup, processors_beyond_1024_count)
+{
+    static const size_t kernels[][2] = {{4, 3},       {1024, 1024}, {1025, 1025},  {2048, 1},
+                                        {4096, 3000}, {8192, 8192}, {65536, 40000}};
+    size_t quota = srv_cgroup_limits("/proc/self/cgroup", "/sys/fs/cgroup").cpus;
+    for (size_t i = 0; i < COUNT(kernels); i++) {
+        possible = kernels[i][0];
+        allowed = kernels[i][1];
+        cr_expect_eq(srv_cpus(), quota < allowed ? quota : allowed, "%zu of %zu: %zu", allowed,
+                     possible, srv_cpus());
+    }
+    possible = SIZE_MAX; /* no set is large enough */
+    long online = sysconf(_SC_NPROCESSORS_ONLN);
+    cr_expect_eq(srv_cpus(), quota < (size_t)online ? quota : (size_t)online);
+    possible = 0;
 }

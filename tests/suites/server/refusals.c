@@ -4,6 +4,7 @@
 #include "tests/suites/support/support.h"
 
 #include <criterion/criterion.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -136,6 +137,45 @@ Test(refusals, framing_that_could_smuggle_is_refused)
         cr_expect(!strstr(answer, "problem+json") || !strstr(answer + 1, "HTTP/1.1 4"),
                   "answered twice: %s", answer);
     }
+    cr_expect_eq(server_stop(&server, false), 0);
+}
+
+/* A body in chunks is refused once it is larger than its endpoint takes, not once it has come, and holds no more memory. */
+Test(refusals, small_bodies_in_chunks_are_refused_as_they_come)
+{
+    enum { CHUNK = 8 << 10 };
+    static const struct {
+        const char *line;
+        size_t max;
+    } cases[] = {{"POST /monitors/g/m/notes", 16 << 10},
+                 {"POST /monitors/g/m/mute", 16 << 10},
+                 {"POST /monitors/g/m/reference", 16 << 10},
+                 {"PATCH /monitors/g/m", 64 << 10},
+                 {"POST /v2/logging", 16 << 10}};
+    struct server server = server_start(NULL);
+    char *chunk = calloc(1, CHUNK + 20);
+    size_t size = (size_t)sprintf(chunk, "%x\r\n", CHUNK) + CHUNK;
+    memcpy(chunk + size, "\r\n", 2);
+    static const char config[] = "{\"bins\":{\"edges\":[0,1,2]},\"reference\":{\"counts\":[5,5]}}";
+    struct fetched f = fetch(&server, "PUT", "/monitors/g/m", NULL, config, sizeof config - 1);
+    cr_assert_eq(f.status, 201);
+    fetched_free(&f);
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        char head[200], answer[4000] = "";
+        int fd = dial(&server);
+        int n =
+            snprintf(head, sizeof head,
+                     "%s HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n", cases[i].line);
+        cr_assert_eq(send(fd, head, (size_t)n, MSG_NOSIGNAL), n);
+        for (size_t sent = 0; sent <= cases[i].max; sent += CHUNK)
+            cr_assert_eq(send(fd, chunk, size + 2, MSG_NOSIGNAL), (ssize_t)size + 2);
+        cr_expect_eq(poll(&(struct pollfd){.fd = fd, .events = POLLIN}, 1, 5000), 1,
+                     "%s waits for the end of its body", cases[i].line);
+        cr_expect_gt(recv(fd, answer, sizeof answer - 1, MSG_DONTWAIT), 0);
+        cr_expect_eq(atoi(answer + 9), 413, "%s: %.40s", cases[i].line, answer);
+        close(fd);
+    }
+    free(chunk);
     cr_expect_eq(server_stop(&server, false), 0);
 }
 

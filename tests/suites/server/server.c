@@ -277,6 +277,21 @@ Test(server, sigterm_ends_it_while_connections_keep_coming)
         pthread_join(clients[i], NULL);
 }
 
+Test(server, a_drain_that_cuts_clients_off_ends_with_status_3)
+{
+    static const char *const flags[] = {"--drain-timeout", "1", NULL};
+    static const char part[] = "POST /kl_div HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n{";
+    struct server server = server_start(flags);
+    int fd = dial(&server);
+    cr_assert_gt(send(fd, part, sizeof part - 1, MSG_NOSIGNAL), 0);
+    nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
+    kill(server.pid, SIGTERM);
+    cr_expect(server_logs(&server,
+                          " 1 connections were cut off after --drain-timeout: exit status 3", 1));
+    cr_expect_eq(server_stop(&server, true), 3);
+    close(fd);
+}
+
 Test(server, draining_says_not_ready_and_still_serves)
 {
     static const char *const flags[] = {"--drain-delay", "1", NULL};

@@ -33,12 +33,13 @@ static bool get(struct api_exchange *x)
     return true;
 }
 
+static const struct api_steps get_steps = {.write = get}, put_steps = {.write = put};
 static const struct api_endpoint rows[] = {
-    {"GET", "/health", "Health", API_HEALTH, NULL, NULL, get, NULL},
-    {"GET", "/metrics", "Metrics", API_PROBE, NULL, NULL, get, NULL},
-    {"GET", "/thing", "A thing", 0, NULL, NULL, get, NULL},
-    {"PUT", "/thing", "A thing", API_WRITES, NULL, NULL, put, NULL},
-    {"POST", "/v2/question", "A question", 0, NULL, NULL, get, NULL},
+    {"GET", "/health", "Health", API_HEALTH, &get_steps},
+    {"GET", "/metrics", "Metrics", API_PROBE, &get_steps},
+    {"GET", "/thing", "A thing", 0, &get_steps},
+    {"PUT", "/thing", "A thing", API_WRITES, &put_steps},
+    {"POST", "/v2/question", "A question", 0, &get_steps},
     {0},
 };
 

@@ -109,7 +109,7 @@ Test(store_bounds, keeps_its_store_within_max_store)
 static void expect_to_shrink(const struct database *database, struct server *server)
 {
     double max = size_of_file(database);
-    cr_expect_geq(max, 4 << 20);
+    cr_expect_geq(max, 2 << 20);
     free(expect_status(server, "DELETE", "/monitors/g/m", NULL, 204));
     expect_shrunk(server, database, max / 2);
     cr_expect_eq(post(server, "/monitors/small/m/observations"), 200);
@@ -127,7 +127,7 @@ Test(store_bounds, gives_back_what_its_store_does_not_need)
         struct server server = store_start(&database, NULL);
         cr_expect_eq(put(&server, "/monitors/g/m"), 201);
         cr_expect_eq(put(&server, "/monitors/small/m"), 201);
-        for (int i = 0; i < 500; i++)
+        for (int i = 0; i < 250; i++)
             cr_expect_eq(post(&server, "/monitors/g/m/observations"), 200);
         cr_expect_eq(server_stop(&server, true), 0);
         if (is_former)

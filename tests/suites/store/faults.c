@@ -16,7 +16,7 @@
 /* Each of the first calls fails in its turn, then one in so many: under requests, and in starts. A sanitizer, which
  * takes ten times as long, sees fewer. */
 #ifdef __SANITIZE_ADDRESS__
-enum { EACH = 6, STRIDE = 1, EACH_START = 4, STRIDE_START = 1 };
+enum { EACH = 4, STRIDE = 1, EACH_START = 2, STRIDE_START = 1 };
 #else
 enum { EACH = 24, STRIDE = 4, EACH_START = 8, STRIDE_START = 2 };
 #endif

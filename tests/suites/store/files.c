@@ -27,7 +27,7 @@ static void expect_line(const struct database *database, const char *format)
     expect_refused(database, database->location, line);
 }
 
-/* Makes a store with two columns and a thousand batches, which has some hundred pages. */
+/* Makes a store with two columns and some hundred batches, which has dozens of pages. */
 static void make_store(const struct database *database)
 {
     struct api_buffer request = {0};
@@ -35,7 +35,7 @@ static void make_store(const struct database *database)
     struct server server = store_start(database, NULL);
     free(expect_status(&server, "PUT", "/monitors/g", "a,b\n1,2\n2,3\n3,1\n", 201));
     int fd = dial(&server);
-    for (int i = 0; i < 1000; i++) {
+    for (int i = 0; i < 300; i++) {
         write_post(&request, "/monitors/g/observations", "", "a,b\n1,2\n");
         cr_assert(converse_on(fd, &request, &response));
         cr_assert_eq(response.status, 200);

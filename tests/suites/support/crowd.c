@@ -106,6 +106,15 @@ struct api_buffer outer_call(size_t n, size_t m, const char *reduction)
 
 struct api_buffer heavy_call(size_t n, size_t m) { return outer_call(n, m, "sum"); }
 
+size_t as_long(size_t n)
+{
+#ifdef __SANITIZE_ADDRESS__
+    return n / 8;
+#else
+    return getenv("KLDIV_SERVER") ? n / 8 : n;
+#endif
+}
+
 int send_heavy(const struct server *server, const struct api_buffer *body)
 {
     char head[200];

@@ -28,6 +28,8 @@ int read_status(int fd, double limit);
  * processor. */
 struct api_buffer outer_call(size_t n, size_t m, const char *reduction);
 struct api_buffer heavy_call(size_t n, size_t m);
+/* Elements that keep a sanitized server busy as long as n the other. */
+size_t as_long(size_t n);
 int send_heavy(const struct server *server, const struct api_buffer *body);
 
 /* upload: a POST of a JSON body on a thread of its own. */

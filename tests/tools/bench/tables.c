@@ -1,12 +1,11 @@
 /* Reading of tables: prints the seconds that one reading of FILE took, all of its numbers summed up, and
- * the sum. With libcsv as type, the time of libcsv alone, which counts fields.
+ * the sum.
  * Usage: tables FILE TYPE */
 #include "api/tables/field.h"
 #include "api/tables/table.h"
 
 #include "tests/tools/bench/measure.h"
 
-#include <csv.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,25 +58,6 @@ static double read_table(const char *type, const char *body, size_t size)
     return sum.numbers;
 }
 
-static void count_field(void *text, size_t size, void *n)
-{
-    (void)text, (void)size;
-    ++*(size_t *)n;
-}
-
-static void end_row(int c, void *n) { (void)c, (void)n; }
-
-static double read_by_libcsv(const char *body, size_t size)
-{
-    struct csv_parser parser;
-    size_t n = 0;
-    csv_init(&parser, CSV_STRICT);
-    csv_parse(&parser, body, size, count_field, end_row, &n);
-    csv_fini(&parser, count_field, end_row, &n);
-    csv_free(&parser);
-    return (double)n;
-}
-
 int main(int argc, char **argv)
 {
     FILE *file = argc == 3 ? fopen(argv[1], "rb") : NULL;
@@ -90,8 +70,7 @@ int main(int argc, char **argv)
         return 1;
     fclose(file);
     double start = now_ns();
-    double sum = strcmp(argv[2], "libcsv") == 0 ? read_by_libcsv(body, size)
-                                                : read_table(argv[2], body, size);
+    double sum = read_table(argv[2], body, size);
     printf("%.9f %.17g\n", (now_ns() - start) / 1e9, sum);
     free(body);
     return 0;

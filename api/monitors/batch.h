@@ -1,0 +1,16 @@
+/* A batch: the jobs of one transaction, a list. */
+#pragma once
+
+#include "api/monitors/state/transaction.h"
+
+/* API_MAX_BATCH: jobs of a batch. */
+enum { API_MAX_BATCH = 256 };
+
+/* Runs a batch and finishes its jobs, which may be gone then. */
+void api_batch_run(struct api_monitors *monitors, struct api_store_job *jobs);
+
+/* Tells whoever waits for a job that it is done, by another thread than the one that waits. */
+void api_store_job_finish(struct api_store_job *job);
+
+/* Blocks until a job is finished. Not for one whose exchange is resumed. */
+void api_store_job_wait(const struct api_store_job *job);

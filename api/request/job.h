@@ -1,0 +1,26 @@
+/* api_store_job: what a request, or the host, has the store's thread do. */
+#pragma once
+
+#include "api/json/problem.h"
+
+struct api_exchange;
+struct api_monitors;
+
+/* The thread calls `run` within a transaction, `read_back` when all jobs have run and their observations are written,
+ * `publish` after the commit; each may be NULL. False from run or read_back with a problem is the request's, by which run
+ * must have written nothing; without one the store or memory failed. A job may run again, after its transaction
+ * failed. */
+struct api_store_job {
+    struct api_store_job *next;
+    bool exclusive;           /* has a transaction of its own: it changes what others see */
+    bool is_concurrent;       /* it reads, or adds to open windows: see api_store_begin */
+    bool is_deferred;         /* set by run in a concurrent transaction: it has to run in another */
+    const unsigned char *key; /* API_HASH bytes that a concurrent transaction claims; NULL: none */
+    size_t counts;            /* that it writes, about; one of many waits for those of few */
+    bool (*run)(struct api_store_job *job, struct api_monitors *monitors);
+    bool (*read_back)(struct api_store_job *job, struct api_monitors *monitors);
+    void (*publish)(struct api_store_job *job, struct api_monitors *monitors);
+    struct api_problem *problem;
+    struct api_exchange *x; /* whose `resume` is called at the end; NULL: somebody waits */
+    bool done;
+};
