@@ -144,20 +144,23 @@ static bool find_dtype(struct api_oip_reader *r, struct input *input)
     return good;
 }
 
-/* Finds the tensor and its dtype. */
-static bool begin_tensor(struct api_oip_reader *r, struct input *input)
+/* Finds the tensor and its dtype; NULL with a problem. */
+static struct api_tensor *begin_tensor(struct api_oip_reader *r, struct input *input)
 {
     char name[API_JSON_TEXT];
     struct api_json_cursor c = cursor_at(r, input->at[NAME]);
-    if (!c.p || !api_json_string(&c, name))
-        return api_oip_fail(r, "inputs", input->number, "name", "inference_malformed",
-                            "an input has no name");
-    input->tensor = api_tensor_find(r->call->tensors, name, &input->number, r->problem);
-    if (!input->tensor)
-        return false;
-    input->tensor->is_input = true;
-    input->tensor->input = input->number;
-    return find_dtype(r, input);
+    if (!c.p || !api_json_string(&c, name)) {
+        api_oip_fail(r, "inputs", input->number, "name", "inference_malformed",
+                     "an input has no name");
+        return NULL;
+    }
+    struct api_tensor *tensor = input->tensor =
+        api_tensor_find(r->call->tensors, name, &input->number, r->problem);
+    if (!tensor)
+        return NULL;
+    tensor->is_input = true;
+    tensor->input = input->number;
+    return find_dtype(r, input) ? tensor : NULL;
 }
 
 /* Reads an array of data, or skips it if name or datatype may follow. No array goes on in the binary part. */
@@ -239,9 +242,9 @@ static bool finish_tensor(struct api_oip_reader *r, struct input *input)
     const struct api_oip_parameters *p = &input->parameters;
     struct api_json_cursor c = cursor_at(r, input->at[SHAPE]);
     size_t shape[KL_MAX_DIMS], ndim;
-    if (!input->tensor && !begin_tensor(r, input))
+    struct api_tensor *tensor = input->tensor ? input->tensor : begin_tensor(r, input);
+    if (!tensor)
         return false;
-    struct api_tensor *tensor = input->tensor;
     if (!c.p || !api_json_sizes(&c, shape, KL_MAX_DIMS, &ndim))
         return api_tensor_fail(tensor, "shape", r->problem, "inference_malformed",
                                "shape must be an array of at most 64 non-negative integers");
