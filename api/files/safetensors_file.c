@@ -1,7 +1,5 @@
 #include "api/files/safetensors_file.h"
 
-#include "api/json/json_text.h"
-
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -34,34 +32,36 @@ static bool find_header(struct api_safetensors *file, size_t *size)
 
 bool api_safetensors_begin(struct api_safetensors *file, struct api_budget *budget)
 {
-    const char *header = file->body + API_SAFETENSORS_PREFIX, *at, *what;
+    const char *header = file->body + API_SAFETENSORS_PREFIX;
     size_t size = 0;
     file->spans = (struct api_buffer){.budget = budget};
     api_buffer_borrow(&file->spans, file->few, sizeof file->few);
     if (!find_header(file, &size))
         return false;
-    if (!api_json_check(header, size, true, &at, &what))
-        return api_fail(file->problem, "safetensors_malformed",
-                        "the header is not JSON: byte %zu: %s", (size_t)(at - header), what);
     file->data = header + size;
     file->data_size = file->size - API_SAFETENSORS_PREFIX - size;
-    file->members = api_json_read_object(header);
-    return true;
-}
-
-/* True for a string that has room in API_JSON_TEXT bytes. */
-static bool is_short_string(const char *value)
-{
-    return value && *value == '"' && api_json_skip_string(value) - value <= API_JSON_TEXT + 1;
+    file->has_metadata = false;
+    api_json_begin(&file->json, header, size, true, file->problem);
+    file->json.is_header = true;
+    return api_json_open(&file->json, '{');
 }
 
 bool api_safetensors_next(struct api_safetensors *file)
 {
-    file->key = file->members.next;
-    if (*file->key == '"' && !is_short_string(file->key))
+    if (!api_json_member(&file->json, file->name)) {
+        if (!file->problem->code)
+            api_json_end(&file->json);
+        return false;
+    }
+    if (file->json.is_cut)
         return api_fail(file->problem, "safetensors_malformed",
                         "a name in the header is longer than 1024 bytes");
-    return api_json_next_member(&file->members, file->name, &file->value);
+    bool is_metadata = strcmp(file->name, "__metadata__") == 0;
+    if (is_metadata && file->has_metadata)
+        return api_json_repeated(&file->json);
+    file->has_metadata |= is_metadata;
+    file->key = file->json.key;
+    return true;
 }
 
 /* Fails at a field of the current member, "" for the member itself. */
@@ -85,21 +85,31 @@ static bool malformed(const struct api_safetensors *file, const char *field, con
 
 bool api_safetensors_read(struct api_safetensors *file, struct api_safetensor *tensor)
 {
-    enum { DTYPE, SHAPE, OFFSETS, MEMBERS };
-    static const char *const names[MEMBERS] = {"dtype", "shape", "data_offsets"};
-    const char *members[MEMBERS];
-    size_t offsets[2], n;
-    if (*file->value != '{')
-        return malformed(file, "", "its entry in the header is not an object");
-    api_json_members(file->value, names, members, MEMBERS);
-    if (!is_short_string(members[DTYPE]) || !api_json_string(members[DTYPE], tensor->dtype))
-        return malformed(file, "/dtype", "it has no dtype, or one that is not a string");
-    if (!api_json_sizes(members[SHAPE], tensor->shape, KL_MAX_DIMS, &tensor->ndim))
-        return malformed(file, "/shape",
-                         "shape must be an array of at most 64 non-negative integers");
-    if (!api_json_sizes(members[OFFSETS], offsets, 2, &n) || n != 2)
-        return malformed(file, "/data_offsets",
-                         "data_offsets must be an array of two non-negative integers");
+    enum { DTYPE, SHAPE, OFFSETS };
+    static const char *const names[] = {"dtype", "shape", "data_offsets", NULL};
+    static const char *const errors[][2] = {
+        {"/dtype", "it has no dtype, or one that is not a string"},
+        {"/shape", "shape must be an array of at most 64 non-negative integers"},
+        {"/data_offsets", "data_offsets must be an array of two non-negative integers"}};
+    struct api_json_cursor *c = &file->json;
+    char member[API_JSON_TEXT];
+    size_t offsets[2] = {0}, n = 0, i;
+    unsigned given = 0;
+    if (api_json_peek(c) != '{')
+        return api_json_skip(c) && malformed(file, "", "its entry in the header is not an object");
+    while (api_json_field(c, names, &given, member, &i)) {
+        bool good = i == DTYPE     ? api_json_string(c, tensor->dtype) && !c->is_cut
+                    : i == SHAPE   ? api_json_sizes(c, tensor->shape, KL_MAX_DIMS, &tensor->ndim)
+                    : i == OFFSETS ? api_json_sizes(c, offsets, 2, &n) && n == 2
+                                   : api_json_skip(c);
+        if (!good)
+            return names[i] && malformed(file, errors[i][0], "%s", errors[i][1]);
+    }
+    for (i = 0; i <= OFFSETS; i++)
+        if (!(given >> i & 1))
+            return malformed(file, errors[i][0], "%s", errors[i][1]);
+    if (file->problem->code)
+        return false;
     if (offsets[0] > offsets[1] || offsets[1] > file->data_size)
         return malformed(file, "/data_offsets",
                          "data_offsets [%zu, %zu] are not within the %zu bytes of data", offsets[0],
@@ -136,7 +146,8 @@ static bool check_coverage(struct api_safetensors *file)
     qsort(spans, n, sizeof *spans, compare);
     for (size_t i = 0; i < n; i++) {
         if (spans[i].begin != due) {
-            api_json_string(spans[i].key, file->name);
+            file->json.p = spans[i].key;
+            api_json_string(&file->json, file->name);
             return malformed(file, "/data_offsets",
                              "data_offsets begin at %zu, not at %zu: tensors must neither overlap "
                              "nor leave gaps",

@@ -2,7 +2,7 @@
  * length, then JSON with the dtype, the shape and the offsets in the data of each tensor. */
 #pragma once
 
-#include "api/json/json_reader.h"
+#include "api/json/json_cursor.h"
 #include "api/json/problem.h"
 #include "lib/kldiv.h"
 
@@ -24,10 +24,10 @@ struct api_safetensors {
     struct api_problem *problem;
     const char *data; /* after the header */
     size_t data_size;
-    char name[API_JSON_TEXT]; /* of the current member */
-    const char *value;
+    struct api_json_cursor json; /* at the value of the current member */
+    char name[API_JSON_TEXT];    /* of the current member */
     const char *key;
-    struct api_json_reader members;
+    bool has_metadata;
     struct api_span few[4]; /* lent to `spans` */
     struct api_buffer spans;
 };
@@ -39,11 +39,11 @@ struct api_safetensor {
     size_t begin, end;
 };
 
-/* Finds the header and checks that it is JSON. Memory beyond that of a few tensors is on the budget.
+/* Finds the header. Memory beyond that of a few tensors is on the budget.
  * Fails with members_too_large, too. */
 bool api_safetensors_begin(struct api_safetensors *file, struct api_budget *budget);
 
-/* Moves to the next member; false at the end. */
+/* Moves to the next member, whose value must then be read or skipped; false at the end. */
 bool api_safetensors_next(struct api_safetensors *file);
 
 /* Reads the entry of a tensor, the current member. */

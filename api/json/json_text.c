@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-const char *api_json_skip_string(const char *p)
+static const char *skip_string(const char *p)
 {
     for (p++; *p != '"'; p++) {
         if (*p == '\0')
@@ -27,7 +27,7 @@ const char *api_json_skip_value(const char *p)
             p++;
         switch (*p) {
         case '"':
-            p = api_json_skip_string(p);
+            p = skip_string(p);
             if (!p)
                 return NULL;
             continue;
@@ -63,7 +63,9 @@ static long read_unit(const char *p)
     return unit;
 }
 
-long api_json_escape(const char *p, size_t *size)
+/* Reads an escape, *size bytes from its backslash. Returns -1 for an invalid one, half of a
+ * surrogate pair, or NUL. */
+static long read_escape(const char *p, size_t *size)
 {
     static const char letters[] = "\"\\/bfnrt", meanings[] = "\"\\/\b\f\n\r\t";
     const char *letter = p[1] ? strchr(letters, p[1]) : NULL;
@@ -92,10 +94,49 @@ size_t api_utf8_write(char *to, long c)
     return n;
 }
 
-bool api_json_malformed(const char *text, const char *at, const char *what,
+const char *api_json_check_rest(const char *p, bool *has_escapes, const char **what)
+{
+    for (size_t size; *p != '"'; p += size) {
+        const unsigned char c = (unsigned char)*p;
+        size = 1;
+        if (c >= 0x20 && c < 0x80 && c != '\\')
+            continue;
+        *has_escapes |= c == '\\';
+        if (c == '\0')
+            *what = "expected the end of a string";
+        else if (c < 0x20)
+            *what = "a control character in a string";
+        else if (c == '\\' && read_escape(p, &size) < 0)
+            *what = strncmp(p, "\\u0000", 6) == 0
+                        ? "not an escape: a text may not hold the character \\u0000"
+                        : "not an escape, or half of a surrogate pair";
+        else if (c >= 0x80 && (size = api_utf8_length((const unsigned char *)p)) == 0)
+            *what = "a string is not UTF-8";
+        else
+            continue;
+        return p;
+    }
+    return p + 1;
+}
+
+size_t api_json_unescape(char *to, const char *p, const char *end)
+{
+    char *start = to;
+    for (size_t size = 1; p < end; p += size) {
+        size = 1;
+        if (*p == '\\')
+            to += api_utf8_write(to, read_escape(p, &size));
+        else
+            *to++ = *p;
+    }
+    return (size_t)(to - start);
+}
+
+bool api_json_malformed(const char *text, const char *at, const char *end, const char *what,
                         struct api_problem *problem)
 {
     size_t line = 1, column = 1;
+    char found[24] = "";
     for (const char *p = api_json_skip_mark(text); p < at; p++) {
         bool continuation = (*p & 0xc0) == 0x80;
         column += !continuation;
@@ -104,18 +145,13 @@ bool api_json_malformed(const char *text, const char *at, const char *what,
             column = 1;
         }
     }
-    return api_fail(problem, "json_malformed", "line %zu, column %zu: %s", line, column, what);
-}
-
-bool api_json_expected(const char *text, const char *at, const char *expected,
-                       struct api_problem *problem)
-{
-    char what[200];
-    if (*at == '\0')
-        snprintf(what, sizeof what, "expected %s, found the end", expected);
-    else if ((unsigned char)*at < 0x20 || (unsigned char)*at >= 0x7f)
-        snprintf(what, sizeof what, "expected %s, found byte 0x%02x", expected, (unsigned char)*at);
-    else
-        snprintf(what, sizeof what, "expected %s, found '%c'", expected, *at);
-    return api_json_malformed(text, at, what, problem);
+    const unsigned char c = (unsigned char)*at;
+    bool tells = strncmp(what, "expected ", 9) == 0, is_end = end ? at >= end : c == '\0';
+    if (tells && is_end)
+        strcpy(found, ", found the end");
+    else if (tells)
+        snprintf(found, sizeof found,
+                 c < 0x20 || c >= 0x7f ? ", found byte 0x%02x" : ", found '%c'", c);
+    return api_fail(problem, "json_malformed", "line %zu, column %zu: %s%s", line, column, what,
+                    found);
 }

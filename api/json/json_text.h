@@ -35,25 +35,28 @@ static inline const char *api_json_array_hint(const char *p)
     return hint + (typed ? 0 : sizeof hint - 1);
 }
 
-/* Skips the string whose opening quote is at `p`; NULL if it is unterminated. */
-const char *api_json_skip_string(const char *p);
+/* Checks the string whose opening quote is at `p`: UTF-8, escapes. Returns the position after it; with *what,
+ * that of the error. *has_escapes becomes true if it has any. The rest is from `p` on what is not plain. */
+const char *api_json_check_rest(const char *p, bool *has_escapes, const char **what);
+static inline const char *api_json_check_string(const char *p, bool *has_escapes, const char **what)
+{
+    for (p++; (signed char)*p >= 0x20 && *p != '"' && *p != '\\';)
+        p++;
+    return *p == '"' ? p + 1 : api_json_check_rest(p, has_escapes, what);
+}
+
+/* Writes the characters from `p` to `end` of a checked string; returns the number of bytes, at most those
+ * that are read. */
+size_t api_json_unescape(char *to, const char *p, const char *end);
 
 /* Skips the value that starts at `p`, valid or not; NULL if the text ends before. Only brackets
  * and strings are checked. */
 const char *api_json_skip_value(const char *p);
 
-/* Reads an escape, *size bytes from its backslash. Returns -1 for an invalid one, half of a
- * surrogate pair, or NUL. */
-long api_json_escape(const char *p, size_t *size);
-
 /* Writes a code point as UTF-8, at most 4 bytes; returns their number. */
 size_t api_utf8_write(char *to, long c);
 
-/* Fails with json_malformed: line and column of `at`, and the description `what`. A byte order mark
- * takes no column. */
-bool api_json_malformed(const char *text, const char *at, const char *what,
+/* Fails with json_malformed: line and column of `at`, and the description `what`; if that begins with "expected",
+ * what was found, too. The text has an end, or a NUL there. A byte order mark takes no column. */
+bool api_json_malformed(const char *text, const char *at, const char *end, const char *what,
                         struct api_problem *problem);
-
-/* Fails with json_malformed: `expected` should be at `at`, and the detail names what was found. */
-bool api_json_expected(const char *text, const char *at, const char *expected,
-                       struct api_problem *problem);

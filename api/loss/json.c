@@ -1,170 +1,138 @@
 /* Requests and responses of /kl_div as application/json. */
-#include "api/json/envelope.h"
-#include "api/json/json_reader.h"
-#include "api/json/json_text.h"
+#include "api/json/json_cursor.h"
 #include "api/loss/codecs.h"
 #include "api/loss/json_tensor.h"
 #include "api/loss/warnings.h"
+#include "api/text/number.h"
 
-#include <stdint.h>
-#include <stdio.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
-/* MAX_ENVELOPE: maximum bytes of the body without its tensors, which jansson parses: options, a
- * few hundred bytes. jansson needs up to 80 bytes of memory per byte of text, so the limit
- * bounds its memory. */
-enum { MAX_ENVELOPE = 64 << 10 };
-
-/* USUAL_ENVELOPE: bytes of it that need no allocation. */
-enum { USUAL_ENVELOPE = 256 };
-
-/* reader: a pass over the members of the body's object. Tensors are read at once; the other
- * members are copied into the envelope, errors included, and jansson checks them. */
+/* reader: a pass over the members of the body's object. */
 struct reader {
-    struct api_envelope envelope;
+    struct api_json_cursor json;
     struct api_call *call;
+    struct api_problem *problem;
     const char *values[API_TENSORS]; /* start of each tensor's value */
-    enum kl_dtype dtype;             /* dtype of the tensors that are read in the pass */
+    size_t ndim, shape[KL_MAX_DIMS]; /* of the member `shape`, if there is one */
+    bool has_shape;
+    unsigned nulls, options; /* bits: those that were read */
 };
 
-/* Omits the member that ends at `end` from the envelope, with one adjacent comma. */
-static void cut(struct reader *r, const char *end)
+static bool read_tensor(struct reader *r, enum kl_operand name)
 {
-    struct api_buffer *envelope = &r->envelope.text;
-    const char *next = api_json_skip_space(end);
-    if (*next == ',' && *api_json_skip_space(next + 1) == '"') {
-        end = next + 1;
-    } else if (*next == '}') {
-        size_t size = envelope->size;
-        while (size > 0 && strchr(" \t\r\n", envelope->data[size - 1]))
-            size--;
-        if (size > 0 && envelope->data[size - 1] == ',')
-            envelope->size = size - 1;
-    } else if (*next != ',') {
-        api_json_expected(r->envelope.body, next, "',' or '}'", r->envelope.problem);
-    }
-    api_envelope_cut(&r->envelope, end);
-}
-
-static const char *read_tensor(struct reader *r, enum kl_operand name, const char *key,
-                               const char *value)
-{
+    struct api_json_cursor *c = &r->json;
     struct api_tensor *tensor = &r->call->tensors[name];
-    if (tensor->present) {
-        api_tensor_fail(tensor, NULL, r->envelope.problem, "tensor_repeated", "it is given twice");
-        return NULL;
+    if (tensor->present)
+        return api_tensor_fail(tensor, NULL, r->problem, "tensor_repeated", "it is given twice");
+    r->values[name] = c->p;
+    c->p = api_json_tensor_read(tensor, c->text, c->p, r->call->options.dtype, r->problem);
+    return c->p;
+}
+
+/* Reads null in place of a tensor that may be absent. */
+static bool read_null(struct reader *r, size_t name)
+{
+    if (r->nulls >> name & 1)
+        return api_json_repeated(&r->json);
+    r->nulls |= 1u << name;
+    return api_json_skip(&r->json);
+}
+
+static bool read_number(struct reader *r, double *number)
+{
+    struct api_json_cursor *c = &r->json;
+    const char *end = api_number_read(c->p, KL_FLOAT64, number);
+    char *end_of_integer;
+    if (!end)
+        return api_json_wrong(c, "expected a value");
+    errno = 0;
+    strtoll(c->p, &end_of_integer, 10);
+    c->p = end;
+    return (!isinf(*number) && (errno != ERANGE || end_of_integer != end)) ||
+           api_fail(r->problem, "number_too_large", "a number of the options is too large");
+}
+
+static bool read_shape(struct reader *r)
+{
+    if (r->has_shape)
+        return api_json_repeated(&r->json);
+    r->has_shape = true;
+    return api_json_sizes(&r->json, r->shape, KL_MAX_DIMS, &r->ndim) ||
+           api_fail_at(r->problem, API_BODY, "#/shape", "shape_invalid",
+                       "shape must be an array of at most 64 non-negative integers");
+}
+
+/* Reads the value of an option, a text to `text`. No option takes arrays and objects. */
+static bool read_value(struct reader *r, char text[API_JSON_TEXT], struct api_value *value)
+{
+    struct api_json_cursor *c = &r->json;
+    const char first = api_json_peek(c);
+    *value = (struct api_value){.kind = API_OTHER, .text = text, .boolean = first == 't'};
+    if (first == '[' || first == '{')
+        return api_json_skip(c);
+    if (first == '"') {
+        value->kind = API_STRING;
+        return api_json_string(c, text);
     }
-    const char *end =
-        api_json_tensor_read(tensor, r->envelope.body, value, r->dtype, r->envelope.problem);
-    if (!end || !api_envelope_copy(&r->envelope, key))
-        return NULL;
-    r->values[name] = value;
-    cut(r, end);
-    return end;
-}
-
-/* Reads a dtype that precedes the tensors, which then need not be read twice. */
-static void peek_dtype(struct reader *r, const char *value, const char *end)
-{
-    for (size_t i = 0; i < KL_DTYPES; i++)
-        if (api_json_is_text(value, end, kl_dtype_name((enum kl_dtype)i)))
-            r->dtype = (enum kl_dtype)i;
-}
-
-static const char *read_member(struct api_envelope *envelope, const char *key, const char *key_end,
-                               const char *value)
-{
-    struct reader *r = envelope->context;
-    for (size_t i = 0; i < API_TENSORS; i++)
-        if (!(i >= KL_OPERANDS && strncmp(value, "null", 4) == 0) &&
-            api_json_is_text(key, key_end, api_tensor_names[i]))
-            return read_tensor(r, (enum kl_operand)i, key, value);
-    const char *end = api_json_skip_value(value);
-    if (end && *value == '"' && api_json_is_text(key, key_end, "dtype"))
-        peek_dtype(r, value, api_json_skip_string(value));
-    return end;
-}
-
-static bool read_shape(const json_t *member, size_t *shape, size_t *ndim,
-                       struct api_problem *problem)
-{
-    *ndim = json_array_size(member);
-    bool good = json_is_array(member) && *ndim <= KL_MAX_DIMS;
-    for (size_t i = 0; good && i < *ndim; i++) {
-        const json_t *size = json_array_get(member, i);
-        good = json_is_integer(size) && json_integer_value(size) >= 0;
-        shape[i] = (size_t)json_integer_value(size);
+    if (first == 't' || first == 'f' || first == 'n') {
+        value->kind = first == 'n' ? API_NULL : API_BOOLEAN;
+        return api_json_skip(c);
     }
-    return good || api_fail_at(problem, API_BODY, "#/shape", "shape_invalid",
-                               "shape must be an array of at most 64 non-negative integers");
+    value->kind = API_NUMBER;
+    return read_number(r, &value->number);
 }
 
-static struct api_value value_of(const json_t *json)
-{
-    switch (json_typeof(json)) {
-    case JSON_STRING:
-        return (struct api_value){.kind = API_STRING, .text = json_string_value(json)};
-    case JSON_INTEGER:
-    case JSON_REAL:
-        return (struct api_value){.kind = API_NUMBER, .number = json_number_value(json)};
-    case JSON_TRUE:
-    case JSON_FALSE:
-        return (struct api_value){.kind = API_BOOLEAN, .boolean = json_is_true(json)};
-    case JSON_NULL:
-        return (struct api_value){.kind = API_NULL};
-    default:
-        return (struct api_value){.kind = API_OTHER};
-    }
-}
-
-static bool read_option(struct api_options *options, struct api_origin origin, const json_t *json,
-                        const char *const *also, struct api_problem *problem)
-{
-    struct api_option_input setting;
-    struct api_value value = value_of(api_json_unboxed(json));
-    size_t i;
-    json_t *item;
-    if (!api_option_begin(&setting, options, origin, also, problem))
-        return false;
-    if (!json_is_array(json) || !setting.row->is_list)
-        return api_option_add(&setting, &value) && api_option_end(&setting);
-    json_array_foreach(json, i, item)
-    {
-        value = value_of(item);
-        if (!api_option_add(&setting, &value))
-            return false;
-    }
-    return api_option_end(&setting);
-}
-
-/* Members that are no options: those of operands were cut, the others may be null. */
+/* Members that are no options. */
 static const char *const others[] = {"input", "target", "grad_output", "weight",
                                      "mask",  "shape",  NULL};
 
-static bool is_tensor_or_shape(const char *name)
+/* Adds the value at the cursor. None that is valid is so long that it is cut. */
+static bool add_value(struct reader *r, struct api_option_input *setting, char text[API_JSON_TEXT])
 {
-    const char *const *other = others + KL_OPERANDS;
-    while (*other && strcmp(name, *other) != 0)
-        other++;
-    return *other != NULL;
+    struct api_value value;
+    if (!read_value(r, text, &value) || !api_option_add(setting, &value))
+        return false;
+    bool is_cut = value.kind == API_STRING && r->json.is_cut;
+    value.kind = API_OTHER;
+    return !is_cut || api_option_add(setting, &value);
 }
 
-static bool read_options(struct api_call *call, json_t *root, struct api_problem *problem)
+static bool read_option(struct reader *r, const char *name)
 {
-    const char *name;
-    json_t *value;
-    json_object_foreach(root, name, value)
-    {
-        const struct api_origin origin = {"#/", name};
-        if (strcmp(name, "inputs") == 0)
-            return api_fail_at(problem, API_BODY, "#/inputs", "option_unknown",
-                               "inputs is a member of inference requests, which go to "
-                               "/v2/models/kl_div/infer; here the members are input and target");
-        if (!is_tensor_or_shape(name) &&
-            !read_option(&call->options, origin, value, others, problem))
+    struct api_json_cursor *c = &r->json;
+    struct api_option_input setting;
+    char text[API_JSON_TEXT];
+    if (!api_option_begin(&setting, &r->call->options, (struct api_origin){"#/", name}, others,
+                          r->problem))
+        return false;
+    if (api_option_is_repeated(&setting, &r->options))
+        return api_json_repeated(c);
+    if (api_json_peek(c) != '[' || !(setting.row->is_list || api_json_is_boxed(c)))
+        return add_value(r, &setting, text) && api_option_end(&setting);
+    api_json_open(c, '[');
+    while (api_json_item(c))
+        if (!add_value(r, &setting, text))
             return false;
-    }
-    return true;
+    return !r->problem->code && api_option_end(&setting);
+}
+
+static bool read_member(struct reader *r, const char *name)
+{
+    for (size_t i = 0; i < API_TENSORS; i++)
+        if (strcmp(name, api_tensor_names[i]) == 0)
+            return i >= KL_OPERANDS && api_json_peek(&r->json) == 'n'
+                       ? read_null(r, i)
+                       : read_tensor(r, (enum kl_operand)i);
+    if (strcmp(name, "shape") == 0)
+        return read_shape(r);
+    if (strcmp(name, "inputs") == 0)
+        return api_fail_at(r->problem, API_BODY, "#/inputs", "option_unknown",
+                           "inputs is a member of inference requests, which go to "
+                           "/v2/models/kl_div/infer; here the members are input and target");
+    return read_option(r, name);
 }
 
 /* True if the member `shape` applies to the tensor: always to an operand, to others if they are
@@ -180,24 +148,19 @@ static bool has_shape_of_operands(const struct api_call *call, size_t name, size
 }
 
 /* Completes the tensors after the pass: dtypes, shapes, second reads. */
-static bool finish_tensors(struct reader *r, json_t *root)
+static bool finish_tensors(struct reader *r)
 {
     struct api_call *call = r->call;
     enum kl_dtype dtype = call->options.dtype;
-    json_t *member = json_object_get(root, "shape");
-    size_t shape[KL_MAX_DIMS] = {0}, ndim = 0;
-    if (member && !read_shape(member, shape, &ndim, r->envelope.problem))
-        return false;
     for (size_t i = 0; i < API_TENSORS; i++) {
         struct api_tensor *tensor = &call->tensors[i];
         if (!tensor->present)
             continue;
         if (i != KL_MASK && tensor->view.dtype != dtype &&
-            !api_json_tensor_read(tensor, r->envelope.body, r->values[i], dtype,
-                                  r->envelope.problem))
+            !api_json_tensor_read(tensor, r->json.text, r->values[i], dtype, r->problem))
             return false;
-        if (member && has_shape_of_operands(call, i, ndim, shape) &&
-            !api_json_tensor_reshape(tensor, ndim, shape, r->envelope.problem))
+        if (r->has_shape && has_shape_of_operands(call, i, r->ndim, r->shape) &&
+            !api_json_tensor_reshape(tensor, r->ndim, r->shape, r->problem))
             return false;
     }
     return true;
@@ -207,27 +170,23 @@ static bool finish_tensors(struct reader *r, json_t *root)
 static bool decode(struct api_call *call, const struct api_request *request,
                    struct api_problem *problem)
 {
-    struct reader r = {
-        .envelope = {.body = request->body,
-                     .size = request->body_size,
-                     .max = MAX_ENVELOPE,
-                     .too_large = "members other than tensors may have at most 64 KiB",
-                     .not_object = "the body must be an object with members input and target",
-                     .problem = problem,
-                     .member = read_member,
-                     .context = &r,
-                     .text.budget = call->loss.budget},
-        .call = call,
-        .dtype = call->options.dtype};
-    char text[USUAL_ENVELOPE];
-    api_buffer_borrow(&r.envelope.text, text, sizeof text);
-    struct api_json json = {.budget = call->loss.budget}; /* without a root for an empty object */
-    bool good = api_envelope_read(&r.envelope, true, &json) &&
-                read_options(call, json.root, problem) && finish_tensors(&r, json.root);
-    if (json.memory)
-        api_json_free(&json);
-    api_buffer_free(&r.envelope.text);
-    return good;
+    struct reader r = {.call = call, .problem = problem};
+    struct api_json_cursor *c = &r.json;
+    const char *nul = memchr(request->body, '\0', request->body_size);
+    char name[API_JSON_TEXT];
+    if (nul)
+        return api_fail(problem, "json_malformed", "there is a NUL at byte %zu",
+                        (size_t)(nul - request->body));
+    api_json_begin(c, request->body, request->body_size, true, problem);
+    if (api_json_peek(c) == '[')
+        return api_fail_at(problem, API_BODY, "#", "body_not_object",
+                           "the body must be an object with members input and target");
+    if (!api_json_open(c, '{'))
+        return false;
+    while (api_json_member(c, name))
+        if (!read_member(&r, name))
+            return false;
+    return !problem->code && api_json_end(c) && finish_tensors(&r);
 }
 
 /* Appends an output, with `before` in front; false, and nothing, if it was not computed. */

@@ -39,9 +39,9 @@ static bool fail_object(struct reader *r)
     return fail_here(r, "element_invalid", detail);
 }
 
-static bool malformed(struct reader *r, const char *expected)
+static bool malformed(struct reader *r, const char *what)
 {
-    return api_json_expected(r->text, r->p, expected, r->problem);
+    return api_json_malformed(r->text, r->p, NULL, what, r->problem);
 }
 
 static bool skip_word(struct reader *r, const char *word)
@@ -71,9 +71,9 @@ static bool fail_word(struct reader *r)
     if (skip_word(r, "true") || skip_word(r, "false"))
         return fail_here(r, "element_invalid", "an element must be a number, not a boolean");
     if (*r->p == '-' || (*r->p >= '0' && *r->p <= '9'))
-        return malformed(
-            r, "a number as JSON writes it (no leading zero, digits on both sides of the point)");
-    return malformed(r, "a number or an array");
+        return malformed(r, "expected a number as JSON writes it (no leading zero, digits on both "
+                            "sides of the point)");
+    return malformed(r, "expected a number or an array");
 }
 
 /* Reads a word in place of a number, such as NaN, which JSON lacks; other words fail. In inferences null
@@ -189,7 +189,7 @@ static bool after_value(struct reader *r)
             return true;
         }
         if (*r->p != ']')
-            return malformed(r, "',' or ']'");
+            return malformed(r, "expected ',' or ']'");
         if (!close_array(r))
             return false;
     }

@@ -4,7 +4,6 @@
 #include "api/loss/codecs.h"
 #include "api/loss/error_format.h"
 #include "api/loss/oip.h"
-#include "api/loss/oip_body.h"
 #include "api/loss/statistics.h"
 #include "api/memory/freelist.h"
 #include "api/request/access.h"

@@ -1,7 +1,6 @@
 #include "api/loss/oip.h"
 
 #include "api/files/dtypes.h"
-#include "api/json/json_reader.h"
 #include "api/json/json_text.h"
 #include "api/loss/json_tensor.h"
 #include "api/loss/oip_inputs.h"
@@ -13,6 +12,9 @@
 #include <stdio.h>
 #include <string.h>
 
+/* MAX_MEMBERS: bytes of the JSON part without its arrays of data. */
+enum { MAX_MEMBERS = 64 << 10 };
+
 static bool malformed(struct api_oip_reader *r, const char *location, const char *what)
 {
     return api_fail_at(r->problem, API_BODY, location, "inference_malformed", "%s", what);
@@ -20,51 +22,44 @@ static bool malformed(struct api_oip_reader *r, const char *location, const char
 
 /* ---- Parameters */
 
-/* Parameters that are no options: those of the response, and those of Triton's and MLServer's clients that
- * have no meaning for a loss. */
-static const char *const ignored[] = {
-    "binary_data_output", "non_finite", "sequence_id", "sequence_start", "sequence_end",
-    "priority",           "timeout",    "headers",     "content_type",   NULL};
-
+/* True for parameters of Triton's and MLServer's clients that have no meaning for a loss. */
 static bool is_ignored(const char *name)
 {
-    static const char reserved[] = "triton_";
-    if (strncmp(name, reserved, sizeof reserved - 1) == 0)
-        return true;
-    for (const char *const *word = ignored; *word; word++)
-        if (strcmp(name, *word) == 0)
-            return true;
-    return false;
+    static const char *const words[] = {"sequence_id", "sequence_start", "sequence_end", "priority",
+                                        "timeout",     "headers",        "content_type", NULL};
+    size_t i = 0;
+    while (words[i] && strcmp(name, words[i]) != 0)
+        i++;
+    return words[i] || strncmp(name, "triton_", 7) == 0;
 }
 
 /* Adds a string, or the text of a number or word; the option checks it. */
-static bool add_value(struct api_oip_reader *r, struct api_option_input *setting, const char *value)
+static bool add_value(struct api_oip_reader *r, struct api_option_input *setting)
 {
     char text[API_JSON_TEXT];
-    if (!api_json_characters(value, text))
+    if (!api_json_characters(&r->json, text))
         return malformed(r, "#/parameters", "a parameter has more than 1024 characters");
     return api_option_add(setting, &(struct api_value){.kind = API_TEXT, .text = text});
 }
 
-static bool read_parameter(struct api_oip_reader *r, const char *name, const char *value)
+static bool read_parameter(struct api_oip_reader *r, const char *name)
 {
     const struct api_origin origin = {"#/parameters/", name};
+    struct api_json_cursor *c = &r->json;
     struct api_option_input setting;
-    const char *item;
+    if (is_ignored(name))
+        return api_json_skip(c);
     if (!api_option_begin(&setting, &r->call->options, origin, NULL, r->problem))
         return false;
-    if (*value != '[' || !setting.row->is_list)
-        return add_value(r, &setting, api_json_scalar(value)) && api_option_end(&setting);
-    struct api_json_reader reader = api_json_read_array(value);
-    while (api_json_next_item(&reader, &item))
-        if (!add_value(r, &setting, item))
+    if (api_option_is_repeated(&setting, &r->options))
+        return api_json_repeated(c);
+    if (api_json_peek(c) != '[' || !setting.row->is_list)
+        return add_value(r, &setting) && api_option_end(&setting);
+    api_json_open(c, '[');
+    while (api_json_item(c))
+        if (!add_value(r, &setting))
             return false;
-    return api_option_end(&setting);
-}
-
-static bool is_word(const char *value, const char *word)
-{
-    return value && strncmp(value, word, strlen(word)) == 0;
+    return !r->problem->code && api_option_end(&setting);
 }
 
 static const char non_finite[] = "non_finite";
@@ -103,121 +98,107 @@ static bool read_form_of_query(struct api_oip_reader *r, const char *query)
     }
 }
 
-static bool read_form(struct api_oip_reader *r, const char *value)
+static bool read_form(struct api_oip_reader *r)
 {
-    char word[API_JSON_TEXT] = "";
-    if (!value)
-        return true;
-    api_json_string(api_json_scalar(value), word);
+    char word[API_JSON_TEXT];
+    const char *start = r->json.p;
+    if (!api_json_characters(&r->json, word) || !memchr(start, '"', (size_t)(r->json.p - start)))
+        *word = '\0';
     return set_form(r, API_BODY, word);
 }
 
-static bool read_parameters(struct api_oip_reader *r, const char *parameters)
+static bool read_parameters(struct api_oip_reader *r)
 {
+    enum { BINARY_OUTPUT, NON_FINITE };
+    static const char *const names[] = {"binary_data_output", non_finite, NULL};
+    struct api_json_cursor *c = &r->json;
     char name[API_JSON_TEXT];
-    const char *value;
-    struct api_json_reader reader = api_json_read_object(parameters);
-    if (parameters && *parameters != '{' && !is_word(parameters, "null"))
-        return malformed(r, "#/parameters", "parameters must be an object");
-    while (api_json_next_member(&reader, name, &value))
-        if (!is_ignored(name) && !read_parameter(r, name, value))
+    unsigned given = 0;
+    size_t i;
+    if (api_json_peek(c) != '{')
+        return api_json_skip(c) && malformed(r, "#/parameters", "parameters must be an object");
+    while (api_json_field(c, names, &given, name, &i))
+        if (!(i == BINARY_OUTPUT ? api_oip_read_flag(c, &r->is_binary)
+              : i == NON_FINITE  ? read_form(r)
+                                 : read_parameter(r, name)))
             return false;
-    r->call->oip.binary =
-        is_word(api_json_member(parameters, "binary_data_output"), "true") ? ~0u : 0;
-    return read_form(r, api_json_member(parameters, non_finite));
+    return !r->problem->code;
 }
 
 /* ---- Outputs */
 
-static size_t find_output(const char *name)
+/* Notes that an output goes into the response, and how. A named gradient needs no option. */
+static bool want_output(struct api_oip_reader *r, const char *name,
+                        const struct api_oip_parameters *p)
 {
-    size_t i = 0;
-    while (i < API_SUM && strcmp(name, api_output_names[i]) != 0)
-        i++;
-    return i;
-}
-
-static bool check_output(struct api_oip_reader *r, size_t output, const char *name,
-                         const char *parameters)
-{
+    size_t output = 0, number = p->slice.number;
     char detail[200];
-    if (find_output(name) == API_SUM) {
+    while (output < API_SUM && strcmp(name, api_output_names[output]) != 0)
+        output++;
+    if (output == API_SUM) {
         snprintf(
             detail, sizeof detail,
             "there is no output '%.60s'; the outputs are loss, gradient.input and gradient.target",
             name);
-        return api_oip_fail(r, "outputs", output, "name", "output_unknown", detail);
+        return api_oip_fail(r, "outputs", number, "name", "output_unknown", detail);
     }
-    if (api_json_member(parameters, "classification"))
-        return api_oip_fail(r, "outputs", output, "parameters/classification",
+    if (p->has_classes)
+        return api_oip_fail(r, "outputs", number, "parameters/classification",
                             "inference_malformed", "a loss has no classes");
-    return true;
-}
-
-/* Notes that an output goes into the response, and how. A named gradient needs no option. */
-static bool want_output(struct api_oip_reader *r, size_t number, size_t output,
-                        const char *parameters)
-{
-    struct api_call *call = r->call;
-    struct api_slice *slice = &call->oip.slices[output];
-    const char *binary = api_json_member(parameters, "binary_data");
-    unsigned bit = 1u << output;
-    call->oip.wanted |= bit;
-    if (output > 0)
-        call->options.gradient |= 1u << (output - 1);
-    if (binary)
-        call->oip.binary =
-            is_word(binary, "true") ? call->oip.binary | bit : call->oip.binary & ~bit;
-    api_slice_end(slice); /* an output that is named twice goes where it is named last */
-    if (!api_oip_has_slice(parameters))
-        return true;
-    *slice = (struct api_slice){.writes = true, .number = number};
-    call->is_shared = true;
-    return api_oip_slice_begin(slice, parameters, call->service, r->problem);
-}
-
-static bool read_output(struct api_oip_reader *r, size_t number, const char *output)
-{
-    enum { OUTPUT_NAME, OUTPUT_PARAMETERS, OUTPUT_MEMBERS };
-    static const char *const names[OUTPUT_MEMBERS] = {"name", "parameters"};
-    const char *members[OUTPUT_MEMBERS];
-    char name[API_JSON_TEXT];
-    const char *other = api_json_members(output, names, members, OUTPUT_MEMBERS);
-    const char *parameters = members[OUTPUT_PARAMETERS];
-    if (other) {
-        api_json_string(other, name);
-        return api_oip_fail(r, "outputs", number, name, "inference_malformed",
-                            "an output may have only name and parameters");
+    const unsigned bit = 1u << output;
+    r->call->oip.wanted |= bit;
+    r->gradients |= bit >> 1;
+    if (p->has_binary) {
+        r->binary_outputs = (r->binary_outputs & ~bit) | (p->is_binary ? bit : 0);
+        r->json_outputs = (r->json_outputs & ~bit) | (p->is_binary ? 0 : bit);
     }
-    if (!api_json_string(members[OUTPUT_NAME], name))
+    struct api_slice *slice = &r->call->oip.slices[output];
+    api_slice_end(slice); /* an output that is named twice goes where it is named last */
+    return !p->is_shared || api_oip_slice_begin(r, slice, p);
+}
+
+static bool read_output(struct api_oip_reader *r, size_t number)
+{
+    enum { NAME, PARAMETERS, MEMBERS };
+    static const char *const names[] = {"name", "parameters", NULL};
+    struct api_oip_parameters p = {.slice = {.writes = true, .number = number}};
+    char member[API_JSON_TEXT], name[API_JSON_TEXT];
+    bool has_name = false;
+    unsigned given = 0;
+    size_t i;
+    while (api_json_field(&r->json, names, &given, member, &i)) {
+        if (i == MEMBERS)
+            return api_oip_fail(r, "outputs", number, member, "inference_malformed",
+                                "an output may have only name and parameters");
+        if (i == NAME)
+            has_name = api_json_string(&r->json, name);
+        else if (!api_oip_read_parameters(r, &p))
+            return false;
+    }
+    if (!has_name)
         return api_oip_fail(r, "outputs", number, "name", "inference_malformed",
                             "an output has no name");
-    return check_output(r, number, name, parameters) &&
-           want_output(r, number, find_output(name), parameters);
+    return !r->problem->code && want_output(r, name, &p);
 }
 
-/* Reads the list of outputs, which selects them; without a list all are sent. */
-static bool read_outputs(struct api_oip_reader *r, const char *outputs)
+/* Reads the list of outputs, which selects them. */
+static bool read_outputs(struct api_oip_reader *r)
 {
-    const char *output;
-    struct api_json_reader reader = api_json_read_array(outputs);
-    if (outputs && *outputs != '[' && !is_word(outputs, "null"))
+    if (!api_json_open_if(&r->json, '['))
         return malformed(r, "#/outputs", "outputs must be an array");
     r->call->oip.wanted = 0;
-    for (size_t i = 0; api_json_next_item(&reader, &output); i++)
-        if (!read_output(r, i, output))
+    for (size_t i = 0; api_json_item(&r->json); i++)
+        if (!read_output(r, i))
             return false;
-    if (r->call->oip.wanted == 0)
-        r->call->oip.wanted = ~0u;
-    return true;
+    return !r->problem->code;
 }
 
-static bool read_id(struct api_oip_reader *r, const char *id)
+/* ---- The request */
+
+static bool read_id(struct api_oip_reader *r)
 {
     char text[API_JSON_TEXT];
-    if (!id || is_word(id, "null"))
-        return true;
-    if (!api_json_string(id, text))
+    if (!api_json_string(&r->json, text))
         return malformed(r, "#/id", "id must be a string");
     api_append(&r->call->oip.id, text, strlen(text) + 1);
     return !r->call->oip.id.failed || api_fail_oom(r->problem);
@@ -226,49 +207,106 @@ static bool read_id(struct api_oip_reader *r, const char *id)
 /* A member that may be there, and then must name what the path names; an empty string names
  * nothing. */
 static bool check_name(struct api_oip_reader *r, const char *member, const char *kind,
-                       const char *value, const char *served)
+                       const char *served)
 {
-    char text[API_JSON_TEXT] = "", location[40];
-    if (!value || is_word(value, "null"))
-        return true;
-    if (api_json_string(value, text) && (!*text || strcmp(text, served) == 0))
+    char text[API_JSON_TEXT], location[40];
+    if (api_json_string(&r->json, text) && (!*text || strcmp(text, served) == 0))
         return true;
     snprintf(location, sizeof location, "#/%s", member);
     return api_fail_at(r->problem, API_BODY, location, "inference_malformed",
                        "unknown %s '%.60s': this server has %s", kind, text, served);
 }
 
-static bool read_members(struct api_oip_reader *r, const char *root)
+enum { INPUTS, ID, PARAMETERS, OUTPUTS, MODEL_NAME, MODEL_VERSION };
+static const char *const member_names[] = {
+    "inputs", "id", "parameters", "outputs", "model_name", "model_version", NULL};
+
+static bool read_member(struct api_oip_reader *r, size_t i, const char *name)
 {
-    enum { ID, PARAMETERS, INPUTS, OUTPUTS, MODEL_NAME, MODEL_VERSION, MEMBERS };
-    static const char *const names[MEMBERS] = {"id",      "parameters", "inputs",
-                                               "outputs", "model_name", "model_version"};
-    const char *members[MEMBERS];
-    char name[API_JSON_TEXT];
-    const char *other = api_json_members(root, names, members, MEMBERS);
-    if (other) {
-        api_json_string(other, name);
+    bool is_null = i != INPUTS && member_names[i] && api_json_peek(&r->json) == 'n';
+    if (is_null) /* as absent */
+        return api_json_skip(&r->json);
+    switch (i) {
+    case INPUTS:
+        return api_oip_read_inputs(r);
+    case ID:
+        return read_id(r);
+    case PARAMETERS:
+        return read_parameters(r);
+    case OUTPUTS:
+        return read_outputs(r);
+    case MODEL_NAME:
+        return check_name(r, name, "model", API_OIP_MODEL);
+    case MODEL_VERSION:
+        return check_name(r, name, "version", API_OIP_VERSION);
+    default:
         return api_fail(r->problem, "option_unknown",
                         "there is no member '%.60s' in an inference request: tensors go into "
                         "inputs, as {name, shape, datatype, data}, and options into parameters",
                         name);
     }
-    return check_name(r, "model_name", "model", members[MODEL_NAME], API_OIP_MODEL) &&
-           check_name(r, "model_version", "version", members[MODEL_VERSION], API_OIP_VERSION) &&
-           read_id(r, members[ID]) && read_parameters(r, members[PARAMETERS]) &&
-           api_oip_read_inputs(r, members[INPUTS]) && read_outputs(r, members[OUTPUTS]);
+}
+
+/* Reads the JSON part. */
+static bool read_request(struct api_oip_reader *r)
+{
+    struct api_json_cursor *c = &r->json;
+    char name[API_JSON_TEXT];
+    unsigned given = 0;
+    size_t i;
+    bool is_object = api_json_peek(c) == '{';
+    while (api_json_field(c, member_names, &given, name, &i))
+        if (!read_member(r, i, name))
+            return false;
+    if (!r->problem->code && !api_json_end(c) && c->end == r->raw_end)
+        api_problem_prefix(r->problem, "binary data need Inference-Header-Content-Length: ");
+    if (r->problem->code && !is_object)
+        api_problem_prefix(r->problem, "not an inference request, which begins with {: ");
+    if (!is_object)
+        return api_fail(r->problem, "body_not_object", "the request must be a JSON object");
+    if ((size_t)(c->end - c->text) - r->data_size > MAX_MEMBERS)
+        return api_fail(r->problem, "members_too_large",
+                        "the request without data may have at most 64 KiB");
+    if (!(given & 1u << INPUTS))
+        return malformed(r, "#/inputs", "the request must have an array of inputs");
+    return !r->problem->code;
+}
+
+size_t api_oip_json_size(const struct api_request *request)
+{
+    const char *p = api_request_header(request, "Inference-Header-Content-Length");
+    size_t size = 0;
+    if (!p)
+        return request->body_size;
+    for (; *p >= '0' && *p <= '9' && size <= request->body_size; p++)
+        size = size * 10 + (size_t)(*p - '0');
+    return *p || size > request->body_size ? 0 : size;
 }
 
 static bool decode(struct api_call *call, const struct api_request *request,
                    struct api_problem *problem)
 {
-    struct api_oip_reader r = {
-        .call = call, .problem = problem, .body.envelope.budget = call->loss.budget};
-    const char *root = NULL;
-    bool good = read_form_of_query(&r, request->query) &&
-                api_oip_body_read(&r.body, request, &root, problem) && read_members(&r, root);
-    api_buffer_free(&r.body.envelope);
-    return good;
+    const char *header = api_request_header(request, "Inference-Header-Content-Length");
+    size_t size = api_oip_json_size(request);
+    struct api_oip_reader r = {.raw = request->body + size,
+                               .raw_end = request->body + request->body_size,
+                               .call = call,
+                               .problem = problem};
+    if (!read_form_of_query(&r, request->query))
+        return false;
+    if (header && size == 0)
+        return api_fail(problem, "inference_malformed",
+                        "Inference-Header-Content-Length '%.40s' is not a number from 1 to the %zu "
+                        "bytes of the body",
+                        header, request->body_size);
+    api_json_begin(&r.json, request->body, size, false, problem);
+    if (!read_request(&r) || !api_oip_read_raws(&r))
+        return false;
+    call->options.gradient |= r.gradients;
+    call->oip.binary = ((r.is_binary ? ~0u : 0) & ~r.json_outputs) | r.binary_outputs;
+    if (call->oip.wanted == 0) /* an empty list, as none, is of all */
+        call->oip.wanted = ~0u;
+    return true;
 }
 
 /* ---- Responses */

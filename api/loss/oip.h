@@ -11,3 +11,7 @@
 /* The codec of inference requests and responses, of any Content-Type. Decodes inputs to tensors, those of
  * the binary part in place, and request parameters to options; `parsed` is for all of the JSON part. */
 extern const struct api_codec api_codec_oip;
+
+/* Bytes of the JSON part: of the whole body without the header Inference-Header-Content-Length, 0 if that
+ * is malformed. */
+size_t api_oip_json_size(const struct api_request *request);

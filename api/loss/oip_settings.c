@@ -1,10 +1,10 @@
 /* Settings of Triton's trace and logging extensions
  * (https://github.com/triton-inference-server/server/tree/main/docs/protocol). They are fixed here: a
  * request that sets what is set succeeds, another fails. */
-#include "api/json/json_reader.h"
+#include "api/json/json_cursor.h"
 #include "api/json/json_text.h"
 #include "api/loss/handlers.h"
-#include "api/request/body.h"
+#include "api/request/endpoint.h"
 #include "api/request/response.h"
 
 #include <string.h>
@@ -46,47 +46,52 @@ static bool response_with(struct api_exchange *x, const struct setting *settings
 
 /* ---- Setting what is set */
 
-/* True if a value is that of the setting, or null, which restores it. Numbers may be strings. */
-static bool is_same(const char *value, const struct setting *setting)
+/* True if the value at the cursor is that of the setting, or null, which restores it. Numbers may be strings. */
+static bool is_same(struct api_json_cursor *c, const struct setting *setting)
 {
-    char given[API_JSON_TEXT], fixed[API_JSON_TEXT];
-    return strncmp(value, "null", 4) == 0 ||
-           (api_json_characters(api_json_scalar(value), given) &&
-            api_json_characters(api_json_scalar(setting->value), fixed) &&
-            strcmp(given, fixed) == 0);
+    char given[API_JSON_TEXT];
+    const char *fixed = setting->value + strspn(setting->value, "[\"");
+    size_t size = strcspn(fixed, "\"]");
+    bool is_null = api_json_peek(c) == 'n';
+    return api_json_characters(c, given) &&
+           (is_null || (strlen(given) == size && memcmp(given, fixed, size) == 0));
 }
 
-static bool check_member(struct api_exchange *x, const struct setting *settings, size_t n,
-                         const char *name, const char *value)
+static bool check_member(struct api_json_cursor *c, const struct setting *settings, size_t n,
+                         const char *name, unsigned *given)
 {
     char location[256];
+    size_t i = 0;
     api_pointer_to_member(location, sizeof location, "#/", name);
-    for (size_t i = 0; i < n; i++)
-        if (strcmp(name, settings[i].name) == 0)
-            return is_same(value, &settings[i]) ||
-                   api_fail_at(&x->problem, API_BODY, location, "setting_fixed",
-                               "the setting %s is %s, and cannot be changed", name,
-                               settings[i].value);
-    return api_fail_at(&x->problem, API_BODY, location, "setting_fixed",
-                       "there is no setting '%.60s' here", name);
+    while (i < n && strcmp(name, settings[i].name) != 0)
+        i++;
+    if (i == n)
+        return api_fail_at(c->problem, API_BODY, location, "setting_fixed",
+                           "there is no setting '%.60s' here", name);
+    if (*given >> i & 1)
+        return api_json_repeated(c);
+    *given |= 1u << i;
+    return is_same(c, &settings[i]) ||
+           api_fail_at(c->problem, API_BODY, location, "setting_fixed",
+                       "the setting %s is %s, and cannot be changed", name, settings[i].value);
 }
 
 /* Checks a body, which may be empty, and responds with the settings. */
 static bool set(struct api_exchange *x, const struct setting *settings, size_t n)
 {
     char name[API_JSON_TEXT];
-    const char *root, *value;
+    struct api_json_cursor c;
+    unsigned given = 0;
     if (api_json_skip_mark(x->request.body) == x->request.body + x->request.body_size)
         return response_with(x, settings, n);
-    if (!api_body_read_small(x, &root))
-        return false;
-    struct api_json_reader reader = api_json_read_object(root);
-    if (*root != '{')
-        return api_fail(&x->problem, "bad_request", "the settings must be a JSON object");
-    while (api_json_next_member(&reader, name, &value))
-        if (!check_member(x, settings, n, name, value))
+    api_json_begin(&c, x->request.body, x->request.body_size, false, &x->problem);
+    if (!api_json_open_if(&c, '{'))
+        return api_json_end(&c) &&
+               api_fail(&x->problem, "bad_request", "the settings must be a JSON object");
+    while (api_json_member(&c, name))
+        if (!check_member(&c, settings, n, name, &given))
             return false;
-    return response_with(x, settings, n);
+    return !x->problem.code && api_json_end(&c) && response_with(x, settings, n);
 }
 
 /* ---- Endpoints */

@@ -266,6 +266,18 @@ bool api_option_begin(struct api_option_input *setting, struct api_options *opti
     return setting->row || fail_unknown(options, origin, also, problem);
 }
 
+bool api_option_is_repeated(const struct api_option_input *setting, unsigned *read)
+{
+    const struct api_field *row = setting->row;
+    const char *suffix = setting->origin.name + strlen(row->name);
+    if (*suffix && strcmp(suffix, "[]") != 0)
+        return false; /* elements of a list, "dim[0]" and "dim[1]" */
+    unsigned bit = 1u << (row - api_loss_options) << (*suffix ? API_OPTIONS : 0);
+    bool is_repeated = *read & bit;
+    *read |= bit;
+    return is_repeated;
+}
+
 static const char separators[] = "[]\", ";
 
 /* Adds each word of a text such as "0,1" or, as in JSON, "[0, 1]". */

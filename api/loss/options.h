@@ -62,6 +62,9 @@ struct api_option_input {
 bool api_option_begin(struct api_option_input *setting, struct api_options *options,
                       struct api_origin origin, const char *const *also,
                       struct api_problem *problem);
+
+/* True if an object has a member of its name already; `read` are its options, as bits. */
+bool api_option_is_repeated(const struct api_option_input *setting, unsigned *read);
 bool api_option_add(struct api_option_input *setting, const struct api_value *value);
 
 /* Ends the setting. Succeeds for a repeated option if the values are equal; a list repeated in

@@ -17,9 +17,12 @@ enum { MAX_HEADER = 64 << 10 };
 
 static bool read_tensor(struct api_call *call, struct api_safetensors *file)
 {
-    struct api_tensor *tensor = api_tensor_find(call->tensors, file->name, NULL, file->problem);
     struct api_safetensor entry;
     struct api_type type;
+    for (size_t i = 0; i < API_TENSORS; i++)
+        if (call->tensors[i].present && strcmp(file->name, api_tensor_names[i]) == 0)
+            return api_json_repeated(&file->json);
+    struct api_tensor *tensor = api_tensor_find(call->tensors, file->name, NULL, file->problem);
     if (!tensor || !api_safetensors_read(file, &entry) ||
         !api_tensor_type(tensor, API_SAFETENSORS, "dtype", entry.dtype, &type, file->problem) ||
         !api_safetensors_fit(file, &entry, type.size))
@@ -42,26 +45,37 @@ static bool is_misspelt(const char *name)
     return nearest && *nearest == *name;
 }
 
-/* Reads the options in __metadata__. */
-static bool read_metadata(struct api_call *call, const char *metadata, struct api_problem *problem)
+static bool read_option(struct api_call *call, struct api_json_cursor *c, const char *name,
+                        unsigned *options)
 {
-    char name[API_JSON_TEXT], text[API_JSON_TEXT];
-    const char *value;
-    struct api_json_reader reader = api_json_read_object(metadata);
-    if (*metadata != '{')
-        return api_fail_at(problem, API_BODY, "#/__metadata__", "safetensors_malformed",
+    const struct api_origin origin = {"#/__metadata__/", name};
+    struct api_option_input setting;
+    char text[API_JSON_TEXT];
+    if (!api_option_begin(&setting, &call->options, origin, NULL, c->problem))
+        return false;
+    if (api_option_is_repeated(&setting, options))
+        return api_json_repeated(c);
+    if (!api_json_string(c, text) || c->is_cut)
+        return api_fail_at(c->problem, API_BODY, "#/__metadata__", "safetensors_malformed",
+                           "the option '%.100s' is not a string of at most 1024 bytes", name);
+    return api_option_add(&setting, &(struct api_value){.kind = API_TEXT, .text = text}) &&
+           api_option_end(&setting);
+}
+
+/* Reads the options in __metadata__. */
+static bool read_metadata(struct api_call *call, struct api_json_cursor *c)
+{
+    char name[API_JSON_TEXT];
+    unsigned options = 0;
+    if (!api_json_open_if(c, '{'))
+        return api_fail_at(c->problem, API_BODY, "#/__metadata__", "safetensors_malformed",
                            "__metadata__ must be an object");
-    while (api_json_next_member(&reader, name, &value)) {
-        const struct api_origin origin = {"#/__metadata__/", name};
-        bool is_option = api_option_find(name) >= 0, is_text = api_json_string(value, text);
-        if (is_option && !is_text)
-            return api_fail_at(problem, API_BODY, "#/__metadata__", "safetensors_malformed",
-                               "the option '%.100s' is not a string of at most 1024 bytes", name);
-        if ((is_option || is_misspelt(name)) &&
-            !api_option_set_text(&call->options, origin, text, NULL, problem))
+    while (api_json_member(c, name)) {
+        bool is_option = api_option_find(name) >= 0 || is_misspelt(name);
+        if (!(is_option ? read_option(call, c, name, &options) : api_json_skip(c)))
             return false;
     }
-    return true;
+    return !c->problem->code;
 }
 
 /* Decodes the tensors of a call in place, and the strings of __metadata__ as options. */
@@ -75,7 +89,7 @@ static bool decode(struct api_call *call, const struct api_request *request,
     file.problem = problem;
     bool good = api_safetensors_begin(&file, call->service->budget);
     while (good && api_safetensors_next(&file))
-        good = strcmp(file.name, "__metadata__") == 0 ? read_metadata(call, file.value, problem)
+        good = strcmp(file.name, "__metadata__") == 0 ? read_metadata(call, &file.json)
                                                       : read_tensor(call, &file);
     return api_safetensors_end(&file, good);
 }

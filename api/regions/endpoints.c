@@ -1,9 +1,9 @@
 #include "api/regions/endpoints.h"
 
-#include "api/json/json_reader.h"
+#include "api/json/json_cursor.h"
 #include "api/regions/region.h"
 #include "api/regions/regions.h"
-#include "api/request/body.h"
+#include "api/request/endpoint.h"
 #include "api/request/response.h"
 
 #include <string.h>
@@ -31,9 +31,6 @@ bool api_region_status(struct api_exchange *x)
 
 /* ---- Registration */
 
-enum { KEY, OFFSET, BYTE_SIZE, MEMBERS };
-static const char *const member_names[MEMBERS] = {"key", "offset", "byte_size"};
-
 static bool fail_member(const char *member, const char *what, struct api_problem *problem)
 {
     char location[100];
@@ -54,34 +51,40 @@ static bool check_name(const char *name, struct api_problem *problem)
     return true;
 }
 
-static bool read_members(const char *root, struct api_region_key *key, char text[API_JSON_TEXT],
-                         struct api_problem *problem)
+/* Reads the body; the key goes to `text`. */
+static bool read_key(struct api_exchange *x, struct api_region_key *key, char text[API_JSON_TEXT])
 {
-    const char *members[MEMBERS];
-    const char *other = api_json_members(root, member_names, members, MEMBERS);
-    if (other && api_json_string(other, text))
-        return fail_member(text, "is no member", problem);
+    enum { KEY, BYTE_SIZE, OFFSET, MEMBERS };
+    static const char *const names[] = {"key", "byte_size", "offset", NULL};
+    char name[API_JSON_TEXT];
+    struct api_json_cursor c;
+    unsigned given = 0;
+    size_t i;
     *key = (struct api_region_key){.key = text};
-    if (!api_json_string(members[KEY], text))
-        return fail_member("key", members[KEY] ? "is no string" : "is missing", problem);
-    if (members[OFFSET] && !api_json_size(members[OFFSET], &key->offset))
-        return fail_member("offset", "is not a number of bytes", problem);
-    return api_json_size(members[BYTE_SIZE], &key->byte_size) ||
-           fail_member("byte_size", members[BYTE_SIZE] ? "is not a number of bytes" : "is missing",
-                       problem);
+    api_json_begin(&c, x->request.body, x->request.body_size, false, &x->problem);
+    while (api_json_field(&c, names, &given, name, &i)) {
+        if (i == MEMBERS)
+            return fail_member(name, "is no member", &x->problem);
+        if (i == KEY && !api_json_string(&c, text))
+            return fail_member(name, "is no string", &x->problem);
+        if (i != KEY && !api_json_size(&c, i == OFFSET ? &key->offset : &key->byte_size))
+            return fail_member(name, "is not a number of bytes", &x->problem);
+    }
+    for (i = KEY; i <= BYTE_SIZE; i++)
+        if (!x->problem.code && api_json_end(&c) && !(given >> i & 1))
+            fail_member(names[i], "is missing", &x->problem);
+    return !x->problem.code;
 }
 
 static bool register_region(struct api_exchange *x)
 {
     struct api_region_key key;
     char text[API_JSON_TEXT];
-    const char *root;
     if (!x->service->regions)
         return api_fail(
             &x->problem, "shared_memory_off",
             "shared memory is not enabled; start the server with --shared-memory PREFIX");
-    if (!check_name(name_of(x), &x->problem) || !api_body_read_small(x, &root) ||
-        !read_members(root, &key, text, &x->problem))
+    if (!check_name(name_of(x), &x->problem) || !read_key(x, &key, text))
         return false;
     api_response_json(&x->response,
                       "{}"); /* first: without memory for the response nothing is registered */

@@ -1,7 +1,5 @@
 #include "api/request/body.h"
 
-#include "api/json/json_reader.h"
-#include "api/json/json_text.h"
 #include "api/request/coding.h"
 #include "api/request/endpoint.h"
 #include "api/request/response.h"
@@ -88,13 +86,4 @@ bool api_body_check_header(struct api_exchange *x)
         return api_fail(&x->problem, "content_coding_unsupported",
                         "%s must not have a Content-Encoding", steps->small);
     return api_body_check_small(x, x->request.content_length);
-}
-
-bool api_body_read_small(struct api_exchange *x, const char **root)
-{
-    const char *at, *error, *json = api_json_skip_mark(x->request.body);
-    size_t size = x->request.body_size - (size_t)(json - x->request.body);
-    *root = api_json_skip_space(json);
-    return api_json_check(json, size, false, &at, &error) ||
-           api_json_malformed(json, at, error, &x->problem);
 }

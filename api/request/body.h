@@ -18,6 +18,3 @@ bool api_body_undo_coding(struct api_exchange *x, struct api_buffer *inflated, d
  * or came. */
 bool api_body_check_header(struct api_exchange *x);
 bool api_body_check_small(struct api_exchange *x, uint64_t size);
-
-/* Checks a small body of JSON, of which *root becomes the value. */
-bool api_body_read_small(struct api_exchange *x, const char **root);

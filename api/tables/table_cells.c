@@ -7,9 +7,9 @@
 #include <stdio.h>
 #include <string.h>
 
-const char *api_cells_expected(struct api_cells *cells, const char *p, const char *expected)
+const char *api_cells_malformed(struct api_cells *cells, const char *p, const char *what)
 {
-    api_json_expected(cells->table->body, p, expected, cells->problem);
+    api_json_malformed(cells->table->body, p, NULL, what, cells->problem);
     return NULL;
 }
 
@@ -19,81 +19,39 @@ const char *api_cells_fail(struct api_cells *cells, const char *location, const 
     return NULL;
 }
 
-static const char *malformed(struct api_cells *cells, const char *p, const char *what)
-{
-    api_json_malformed(cells->table->body, p, what, cells->problem);
-    return NULL;
-}
-
 /* ---- Strings */
-
-/* Checks a string from its opening quote on; returns the position after it. */
-static const char *check_string(struct api_cells *cells, const char *p, bool *has_escapes)
-{
-    size_t size = 1;
-    for (p++; *p != '"'; p += size) {
-        unsigned char c = (unsigned char)*p;
-        size = 1;
-        if (c >= 0x20 && c < 0x80 && c != '\\')
-            continue;
-        if (c == '\0')
-            return api_cells_expected(cells, p, "the end of a string");
-        if (c < 0x20)
-            return malformed(cells, p, "a control character in a string");
-        if (c == '\\') {
-            *has_escapes = true;
-            if (api_json_escape(p, &size) < 0)
-                return malformed(cells, p, "not an escape, or half of a surrogate pair, or a NUL");
-        } else if ((size = api_utf8_length((const unsigned char *)p)) == 0) {
-            return malformed(cells, p, "a string is not UTF-8");
-        }
-    }
-    return p + 1;
-}
-
-/* Decodes a checked string between its quotes; false if memory is exhausted. */
-static bool decode(struct api_cells *cells, const char *p, const char *end, const char **text,
-                   size_t *size)
-{
-    struct api_buffer *to = &cells->text;
-    to->size = 0;
-    if (!api_buffer_reserve(to, (size_t)(end - p) + 1))
-        return api_fail_oom(cells->problem);
-    while (p < end) {
-        size_t length = 1;
-        if (*p == '\\')
-            to->size += api_utf8_write(to->data + to->size, api_json_escape(p, &length));
-        else
-            to->data[to->size++] = *p;
-        p += length;
-    }
-    *text = to->data;
-    *size = to->size;
-    return true;
-}
 
 /* Reads a string; *text lies in the body, or in the buffer if it has escapes. */
 static const char *read_string(struct api_cells *cells, const char *p, const char **text,
                                size_t *size)
 {
     bool has_escapes = false;
-    const char *end = check_string(cells, p, &has_escapes);
-    if (!end)
-        return NULL;
+    const char *what = NULL, *end = api_json_check_string(p, &has_escapes, &what);
+    if (what)
+        return api_cells_malformed(cells, end, what);
     *text = p + 1;
     *size = (size_t)(end - p) - 2;
-    return !has_escapes || decode(cells, p + 1, end - 1, text, size) ? end : NULL;
+    if (!has_escapes)
+        return end;
+    cells->text.size = 0;
+    if (!api_buffer_reserve(&cells->text, *size + 1)) {
+        api_fail_oom(cells->problem);
+        return NULL;
+    }
+    *size = api_json_unescape(cells->text.data, *text, end - 1);
+    *text = cells->text.data;
+    return end;
 }
 
 const char *api_cells_name(struct api_cells *cells, const char *p, const char **name, size_t *size)
 {
     if (*p != '"')
-        return api_cells_expected(cells, p, "a name");
+        return api_cells_malformed(cells, p, "expected a name");
     p = read_string(cells, p, name, size);
     if (!p)
         return NULL;
     p = api_json_skip_space(p);
-    return *p == ':' ? api_json_skip_space(p + 1) : api_cells_expected(cells, p, "':'");
+    return *p == ':' ? api_json_skip_space(p + 1) : api_cells_malformed(cells, p, "expected ':'");
 }
 
 /* ---- Values */
@@ -125,11 +83,11 @@ static const char *read_word(struct api_cells *cells, const char *p, size_t colu
                        *p == '[' ? "array" : "object");
         return NULL;
     }
-    return api_cells_expected(
-        cells, p,
-        *p == '-' || (*p >= '0' && *p <= '9')
-            ? "a number as JSON writes it (no leading zero, digits on both sides of the point)"
-            : "a value");
+    return api_cells_malformed(cells, p,
+                               *p == '-' || (*p >= '0' && *p <= '9')
+                                   ? "expected a number as JSON writes it (no leading zero, digits "
+                                     "on both sides of the point)"
+                                   : "expected a value");
 }
 
 /* Reads the value of a row, and gives it to the sink if `give`. */
@@ -166,7 +124,7 @@ const char *api_cells_array(struct api_cells *cells, const char *p, size_t colum
         if (*p == ']')
             return p + 1;
         if (*p != ',')
-            return api_cells_expected(cells, p, "',' or ']'");
+            return api_cells_malformed(cells, p, "expected ',' or ']'");
         p = api_json_skip_space(p + 1);
     }
 }
@@ -230,7 +188,7 @@ static const char *read_row(struct api_cells *cells, const char *p, size_t row)
         snprintf(location, sizeof location, cells->layout == API_ARRAY ? "#/%zu" : "#/rows/%zu",
                  row);
         return cells->line || strchr("],}", *p)
-                   ? api_cells_expected(cells, p, "'{'")
+                   ? api_cells_malformed(cells, p, "expected '{'")
                    : api_cells_fail(cells, location, "a row must be an object");
     }
     p = api_json_skip_space(p + 1);
@@ -242,9 +200,9 @@ static const char *read_row(struct api_cells *cells, const char *p, size_t row)
         column++;
         p = api_json_skip_space(p);
         if (*p != ',' && *p != '}')
-            return api_cells_expected(cells, p, "',' or '}'");
+            return api_cells_malformed(cells, p, "expected ',' or '}'");
         if (*p == ',' && *(p = api_json_skip_space(p + 1)) == '}')
-            return api_cells_expected(cells, p, "a name");
+            return api_cells_malformed(cells, p, "expected a name");
     }
     if (cells->sink && seen < cells->table->n_columns && !give_missing(cells, row))
         return NULL;
@@ -273,7 +231,7 @@ const char *api_cells_rows(struct api_cells *cells, const char *p)
         if (*p == ']')
             return p + 1;
         if (*p != ',')
-            return api_cells_expected(cells, p, "',' or ']'");
+            return api_cells_malformed(cells, p, "expected ',' or ']'");
         p = api_json_skip_space(p + 1);
     }
 }
@@ -305,7 +263,7 @@ const char *api_cells_lines(struct api_cells *cells, const char *p)
         const char *end = p;
         p = next_row(cells, start, p);
         if (*p && (cells->line == line || !memchr(end, '\n', (size_t)(p - end))))
-            return api_cells_expected(cells, p, "a line end");
+            return api_cells_malformed(cells, p, "expected a line end");
     }
     return p;
 }

@@ -48,5 +48,5 @@ const char *api_cells_rows(struct api_cells *cells, const char *p);
 const char *api_cells_lines(struct api_cells *cells, const char *p);
 
 /* Fails with json_malformed at `p`, and with value_invalid at a JSON Pointer; both return NULL. */
-const char *api_cells_expected(struct api_cells *cells, const char *p, const char *expected);
+const char *api_cells_malformed(struct api_cells *cells, const char *p, const char *what);
 const char *api_cells_fail(struct api_cells *cells, const char *location, const char *detail);

@@ -1,6 +1,5 @@
 /* Tables as JSON, and as JSON Lines. Opening checks every value; a read converts those that are wanted. */
-#include "api/json/envelope.h"
-#include "api/json/json_reader.h"
+#include "api/json/json_cursor.h"
 #include "api/tables/columns.h"
 #include "api/tables/table_cells.h"
 
@@ -8,9 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* MAX_ENVELOPE: maximum bytes of the body without its values: 1000 edges, counts and labels, and
- * annotations. */
-enum { MAX_ENVELOPE = 1 << 20 };
+/* MAX_MEMBERS: bytes of the members that hold no values: 1000 edges, counts and labels, and annotations. */
+enum { MAX_MEMBERS = 1 << 20 };
 
 /* Cells that a table of rows may have, present or missing, for each byte of the body: a cell that is
  * missing takes no byte, but the time of one that is there. */
@@ -27,7 +25,9 @@ static const char *const pointers[] = {[API_NO_VALUES] = "#",
 
 struct reader {
     struct api_cells *cells;
-    struct api_envelope envelope;
+    struct api_problem *problem;
+    struct api_json_cursor json;
+    const char *end;   /* of the values, which begin at cells->at */
     bool is_reference; /* true within the member `reference` */
 };
 
@@ -42,25 +42,25 @@ static const char *open_columns(struct reader *r, const char *p)
     for (p = api_json_skip_space(p + 1); *p != '}'; p = api_json_skip_space(p)) {
         size_t column = r->cells->table->names.n;
         p = api_cells_name(cells, p, &name, &size);
-        if (!p || !api_table_add(r->cells->table, name, size, false, r->envelope.problem))
+        if (!p || !api_table_add(r->cells->table, name, size, false, r->problem))
             return NULL;
         if (*p != '[') {
-            api_table_fail(r->cells->table, column, NULL, r->envelope.problem, "value_invalid",
+            api_table_fail(r->cells->table, column, NULL, r->problem, "value_invalid",
                            "a column must be an array%s", api_json_array_hint(p));
             return NULL;
         }
         api_append(&cells->starts, &p, sizeof p);
         end = api_cells_array(cells, p, column, false, &n);
-        if (!end || !api_table_count(r->cells->table, column, n, r->envelope.problem))
+        if (!end || !api_table_count(r->cells->table, column, n, r->problem))
             return NULL;
         p = api_json_skip_space(end);
         if (*p != ',' && *p != '}')
-            return api_cells_expected(cells, p, "',' or '}'");
+            return api_cells_malformed(cells, p, "expected ',' or '}'");
         if (*p == ',' && *(p = api_json_skip_space(p + 1)) == '}')
-            return api_cells_expected(cells, p, "a name");
+            return api_cells_malformed(cells, p, "expected a name");
     }
     if (cells->starts.failed)
-        api_fail_oom(r->envelope.problem);
+        api_fail_oom(r->problem);
     return cells->starts.failed ? NULL : p + 1;
 }
 
@@ -84,7 +84,7 @@ static const char *open_rows(struct reader *r, const char *p)
 static const char *open_values(struct reader *r, const char *p)
 {
     static const char name[] = "values";
-    return api_table_add(r->cells->table, name, sizeof name - 1, false, r->envelope.problem)
+    return api_table_add(r->cells->table, name, sizeof name - 1, false, r->problem)
                ? api_cells_array(r->cells, p, 0, false, &r->cells->table->n_rows)
                : NULL;
 }
@@ -98,11 +98,11 @@ static const struct member {
                {"rows", API_ROWS, open_rows},
                {"values", API_VALUES, open_values}};
 
-/* Finds the row of a key that holds values here: those of a reference can only be `values`. */
-static const struct member *member_of(const struct reader *r, const char *key, const char *end)
+/* Finds the row of a member that holds values here: those of a reference can only be `values`. */
+static const struct member *member_of(const struct reader *r, const char *name)
 {
     for (const struct member *m = members; m < members + sizeof members / sizeof *members; m++)
-        if (api_json_is_text(key, end, m->name))
+        if (strcmp(name, m->name) == 0)
             return (m->layout == API_VALUES ? r->cells->table->kind == API_ONE_COLUMN
                                             : !r->is_reference)
                        ? m
@@ -110,16 +110,13 @@ static const struct member *member_of(const struct reader *r, const char *key, c
     return NULL;
 }
 
-/* Reads a member's values, and puts null in their place. */
+/* Reads a member's values; returns the position after them. */
 static const char *open_member(struct reader *r, const struct member *member, const char *value)
 {
     struct api_cells *cells = r->cells;
     enum api_layout layout = r->is_reference ? API_REFERENCE : member->layout;
-    if (cells->layout == layout) {
-        api_json_malformed(r->cells->table->body, value, "a member is given twice",
-                           r->envelope.problem);
-        return NULL;
-    }
+    if (cells->layout == layout)
+        return api_cells_malformed(cells, value, "a member is given twice");
     if (cells->layout != API_NO_VALUES)
         return api_cells_fail(
             cells, "#",
@@ -131,63 +128,96 @@ static const char *open_member(struct reader *r, const struct member *member, co
         snprintf(detail, sizeof detail, "it must be an array%s", api_json_array_hint(value));
         return api_cells_fail(cells, pointers[layout], detail);
     }
-    const char *end = member->open(r, value);
-    if (!end || !api_envelope_copy(&r->envelope, value))
-        return NULL;
-    api_append_text(&r->envelope.text, "null");
-    api_envelope_cut(&r->envelope, end);
-    return end;
+    return member->open(r, value);
 }
 
-static const char *read_member(struct api_envelope *envelope, const char *key, const char *key_end,
-                               const char *value)
+static bool read_object(struct reader *r);
+
+/* Reads a member, or skips one without values: jansson checks it. */
+static bool read_member(struct reader *r, const char *name)
 {
-    struct reader *r = envelope->context;
-    const struct member *member = member_of(r, key, key_end);
-    if (member && strncmp(value, "null", 4) != 0)
-        return open_member(r, member, value);
-    if (r->is_reference || *value != '{' || !api_json_is_text(key, key_end, "reference"))
-        return api_json_skip_value(value);
-    r->is_reference = true;
-    const char *end = api_envelope_walk(envelope, value);
-    r->is_reference = false;
-    return end;
+    struct api_json_cursor *c = &r->json;
+    const struct member *member = member_of(r, name);
+    const char first = api_json_peek(c);
+    if (member && first != 'n') {
+        c->p = r->end = open_member(r, member, c->p);
+        return c->p;
+    }
+    if (!r->is_reference && first == '{' && strcmp(name, "reference") == 0) {
+        r->is_reference = true;
+        bool good = read_object(r);
+        r->is_reference = false;
+        return good;
+    }
+    const char *end = api_json_skip_value(c->p);
+    c->p = end ? end : c->end;
+    return end || api_json_wrong(c, "expected the end of a value");
+}
+
+static bool read_object(struct reader *r)
+{
+    char name[API_JSON_TEXT];
+    if (!api_json_open(&r->json, '{'))
+        return false;
+    while (api_json_member(&r->json, name))
+        if (!read_member(r, name))
+            return false;
+    return !r->problem->code;
+}
+
+/* Parses the body with null in the place of its values. */
+static bool parse_members(struct reader *r, struct api_buffer *text)
+{
+    struct api_cells *cells = r->cells;
+    struct api_json *json = &cells->json;
+    const char *start = api_json_start(r->json.text), *end = r->json.end;
+    size_t before = (size_t)((r->end ? cells->at : end) - start);
+    size_t after = r->end ? (size_t)(end - r->end) : 0;
+    if (before + after > MAX_MEMBERS)
+        return api_fail(r->problem, "members_too_large",
+                        "members other than values may have at most 1 MiB");
+    api_append(text, start, before);
+    api_append_text(text, r->end ? "null" : "");
+    api_append(text, r->end, after);
+    if (text->failed)
+        return api_fail_oom(r->problem);
+    if (api_json_load(json, text->data, text->size)) {
+        cells->table->members = json->root;
+        return true;
+    }
+    if (json->out_of_memory)
+        return api_fail_oom(r->problem);
+    if (json_error_code(&json->error) == json_error_numeric_overflow)
+        return api_fail(r->problem, "number_too_large", "a number of the options is too large");
+    size_t at = json->error.position > 0 ? (size_t)json->error.position : 0;
+    return api_cells_malformed(cells, at > before ? end - (text->size - at) : start + at,
+                               json->error.text);
 }
 
 /* Opens a body that is rows alone. */
 static bool open_rows_alone(struct api_cells *cells, const char *start)
 {
-    const struct api_table *table = cells->table;
-    const char *nul = memchr(table->body, '\0', table->size), *p;
-    if (nul)
-        return api_fail(cells->problem, "json_malformed", "there is a NUL at byte %zu",
-                        (size_t)(nul - table->body));
     cells->at = start;
-    p = cells->layout == API_LINES ? api_cells_lines(cells, start) : api_cells_rows(cells, start);
+    const char *p =
+        cells->layout == API_LINES ? api_cells_lines(cells, start) : api_cells_rows(cells, start);
     if (p && *(p = api_json_skip_space(p)))
-        return api_json_expected(table->body, p, "the end of the body", cells->problem);
+        return api_cells_malformed(cells, p, "expected the end of the body");
     return p && check_density(cells);
 }
 
 /* Opens a body that is an object. */
 static bool open_object(struct api_cells *cells)
 {
-    struct api_table *table = cells->table;
-    struct api_problem *problem = cells->problem;
-    struct reader r = {.cells = cells,
-                       .envelope = {.body = table->body,
-                                    .size = table->size,
-                                    .max = MAX_ENVELOPE,
-                                    .too_large = "members other than values may have at most 1 MiB",
-                                    .not_object = "the body must be an object with a member "
-                                                  "columns, rows or values, or an array of rows",
-                                    .problem = problem,
-                                    .member = read_member,
-                                    .context = &r,
-                                    .text.budget = table->budget}};
-    bool good = api_envelope_read(&r.envelope, false, &cells->json);
-    table->members = cells->json.root;
-    api_buffer_free(&r.envelope.text);
+    const struct api_table *table = cells->table;
+    struct reader r = {.cells = cells, .problem = cells->problem};
+    struct api_buffer text = {.budget = table->budget};
+    api_json_begin(&r.json, table->body, table->size, true, r.problem);
+    if (api_json_peek(&r.json) == '[')
+        return api_fail_at(r.problem, API_BODY, "#", "body_not_object",
+                           "the body must be an object with a member columns, rows or values, or "
+                           "an array of rows");
+    bool good = read_object(&r) && api_json_end(&r.json) && parse_members(&r, &text);
+    api_buffer_free(&text);
     return good;
 }
 
@@ -195,9 +225,12 @@ static bool open_layout(struct api_table *table, enum api_layout layout,
                         struct api_problem *problem)
 {
     struct api_cells *cells = table->state = calloc(1, sizeof *cells);
-    const char *start = api_json_start(table->body);
+    const char *start = api_json_start(table->body), *nul = memchr(table->body, '\0', table->size);
     if (!cells)
         return api_fail_oom(problem);
+    if (nul)
+        return api_fail(problem, "json_malformed", "there is a NUL at byte %zu",
+                        (size_t)(nul - table->body));
     cells->table = table;
     cells->problem = problem;
     cells->layout = layout;

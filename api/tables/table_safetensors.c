@@ -15,9 +15,7 @@ static bool read_tensor(struct api_table *table, struct api_safetensors *file)
     struct api_array array;
     size_t i = table->names.n, size = strlen(file->name), other;
     if (api_names_find(&table->names, file->name, size, &other))
-        return api_fail(problem, "safetensors_malformed",
-                        "the header is not JSON: byte %zu: a name stands twice in an object",
-                        (size_t)(file->key - table->body) - API_SAFETENSORS_PREFIX);
+        return api_json_repeated(&file->json);
     if (!api_table_add(table, file->name, size, false, problem) ||
         !api_safetensors_read(file, &tensor))
         return false;
@@ -41,7 +39,8 @@ static bool open_safetensors(struct api_table *table, struct api_problem *proble
     table->has_values = true;
     bool good = api_safetensors_begin(&file, table->budget);
     while (good && api_safetensors_next(&file))
-        good = strcmp(file.name, "__metadata__") == 0 || read_tensor(table, &file);
+        good = strcmp(file.name, "__metadata__") == 0 ? api_json_skip(&file.json)
+                                                      : read_tensor(table, &file);
     return api_safetensors_end(&file, good);
 }
 

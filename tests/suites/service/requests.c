@@ -386,7 +386,7 @@ Test(requests, dim_reaches_all_axes)
     }
 }
 
-Test(requests, what_is_not_a_tensor_is_bounded)
+Test(requests, unknown_members_are_refused_whatever_they_hold)
 {
     size_t size = 3 << 20;
     char *body = malloc(size);
@@ -396,7 +396,7 @@ Test(requests, what_is_not_a_tensor_is_bounded)
     memcpy(body + n, "]}", 2);
     struct answer answer = ask("POST", "/kl_div", NULL, NULL, body, n + 2);
     cr_expect_eq(answer.status, 422);
-    cr_expect_str_eq(text_of(answer.json, "code"), "members_too_large");
+    cr_expect_str_eq(text_of(answer.json, "code"), "option_unknown");
     answer_free(&answer);
     free(body);
 }

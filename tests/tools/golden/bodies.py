@@ -148,7 +148,7 @@ def add_safetensors():
     bad("nested 5000 deep", header('{"input":' + "[" * 5000), "not JSON")
     bad("nothing in it", header("{}"), "no tensor 'input'", "tensor_missing", 422)
     bad("target missing", safetensors({"input": X}), "'target'", "tensor_missing", 422)
-    bad("input twice", header('{"input": %s, "input": %s}' % ((json.dumps(entry()),) * 2)),
+    bad("input twice", header('{"input": %s, "input": %s}' % ((json.dumps(entry()),) * 2), bytes(16)),
         "not JSON")
     bad("a tensor of another name", safetensors({"inptu": X, "target": T}),
         "did you mean 'input'", "tensor_unknown", 422)
@@ -704,8 +704,7 @@ def add_inference():
     for junk in (b"x", b"[2]", b" /* 2 */"):
         bad("%s after data" % junk.decode(), dict(json_size=None, body=inference(x, t)["body"].replace(
             b"-0.25]", b"-0.25]" + junk)), "expected ',' or '}'", "json_malformed")
-    bad("too many arrays of data", inference(
-        t, x, parameters={"headers": [{"data": [-7]}] * 5}), "more than 5 arrays of data")
+    good("many arrays called data elsewhere", inference(t, x, parameters={"headers": [{"data": [-7]}] * 5}))
     bad("an index for data", inference(
         t, dict(x, data=None), parameters={"headers": [[0]]}), "neither data nor binary_data_size")
     bad("input twice, in its place", inference(x, x, t), "(at #/inputs/1/name)", "tensor_repeated")
