@@ -327,10 +327,12 @@ Test(tables_arrays, each_allocation_fails_in_turn)
     static const char rows[] = "{\"rows\":[{\"a\":\"\\n\",\"\\u0062\":2},{\"b\":1}]}";
     static const char columns[] = "{\"columns\":{\"a\":[1,2],\"b\":[true,null]}}";
     memset(quoted + 5, 'x', 2000);
+    memcpy(quoted + 1000, "\"\"", 2); /* only then is the field copied */
     strcpy(quoted + 2005, "\",1\n");
     char expected[3000] = "a: `";
-    memset(expected + 4, 'x', 2000);
-    strcpy(expected + 2004, "`|b: `1`");
+    memset(expected + 4, 'x', 1999);
+    expected[999] = '"';
+    strcpy(expected + 2003, "`|b: `1`");
     fail_each("text/csv", quoted, 0, expected);
     fail_each("application/json", json, 0, "values: 'a' 1");
     fail_each("application/json", rows, 0, "a: '\\' -|b: 2 1");
