@@ -253,7 +253,9 @@ static bool read_members(struct api_monitor_settings *settings, const json_t *ob
 bool api_settings_from_json(struct api_monitor_settings *settings, const json_t *object,
                             const char *const *known, struct api_problem *problem)
 {
-    return read_members(settings, object, NULL, known, problem);
+    bool good = read_members(settings, object, NULL, known, problem);
+    settings->given = 0;
+    return good;
 }
 
 /* ---- Parameters */

@@ -11,7 +11,7 @@ enum api_window_kind { API_BATCH, API_SECONDS, API_COUNT };
 
 /* Numbers are doubles, so that one table reads them all; those that count are whole. */
 struct api_monitor_settings {
-    unsigned given; /* bits of the rows that were read */
+    unsigned given; /* bits of the rows that a query has; 0 once JSON was read after it */
     int method;     /* enum api_method, of bins that are made */
     double bins;
     double window;      /* enum api_window_kind */

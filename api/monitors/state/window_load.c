@@ -47,7 +47,6 @@ static bool read_settings(struct api_monitors *monitors, struct api_snapshot *sn
     const char *text = snapshot->window.closed ? snapshot->window.settings : NULL;
     struct api_json json = {.budget = NULL}; /* as in api_config_load: at most 16 KiB */
     struct api_problem ignored = {0};
-    snapshot->settings.given = 0; /* those of the monitor are replaced, not compared */
     if (text && api_json_load(&json, text, strlen(text)))
         api_settings_from_json(&snapshot->settings, json.root, none, &ignored);
     bool good = !json.out_of_memory;
