@@ -31,6 +31,8 @@ static const char *add_accept(struct api_response *response)
 const struct api_codec *api_codec_for_body(struct api_exchange *x)
 {
     const char *content_type = api_request_header(&x->request, "Content-Type");
+    if (content_type && strcmp(content_type, api_codec_json.media_types[0]) == 0)
+        return &api_codec_json;
     x->is_untyped = !content_type || api_is_media_type(content_type, unspecific);
     if (x->is_untyped)
         return &api_codec_json;

@@ -77,10 +77,10 @@ static bool fail_no_model(const char *path, struct api_problem *problem)
 
 const struct api_error_format *api_error_format_of(const char *path)
 {
-    static const struct api_error_format inference = {"application/json", false, true,
+    static const struct api_error_format inference = {"application/json", false,
                                                       write_inference_error, fail_no_model},
-                                         problem = {"application/problem+json", true, false,
-                                                    write_problem, fail_not_found};
+                                         problem = {"application/problem+json", true, write_problem,
+                                                    fail_not_found};
     return strncmp(path, "/v2", 3) == 0 && (path[3] == '\0' || path[3] == '/') ? &inference
                                                                                : &problem;
 }

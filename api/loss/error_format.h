@@ -5,8 +5,7 @@
 
 struct api_error_format {
     const char *content_type;
-    bool compresses;      /* true if JSON responses are compressed for clients that accept it */
-    bool takes_any_query; /* true if unknown query parameters are ignored */
+    bool compresses; /* true if JSON responses are compressed for clients that accept it */
     void (*write)(const struct api_exchange *x, struct api_buffer *out);
 
     /* Fails for a path that is not served; the detail names what is, a model or a list. */

@@ -233,7 +233,10 @@ static void encode(struct api_call *call, struct api_response *response)
     write_gradients(call, out);
     api_append_text(out, ",\"warnings\":");
     const struct api_warnings warnings = api_call_warnings(call);
-    api_warnings_json(&warnings, out);
+    if (warnings.bits)
+        api_warnings_json(&warnings, out);
+    else
+        api_append_text(out, "[]");
     api_append_text(out, "}\n");
 }
 

@@ -2,7 +2,6 @@
 
 #include "api/loss/call.h"
 #include "api/loss/codecs.h"
-#include "api/loss/error_format.h"
 #include "api/loss/oip.h"
 #include "api/loss/statistics.h"
 #include "api/memory/freelist.h"
@@ -42,12 +41,12 @@ static bool check_infer(struct api_exchange *x)
 
 /* ---- Body */
 
+/* Clients of the Open Inference Protocol may add parameters of their own. */
 static bool read_query(struct api_exchange *x, struct api_options *options)
 {
     const char *query = x->request.query;
-    return !query || !*query ||
-           api_options_from_query(
-               options, query, api_error_format_of(x->request.path)->takes_any_query, &x->problem);
+    bool known_alone = x->response.endpoint->steps == &api_infer;
+    return !query || !*query || api_options_from_query(options, query, known_alone, &x->problem);
 }
 
 /* Decodes the body and plans the call. */

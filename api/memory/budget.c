@@ -70,12 +70,6 @@ static void *remap(void *old, size_t old_size, size_t size)
     return moved;
 }
 
-size_t api_budget_max(const struct api_budget *budget, size_t size)
-{
-    enum { KEPT = 20 }; /* the part of the limit, 1 in so many, for small blocks */
-    return size > API_SMALL ? budget->limit - budget->limit / KEPT : budget->limit;
-}
-
 static bool claim(struct api_budget *budget, size_t size)
 {
     size_t used = atomic_load(&budget->used), max = api_budget_max(budget, size);

@@ -47,7 +47,11 @@ size_t api_block_size(size_t size);
 void api_block_free(struct api_budget *budget, void *block, size_t size);
 
 /* The most bytes that blocks of `size` bytes may take the used memory to. */
-size_t api_budget_max(const struct api_budget *budget, size_t size);
+static inline size_t api_budget_max(const struct api_budget *budget, size_t size)
+{
+    enum { KEPT = 20 }; /* the part of the limit, 1 in so many, for small blocks */
+    return size > API_SMALL ? budget->limit - budget->limit / KEPT : budget->limit;
+}
 
 /* A reservation is a mapping for bytes that arrive over time: only its first `used` bytes count, and grow
  * with them. Maps one of at least *size bytes and counts `used`, of which `counted` are counted

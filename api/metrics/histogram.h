@@ -13,8 +13,16 @@ struct api_histogram {
     atomic_ulong sum;                      /* in units of 1 / scale */
 };
 
-void api_histogram_add(struct api_histogram *histogram, const double *bounds, size_t n,
-                       double value, double scale);
+static inline void api_histogram_add(struct api_histogram *histogram, const double *bounds,
+                                     size_t n, double value, double scale)
+{
+    size_t i = 0;
+    while (i < n && value > bounds[i])
+        i++;
+    atomic_fetch_add_explicit(&histogram->buckets[i], 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&histogram->sum, (unsigned long)(value * scale),
+                              memory_order_relaxed);
+}
 
 /* Number of values. */
 unsigned long api_histogram_count(const struct api_histogram *histogram, size_t n);

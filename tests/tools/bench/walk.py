@@ -21,7 +21,7 @@ import time
 
 LOSS = b'{"input": [[-1, -0.5], [-2, -0.2]], "target": [[0.4, 0.6], [0.1, 0.9]]}'
 CSV = b"x,y\n" + b"1,a\n2,b\n3,a\n" * 4
-REQUESTS = [("a small JSON to /kl_div", "POST", "/kl_div", "application/json", LOSS),
+REQUESTS = [("a small JSON to /kl_div", "POST", "/kl_div?reduction=batchmean", "application/json", LOSS),
             ("a CSV of two columns to a group", "POST", "/monitors/g/observations", "text/csv", CSV)]
 REFERENCE = ("PUT", "/monitors/g?method=auto", "text/csv", CSV)
 WARM_UP = 20
