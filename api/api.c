@@ -135,7 +135,8 @@ static void compress(struct api_exchange *x)
                  api_error_format_of(x->request.path)->compresses;
     if (!large && !response->compress)
         return;
-    const char *coding = api_coding_choose(api_request_header(&x->request, "Accept-Encoding"));
+    const char *accepted = api_request_header(&x->request, "Accept-Encoding");
+    const char *coding = accepted ? api_coding_choose(accepted) : NULL;
     if (coding && !api_deflate_response(response, coding) && !x->is_stored)
         response->body.failed = true;
     api_response_header(response, "Vary", "Accept-Encoding");

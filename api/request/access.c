@@ -82,7 +82,7 @@ static bool check_common(struct api_exchange *x)
 
 bool api_check_group(struct api_exchange *x, const char *group)
 {
-    return api_token_has_group(&x->token, group) ||
+    return !api_token_is_bound(&x->token) || api_token_has_group(&x->token, group) ||
            api_fail(&x->problem, "group_forbidden", "the token '%s' is not for the group '%.128s'",
                     x->token.name, group);
 }

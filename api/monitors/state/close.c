@@ -200,8 +200,10 @@ static bool expire(struct api_monitors *monitors, struct api_pending_monitor *pe
 static bool write_windows(struct api_monitors *monitors, struct api_pending_monitor *pending,
                           bool *closed)
 {
+    bool is_shared = api_store_is_shared(monitors->store);
     for (struct api_dirty_window *t = pending->windows; t; t = t->next) {
-        if (!api_server_counts_take(monitors, pending, t) || !write_added(monitors, pending, t))
+        if ((t->is_read && is_shared && !api_server_counts_take(monitors, pending, t)) ||
+            !write_added(monitors, pending, t))
             return false;
         if (!t->rescored || t->closes || !t->added)
             continue;
@@ -229,8 +231,10 @@ static bool flush_monitor(struct api_monitors *monitors, struct api_pending_moni
     return write_windows(monitors, pending, &closed) &&
            (!closed || api_status_read_next_close(monitors, pending->monitor, &pending->status)) &&
            (!expired || api_status_read_recent(monitors, pending->monitor, &pending->status)) &&
-           api_previous_store(&pending->previous, monitors->store) &&
-           api_status_store(monitors, pending) && api_server_counts_total(monitors, pending);
+           (!pending->previous.has_changed ||
+            api_previous_store(&pending->previous, monitors->store)) &&
+           api_status_store(monitors, pending) &&
+           (!pending->has_taken || api_server_counts_total(monitors, pending));
 }
 
 /* Adds to open windows, beside other servers. */

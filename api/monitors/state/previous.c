@@ -252,8 +252,6 @@ bool api_previous_refill(struct api_previous *previous, struct api_store *store)
 bool api_previous_store(struct api_previous *previous, struct api_store *store)
 {
     const struct api_previous_of *of = &previous->of;
-    if (!previous->has_changed)
-        return true;
     const struct api_datum row[] = {
         API_INTEGER(of->monitor),
         API_INTEGER(of->revision),

@@ -111,8 +111,6 @@ bool api_server_counts_take(struct api_monitors *monitors, struct api_pending_mo
                             struct api_dirty_window *dirty)
 {
     struct sum sum = {.n_bins = dirty->snapshot->config->bins.n_bins};
-    if (!dirty->is_read || !api_store_is_shared(monitors->store))
-        return true;
     if (!dirty->added)
         dirty->added = calloc(sum.n_bins, sizeof *dirty->added);
     if (!dirty->added)
@@ -130,8 +128,7 @@ bool api_server_counts_take(struct api_monitors *monitors, struct api_pending_mo
 bool api_server_counts_total(struct api_monitors *monitors, struct api_pending_monitor *pending)
 {
     const struct api_datum of[] = {API_INTEGER(pending->monitor->id)};
-    return !pending->has_taken ||
-           api_store_run(monitors->store, API_SQL_OBSERVATIONS, of,
+    return api_store_run(monitors->store, API_SQL_OBSERVATIONS, of,
                          &(struct api_rows){api_datum_read_integer, &pending->status.observations});
 }
 

@@ -28,7 +28,7 @@ bool api_server_counts_add(struct api_monitors *monitors, struct api_pending_mon
 bool api_server_counts_read(struct api_monitors *monitors, int64_t monitor,
                             struct api_snapshot *snapshot);
 
-/* Deletes the rows of a window that was read open, and adds them to what the transaction writes to kldiv_counts: the snapshot has
+/* Deletes the rows of a window that was read open, in a shared store, and adds them to what the transaction writes to kldiv_counts: the snapshot has
  * them already. */
 bool api_server_counts_take(struct api_monitors *monitors, struct api_pending_monitor *pending,
                             struct api_dirty_window *dirty);
