@@ -428,11 +428,11 @@ void kl_partial_merge(struct kl_partial *partial, const struct kl_partial *more)
 double kl_partial_loss(const struct kl_partial *partial, enum kl_reduction reduction,
                        enum kl_dtype dtype);
 
-/* The sum, and the divisor of a reduction (1 for KL_SUM), as a double and what that leaves, rounded: 106
- * bits in all. A chunk's sum has 73 bits and a row's 53, so a pair holds exactly what chunks of like size
- * add up to: up to 2^33 times the greatest. Pairs then merge as exactly as partials do, by any sum
- * without rounding (Python's math.fsum of all highs and lows). Where parts differ by more, a pair is within
- * 2^-106 of itself. Where the sum is not finite the second number is 0. */
+/* The sum, and the divisor of a reduction (1 for KL_SUM), each as two doubles: the value rounded to nearest, and the rest,
+ * rounded too. A pair has 106 bits. The sum of a chunk has 73 bits, the sum of a row 53. So a pair is exact while the sum is
+ * less than 2^33 times its largest chunk. Exact pairs merge to the same bits as partials do, by any exact sum, such as
+ * Python's math.fsum of all numbers of all pairs. Otherwise the relative error of a pair is at most 2^-106. If the sum is not
+ * finite, the second number is 0. */
 void kl_partial_sum(const struct kl_partial *partial, double pair[2]);
 void kl_partial_divisor(const struct kl_partial *partial, enum kl_reduction reduction,
                         double pair[2]);

@@ -103,7 +103,7 @@ void api_monitors_free(struct api_monitors *monitors)
     pthread_cond_destroy(&monitors->wake);
     pthread_mutex_destroy(&monitors->lock);
     free(monitors->tombstones);
-    api_buffer_free(&monitors->untold);
+    api_buffer_free(&monitors->load_errors);
     free(monitors);
 }
 

@@ -218,9 +218,10 @@ static void sum_elements(struct kl_workspace *b)
     }
 }
 
-/* Finds the losses of all rows, and which of them have derivatives after all: those by the target's logits are
- * as the formula says of a loss that is not finite, and all NaN if the sentinel was found. Under KL_MATH a NaN of
- * input where target has no probability is in the loss alone. True if all rows have. */
+/* Finds the losses of all rows, and the rows whose derivatives follow from it. Where target is logits, these are also rows whose
+ * loss is not finite: the formula gives their derivatives; if the sentinel was found, they are all NaN. Under KL_MATH a NaN of
+ * the input where the target's probability is 0 makes the loss NaN and not the derivatives. True if all rows have
+ * derivatives. */
 static bool find_losses(struct kl_workspace *b)
 {
     const struct kl_summed_rows *plain = &b->plain;

@@ -23,7 +23,8 @@ static void read_key(void *context, const struct api_datum *values)
 
 /* True if the kept response is of a monitor that is still there: another one of its name knows nothing
  * of what was counted. */
-static bool is_of_these(const struct api_observations *o, const struct api_monitors *monitors)
+static bool is_of_present_monitors(const struct api_observations *o,
+                                   const struct api_monitors *monitors)
 {
     const int64_t *pairs = (const void *)o->pairs.data;
     size_t n = o->pairs.size / (2 * sizeof *pairs), n_group;
@@ -43,7 +44,7 @@ static bool check_idempotency(struct api_observations *o, struct api_monitors *m
         return true;
     if (!api_store_run(monitors->store, API_SQL_KEY, key, &(struct api_rows){read_key, &kept}))
         return false;
-    o->replayed = kept.found && is_of_these(o, monitors);
+    o->replayed = kept.found && is_of_present_monitors(o, monitors);
     return !o->replayed || kept.same ||
            api_fail(&o->x->problem, "idempotency_key_reused",
                     "the Idempotency-Key was used with another body before");

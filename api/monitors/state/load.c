@@ -114,18 +114,18 @@ static struct api_monitor *make_monitor(struct loading *loading, const struct ap
 /* Leaves a monitor out, to tell later: the log may not be there yet. */
 static void leave_out(struct loading *loading, int64_t id, const char *group, const char *name)
 {
-    struct api_buffer *untold = &loading->monitors->untold;
+    struct api_buffer *load_errors = &loading->monitors->load_errors;
     struct api_monitor *monitor =
         api_registry_reserve(&loading->unread, 1) ? api_monitor_new(id, group, name, NULL) : NULL;
     loading->failed |= !monitor;
     if (!monitor)
         return;
     loading->unread.monitors[loading->unread.n++] = monitor;
-    api_append_format(untold,
+    api_append_format(load_errors,
                       "--store: the monitor '%.128s' of the group '%.128s' cannot be read, and is "
                       "left out until it is replaced or deleted: %.200s",
                       name, group, loading->problem.detail);
-    api_append(untold, "", 1);
+    api_append(load_errors, "", 1);
     loading->problem.code = NULL;
 }
 
@@ -303,12 +303,12 @@ static bool apply(struct loading *loading)
 
 void api_load_tell(struct api_monitors *monitors)
 {
-    const struct api_buffer *untold = &monitors->untold;
+    const struct api_buffer *load_errors = &monitors->load_errors;
     if (!monitors->log)
         return;
-    for (size_t at = 0; at < untold->size; at += strlen(untold->data + at) + 1)
-        monitors->log(true, untold->data + at);
-    api_buffer_free(&monitors->untold);
+    for (size_t at = 0; at < load_errors->size; at += strlen(load_errors->data + at) + 1)
+        monitors->log(true, load_errors->data + at);
+    api_buffer_free(&monitors->load_errors);
 }
 
 bool api_load(struct api_monitors *monitors)
@@ -340,7 +340,7 @@ bool api_load(struct api_monitors *monitors)
     } else {
         monitors->out_of_memory |= loading.failed;
         monitors->n_tombstones = n_tombstones;
-        api_buffer_free(&monitors->untold);
+        api_buffer_free(&monitors->load_errors);
     }
     api_registry_empty(&loading.read);
     api_registry_empty(&loading.unread);

@@ -64,9 +64,9 @@ struct api_monitors {
     bool gc_unfinished;     /* there is more to collect than one round does */
     int64_t *tombstones;    /* monitors that are deleted, and have rows left */
     size_t n_tombstones;
-    int64_t change;           /* number of the last change of monitors that is known */
-    bool changes;             /* the transaction changes some, with the next number */
-    struct api_buffer untold; /* sentences on monitors that were left out, each with a NUL */
+    int64_t change;                /* number of the last change of monitors that is known */
+    bool changes;                  /* the transaction changes some, with the next number */
+    struct api_buffer load_errors; /* sentences on monitors that were left out, each with a NUL */
 
     /* Shared, under the lock: */
     pthread_mutex_t lock;
