@@ -34,7 +34,7 @@ static bool show_openapi(struct api_exchange *x)
 
 /* An endpoint that only writes a response. */
 #define WRITE_ONLY(function)                                                                       \
-    &(const struct api_steps) { .write = function }
+    &(const struct api_steps) { .write = (function) }
 
 const struct api_endpoint api_endpoints[] = {
     {"POST", "/kl_div", "Loss of two tensors", 0, &api_kl_div},
