@@ -24,7 +24,7 @@ struct api_value api_value_of(const struct json_t *json);
 
 /* api_field_value: the bytes of a field while it is read. */
 union api_field_value {
-    char bytes[3 * sizeof(double)];
+    unsigned char bytes[3 * sizeof(double)];
     int word;
     bool boolean;
     unsigned bits;

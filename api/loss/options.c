@@ -317,7 +317,7 @@ bool api_option_end(struct api_option_input *setting)
     /* A list that is given again in the same place, the query or a form, is extended; lists are bits. */
     bool joins = again && row->is_list && within == options->within[option];
     for (size_t i = 0; joins && i < row->size; i++)
-        setting->value.bytes[i] |= ((const char *)options)[row->offset + i];
+        setting->value.bytes[i] |= ((const unsigned char *)options)[row->offset + i];
     if (!api_field_store(row, options, &setting->value, again && !joins))
         return api_fail_member(
             setting->problem, setting->origin, "option_conflict",

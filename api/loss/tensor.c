@@ -60,15 +60,15 @@ static size_t find_tensor(const char *name)
 static bool fail_unknown(const char *name, const char *location, struct api_problem *problem)
 {
     const char *nearest = api_nearest(name, api_tensor_names, API_TENSORS);
+    char mean[API_MEAN];
     bool unnamed = strncmp(name, "arr_", 4) == 0 && name[4] >= '0' && name[4] <= '9';
     if (api_option_find(name) >= 0)
         return api_fail_at(problem, API_BODY, location, "tensor_unknown",
                            "'%.60s' is an option, not a tensor: send it in the query", name);
     return api_fail_at(problem, API_BODY, location, "tensor_unknown",
-                       "there is no tensor '%.60s'%s%s%s The tensors are input, target, "
+                       "there is no tensor '%.60s'%s The tensors are input, target, "
                        "grad_output, weight and mask%s",
-                       name, nearest ? "; did you mean '" : "", nearest ? nearest : "",
-                       nearest ? "'?" : ".",
+                       name, api_mean(mean, nearest, "."),
                        unnamed ? ": np.savez(f, input=..., target=...) names them" : "");
 }
 

@@ -57,16 +57,17 @@ READ_TEXT(proxies, srv_proxies_are_valid(to->text))
 /* MAX_BYTES: the largest number below 2^62: a product with 4 does not overflow. */
 #define MAX_BYTES (0x1p62 - 512)
 #define FIELD(name) API_FIELD(struct srv_options, name)
-#define TEXT(reader, initial) .read = reader, .fallback = initial, .expected = valid
-#define WORDS(list, initial) .words = list, .fallback = initial, .expected = valid
+#define TEXT(reader, initial) .read = (reader), .fallback = (initial), .expected = valid
+#define WORDS(list, initial) .words = (list), .fallback = (initial), .expected = valid
 #define SWITCH(initial)                                                                            \
-    .read = read_switch, .words = switches, .fallback = initial,                                   \
+    .read = read_switch, .words = switches, .fallback = (initial),                                 \
     .expected = "one of 1 true yes on, or 0 false no off"
 #define FLAG .read = read_switch
-#define WHOLE(initial, from, to) .kind = API_WHOLE, .fallback = initial, .min = from, .max = to
+#define WHOLE(initial, from, to)                                                                   \
+    .kind = API_WHOLE, .fallback = (initial), .min = (from), .max = (to)
 #define BYTES(initial, from)                                                                       \
-    .kind = API_BYTES, .fallback = initial, .min = from, .max = MAX_BYTES, .expected = valid
-#define HELP(metavariable_, help_) .metavariable = metavariable_, .help = help_
+    .kind = API_BYTES, .fallback = (initial), .min = (from), .max = MAX_BYTES, .expected = valid
+#define HELP(metavariable_, help_) .metavariable = (metavariable_), .help = (help_)
 /* --name, and KLDIV_NAME in the environment. Flags without a metavariable take no value, but where they have words they
  * may have one in the environment. --listen may be given several times, and with commas between. */
 static const struct api_field rows[] = {
@@ -238,7 +239,7 @@ static bool set(struct srv_options *options, const struct api_field *row, const 
         return false;
     }
     if (is_number)
-        value.size = (size_t)value.number;
+        value = (union api_field_value){.size = (size_t)value.number};
     if (!is_list(row))
         api_field_store(row, options, &value, false);
     options->max_body_given |= row->offset == offsetof(struct srv_options, max_body);

@@ -119,7 +119,7 @@ static const char *const methods[] = {"auto", "quantile", "width", "labels", NUL
 
 #define FIELD(name) API_FIELD(struct api_monitor_settings, name)
 #define FIELDS(first, n) offsetof(struct api_monitor_settings, first), (n) * sizeof(double)
-#define NUMBER(initial, from, to) .fallback = initial, .min = from, .max = to
+#define NUMBER(initial, from, to) .fallback = (initial), .min = (from), .max = (to)
 #define WHOLE .kind = API_WHOLE
 const struct api_field api_monitor_setting_rows[] = {
     {"method", FIELD(method), .parent = "binning", .words = methods, .fallback = "auto",
