@@ -1,7 +1,7 @@
 # The steps of `make test` and `make test-all`, each a target of its own, and what they need to be installed.
 
 .PHONY: quick test test-all check check-root check-asan check-tsan load soak memory proxies units contract manifests journey \
-        clients postgresql notify distributed python page uninitialized neon deps deps-check deps-test tools
+        clients postgresql notify distributed python page uninitialized neon walk deps deps-check deps-test tools
 
 # The READMEs' commands are of curl, jq and python3.
 PACKAGES_CHECK = $(PACKAGES_BUILD) $(PACKAGES_NODE) libcriterion-dev $(call missing,curl) $(call missing,jq) \
@@ -115,6 +115,10 @@ distributed: $(B)/libkldiv.so build/kldivd
 # The pages in Chromium, in every state that they show; pictures go to build/page.
 page: build/kldivd $(PAGE_TOOLS)
 	node tests/system/page/run.mjs build/kldivd
+
+# The files of the source that a small loss and a small CSV pass.
+walk:
+	$(PYTHON) -B tests/tools/bench/walk.py
 
 # The package of Python, installed from its wheel.
 python: $(WHEEL) build/kldivd

@@ -8,7 +8,8 @@ Kinds of steps:
 Each step needs what it names first, and is a process group of its own, which ends with this process. While steps run, a
 line every 20 s tells how many of their tests have passed. The output of a step goes to build/steps/NAME.log; if the step
 fails, what is in it beside passed tests is printed, the steps that need it are left out, the others go on, and the exit
-status is 1. What a step did not run is told at the end: lines of its log that begin with NOT RUN, and skipped tests.
+status is 1. What a step measured is told at the end, lines of its log that begin with MEASURED; then what it did not run: lines that
+begin with NOT RUN, and skipped tests.
 
 Usage: tests/tools/steps.py test | rest | all | STEP...     rest is what `all` has beyond `test`
 """
@@ -57,10 +58,12 @@ REST = [
     ("lint", BATCH, ["programs", "tools"], ["lint-all"]),
     ("neon", BATCH, [], ["neon"]),
     ("uninitialized", BATCH, ["programs"], ["uninitialized"]),
+    ("walk", BATCH, ["programs"], ["walk"]),
 ]
 SETS = {"test": TEST, "rest": REST, "all": TEST + REST}
 
 PASSED = re.compile(r"^\[PASS\] |^ok |^test_.* \.\.\. ok$", re.M)
+MEASURED = re.compile(r"^MEASURED: (.*)", re.M)
 LEFT_OUT = re.compile(r"^NOT RUN: .*|^\[SKIP\] (?!.*Test is disabled).*", re.M)
 NOISE = re.compile(r"^\[(PASS|RUN )\].*\n", re.M)  # of a step that failed
 
@@ -152,16 +155,17 @@ def run(steps):
 
 def print_results(steps, seconds):
     print(f"\n{'step':16}{'':10}{'tests':>8}{'seconds':>9}{'CPU':>7}")
-    passed, left_out, cpu = 0, [], 0
+    passed, left_out, measured, cpu = 0, [], [], 0
     for step in sorted(steps, key=lambda step: -step.seconds):
         text = step.text() if step.seconds else ""
         tests = len(PASSED.findall(text))
+        measured += [f"{step.name}: {line}" for line in MEASURED.findall(text)]
         left_out += [f"{step.name}: {line}" for line in LEFT_OUT.findall(text)]
         print(f"{step.name:16}{step.state:10}{tests or '':8}{step.seconds:9.0f}{step.cpu:7.0f}")
         passed += tests
         cpu += step.cpu
     print(f"{'all':16}{'':10}{passed:8}{seconds:9.0f}{cpu:7.0f}\n")
-    for line in left_out:
+    for line in measured + left_out:
         print(line)
     states = [step.state for step in steps]
     print(f"{states.count('passed')} of {len(steps)} steps passed, {passed} tests; "

@@ -137,7 +137,7 @@ def walk(title, records, where):
             print("  " * len(stack) + f"{name}  {file}")
         stack.append(file)
     rooms = {room: sum(file.startswith(room + "/") for file in files) for room in ("server", "api", "lib")}
-    print(f"{title}: {len(files)} files ({', '.join(f'{room} {n}' for room, n in rooms.items())}), {hops} hops, {calls} calls")
+    print(f"MEASURED: {title}: {len(files)} files ({', '.join(f'{room} {n}' for room, n in rooms.items())}), {hops} hops, {calls} calls")
     if "--files" in sys.argv:
         for file in sorted(files):
             print(f"    {file}")
