@@ -26,7 +26,7 @@ struct api_cells {
     struct api_buffer
         last_row_seen;           /* of API_ROWS: size_t, 1 + the last row that has each column */
     struct api_buffer text;      /* of a string or a name with escapes */
-    struct api_json json;        /* the envelope */
+    struct api_json json;        /* the members without their values */
     const struct api_sink *sink; /* NULL while the table is opened */
     struct api_problem *problem;
 };
