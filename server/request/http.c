@@ -1,6 +1,6 @@
 #include "server/request/http.h"
 
-#include "server/connection/connections.h"
+#include "server/connection/deadlines.h"
 #include "server/connection/linger.h"
 #include "server/connection/transport.h"
 #include "server/listen/listener.h"
@@ -97,8 +97,8 @@ static void follow_connection(void *context, struct MHD_Connection *connection,
         struct srv_connection *entry = srv_connection_add(fd, quota, uses_tls(quota), is_local);
         *socket_context = entry;
         if (entry)
-            entry->is_proxy = srv_peer_read(address, entry->address);
-        if (!entry || !srv_watch(entry))
+            entry->peer.is_proxy = srv_peer_read(address, entry->peer.address);
+        if (!entry || !srv_watch_events(&entry->watched, EPOLLRDHUP | EPOLLET))
             shutdown(fd, SHUT_RDWR);
         return;
     }
@@ -154,7 +154,7 @@ static void complete(void *unused, struct MHD_Connection *connection, void **con
     if (entry) {
         atomic_store(&entry->request, NULL);
         atomic_store(&entry->held, 0);
-        atomic_store(&entry->received, 0);
+        atomic_store(&entry->progress.received, 0);
         srv_connection_enter(entry, atomic_load(&entry->arriving) ? SRV_HEADER : SRV_IDLE);
     }
     *context = NULL;

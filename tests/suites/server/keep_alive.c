@@ -1,8 +1,9 @@
-/* Connections that stay: what follows a request is read, however the bytes were cut. */
+/* Connections that stay: what follows a request is read, however the bytes were cut; they cost little while they wait. */
 #include "tests/suites/support/crowd.h"
 #include "tests/suites/support/support.h"
 
 #include <criterion/criterion.h>
+#include <dirent.h>
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
@@ -103,5 +104,69 @@ Test(keep_alive, of_http_1_0_is_for_those_who_ask)
             cr_expect_eq(recv(fd, answer, sizeof answer, 0), 0, "case %zu stays", i);
         close(fd);
     }
+    cr_expect_eq(server_stop(&server, false), 0);
+}
+
+/* ---- Cost */
+
+/* Processor time of all threads of the server, in ms. */
+static double cpu_ms(const struct server *server)
+{
+    char path[300];
+    double sum = 0;
+    snprintf(path, sizeof path, "/proc/%d/task", server->pid);
+    DIR *tasks = opendir(path);
+    cr_assert(tasks);
+    for (struct dirent *entry; (entry = readdir(tasks));) {
+        double ns = 0;
+        snprintf(path, sizeof path, "/proc/%d/task/%.20s/schedstat", server->pid, entry->d_name);
+        FILE *file = *entry->d_name != '.' ? fopen(path, "r") : NULL;
+        if (file && fscanf(file, "%lf", &ns) == 1)
+            sum += ns / 1e6;
+        if (file)
+            fclose(file);
+    }
+    closedir(tasks);
+    return sum;
+}
+
+/* A client that has closed its sending side and reads nothing of a large response. */
+static int dial_slow_reader(const struct server *server)
+{
+    struct api_buffer body = outer_call(3000, 3000, "none");
+    int fd = send_heavy(server, &body);
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    shutdown(fd, SHUT_WR);
+    cr_assert_eq(poll(&p, 1, 60000), 1);
+    api_buffer_free(&body);
+    return fd;
+}
+
+/* By processor time, to which others on the machine add nothing, in the window with the least: what the server has to
+ * finish first is not counted. */
+Test(keep_alive, idle_connections_cost_nothing_beside_a_slow_reader)
+{
+    enum { IDLE = 4000, WINDOWS = 6, MS = 500 };
+    static const char *const flags[] = {"--max-connections", "6000", NULL};
+    static int sockets[IDLE];
+    allow_files(IDLE + 600);
+    struct server server = server_start(flags);
+    dial_many(&server, sockets, IDLE, "GET /livez HTTP/1.1\r\nHost: a\r\n\r\n");
+    for (int i = 0; i < IDLE; i++) {
+        int status = read_status(sockets[i], 30);
+        cr_assert_eq(status, 200, "%d: %d", i, status);
+    }
+    int fd = dial_slow_reader(&server);
+    double percent = 100;
+    for (int i = 0; i < WINDOWS; i++) {
+        double before = cpu_ms(&server), start = now_seconds();
+        wait_ms(MS);
+        double now = (cpu_ms(&server) - before) / ((now_seconds() - start) * 10);
+        percent = now < percent ? now : percent;
+    }
+    printf("(%d idle connections and a slow reader: %.2f %% of a processor)\n", IDLE, percent);
+    cr_expect_lt(percent, 1, "%.2f %%", percent);
+    close(fd);
+    close_many(sockets, IDLE);
     cr_expect_eq(server_stop(&server, false), 0);
 }
