@@ -16,10 +16,12 @@
 /* Marks what the kernel says of a client. */
 static void mark_client(struct srv_connection *c, unsigned events)
 {
-    if (events & (EPOLLERR | EPOLLHUP))
+    if (events & (EPOLLERR | EPOLLHUP)) {
         atomic_store(&c->client, SRV_GONE);
-    else if (events & EPOLLRDHUP && atomic_load(&c->client) == SRV_OPEN &&
-             !atomic_load(&c->read_shut))
+        atomic_store(&c->stop, true);
+        return;
+    }
+    if (atomic_load(&c->client) == SRV_OPEN && !atomic_load(&c->read_shut))
         atomic_store(&c->client, SRV_HALF_CLOSED);
 }
 
@@ -33,8 +35,6 @@ static void follow_client(struct srv_connection *c, unsigned long long now)
     if (client == SRV_HALF_CLOSED && phase == SRV_WORK && atomic_load(&c->suspended) &&
         now >= atomic_load(&c->since) + SRV_PROBE_MS && !c->peer.is_local)
         srv_transport_probe(c);
-    if (client == SRV_GONE)
-        atomic_store(&c->stop, true);
     if (phase == SRV_HEADER || phase == SRV_IDLE || phase == SRV_BODY)
         srv_connection_shutdown_read(c);
 }
@@ -88,10 +88,12 @@ static void end_late(struct srv_connection *c, unsigned long long now)
 void srv_connection_look(struct srv_watched *watched, unsigned events, unsigned long long now)
 {
     struct srv_connection *c = (struct srv_connection *)watched;
-    mark_client(c, events);
+    if (events)
+        mark_client(c, events);
     if (atomic_load(&c->phase) == SRV_REPLY)
         look_at_response(c, now);
     end_late(c, now);
-    follow_client(c, now);
+    if (!events) /* the network thread may see the client's end by itself */
+        follow_client(c, now);
     srv_watch_at(watched, srv_next_look(c, now));
 }
