@@ -27,6 +27,17 @@ void srv_watcher_lock(void) { pthread_mutex_lock(&watcher.lock); }
 
 void srv_watcher_unlock(void) { pthread_mutex_unlock(&watcher.lock); }
 
+void srv_watcher_wait(const size_t *n)
+{
+    for (size_t left = 1; left > 0;) {
+        srv_watcher_lock();
+        left = *n;
+        srv_watcher_unlock();
+        if (left > 0)
+            nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
+    }
+}
+
 /* ---- Heap */
 
 static void put(struct srv_watched *w, size_t place)
@@ -125,6 +136,7 @@ void srv_watch_remove(struct srv_watched *w)
 {
     struct srv_watched *last = watcher.heap[--watcher.n];
     atomic_store(&watcher.by_descriptor[w->fd], NULL);
+    epoll_ctl(watcher.events, EPOLL_CTL_DEL, w->fd, NULL); /* a duplicate would keep it */
     if (last == w)
         return;
     put(last, w->place);

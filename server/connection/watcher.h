@@ -9,7 +9,7 @@
 struct srv_watched;
 
 /* Looks at what is watched, with the watcher locked: `events` are those of epoll, 0 where the entry is due. Sets the
- * time of the next look, or stops watching. */
+ * time of the next look, or stops watching. May unlock the watcher for a while, if nobody else removes the entry. */
 typedef void srv_look(struct srv_watched *watched, unsigned events, unsigned long long now);
 
 /* srv_watched: an entry of the watcher, the first member of its owner's structure. */
@@ -31,6 +31,9 @@ void srv_watcher_stop(void);
 /* Locks the watcher: nothing is looked at, added or removed until it is unlocked. */
 void srv_watcher_lock(void);
 void srv_watcher_unlock(void);
+
+/* Waits until a number of entries, which changes with the watcher locked, is 0. */
+void srv_watcher_wait(const size_t *n);
 
 /* Adds an entry, whose `fd`, `due` and `look` are set; the watcher is locked. False if there is no room for its
  * descriptor. */

@@ -244,7 +244,8 @@ bool srv_http_start(const struct api_service *service, const struct srv_options 
             return false;
     }
     size_t spare = (options->max_files - options->max_connections) / SHARE;
-    return srv_lobby_start(spare, admit) && srv_linger_start(spare);
+    srv_linger_init(spare);
+    return srv_lobby_start(spare, admit);
 }
 
 void srv_http_take(int client, const struct sockaddr *address, socklen_t size)
