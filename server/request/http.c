@@ -245,7 +245,8 @@ bool srv_http_start(const struct api_service *service, const struct srv_options 
     }
     size_t spare = (options->max_files - options->max_connections) / SHARE;
     srv_linger_init(spare);
-    return srv_lobby_start(spare, admit);
+    srv_lobby_init(spare, admit);
+    return true;
 }
 
 void srv_http_take(int client, const struct sockaddr *address, socklen_t size)
