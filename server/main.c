@@ -8,6 +8,7 @@
 #include "server/connection/deadlines.h"
 #include "server/connection/last_resort.h"
 #include "server/connection/linger.h"
+#include "server/connection/watch.h"
 #include "server/healthcheck.h"
 #include "server/listen/lobby.h"
 #include "server/listen/service_manager.h"
@@ -171,11 +172,11 @@ static void log_store(bool is_failure, const char *sentence)
 
 static bool start_threads(const struct srv_options *options, const struct api_service *service)
 {
+    srv_connections_init(srv_connection_look);
     return srv_last_resort_start(seconds_to_end(options)) &&
-           srv_connections_init(options->max_files) &&
-           srv_jobs_start(kl_pool_threads(service->pool)) && srv_watch_start() &&
-           api_monitors_start(monitors, log_store) && srv_notify_start(monitors, &budget) &&
-           srv_http_start(service, options);
+           srv_jobs_start(kl_pool_threads(service->pool)) &&
+           srv_watcher_start(options->max_files) && api_monitors_start(monitors, log_store) &&
+           srv_notify_start(monitors, &budget) && srv_http_start(service, options);
 }
 
 static void log_start(const struct srv_options *options, const struct api_service *service)
@@ -331,7 +332,7 @@ static int serve(struct srv_options *options)
     srv_jobs_stop();
     srv_http_stop();
     srv_linger_stop(LAST_LINGER_MS);
-    srv_watch_stop();
+    srv_watcher_stop();
     srv_notify_stop();
     api_monitors_stop(monitors);
     api_monitors_free(monitors);

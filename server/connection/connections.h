@@ -5,6 +5,7 @@
 #include "server/connection/framing.h"
 #include "server/connection/upload.h"
 #include "server/connection/waker.h"
+#include "server/connection/watcher.h"
 #include "server/net/client_address.h"
 
 #include <microhttpd.h>
@@ -37,18 +38,42 @@ enum srv_phase {
 /* srv_client: what the client has done with its side of the connection. */
 enum srv_client { SRV_OPEN, SRV_HALF_CLOSED, SRV_GONE };
 
+/* srv_peer: who a connection's client is. */
+struct srv_peer {
+    bool is_local;                  /* of a unix socket */
+    bool is_proxy;                  /* a trusted one */
+    struct ucred process;           /* of a local client, when it connected */
+    char address[SRV_ADDRESS_TEXT]; /* of others */
+};
+
+/* srv_progress: a body that arrives; written by the network thread. on_time: the time by which a client at the minimal
+ * rate would have sent as much, in units of a byte; never later than now, as bytes that come early are no credit. */
+struct srv_progress {
+    atomic_size_t received; /* bytes so far */
+    atomic_ullong on_time;
+};
+
+/* srv_taken: bytes of the response that the client has taken, at the first look and at the last one that saw more,
+ * and the time of that, in ms. */
+struct srv_taken {
+    unsigned long long first, last, at;
+};
+
+/* srv_lent: the memory of a body while it arrives. The network thread locks it for each use; the thread that evicts
+ * tries to, and frees it: a slow body is not in use. */
+struct srv_lent {
+    pthread_mutex_t lock;
+    struct api_buffer *body; /* NULL unless it may be taken */
+    bool is_taken;
+};
+
 struct srv_connection {
-    struct srv_connection *next, *previous;
-    int fd;
-    unsigned number; /* unlike those of other connections that had the descriptor */
+    struct srv_watched watched;
     enum srv_quota quota;
     bool tls;
-    bool local;                     /* of a unix socket */
-    struct ucred peer;              /* of a local client: its process when it connected */
-    char address[SRV_ADDRESS_TEXT]; /* of its client */
-    bool is_proxy;                  /* a trusted one */
+    struct srv_peer peer;
     struct srv_waker waker;
-    unsigned long long opened; /* in ms */
+    struct srv_lent lent;
 
     /* Written by the network thread: */
     void *session; /* of GnuTLS, once a record was received */
@@ -60,18 +85,12 @@ struct srv_connection {
     atomic_bool arriving; /* a part of a request has come */
     atomic_bool refused;  /* the framing has refused what came after a good request */
     _Atomic enum srv_phase phase;
-    atomic_ullong since;       /* start of the phase, in ms */
-    atomic_ullong begun;       /* start of the request, in ms */
-    atomic_size_t received;    /* bytes of the body so far */
+    atomic_ullong since; /* start of the phase, in ms */
+    atomic_ullong begun; /* start of the request, in ms */
+    struct srv_progress progress;
     atomic_size_t held;        /* bytes of memory of the body, or of the response */
     _Atomic(void *) request;   /* from its first line to its end */
     _Atomic(void *) suspended; /* libmicrohttpd's connection in SRV_WORK; its job resumes it */
-
-    /* Memory of a body while it arrives. The network thread locks it for each use; the thread that evicts tries
-     * to, and frees it: a slow body is not in use. */
-    pthread_mutex_t body_lock;
-    struct api_buffer *body; /* NULL unless it may be taken */
-    bool body_taken;
 
     /* Written by any thread: */
     atomic_ullong sent;                       /* bytes sent to a local client */
@@ -79,26 +98,20 @@ struct srv_connection {
     atomic_bool read_shut; /* its thread was told to read what has arrived, and to end */
     atomic_bool stop;      /* nobody waits for the response any more */
 
-    /* Written with the table locked: */
-    bool makes_way;  /* for another of its quota */
+    /* Written with the watcher locked: */
+    _Atomic enum srv_client client;
     unsigned probed; /* bytes of the response that probes have sent; the network thread clears it */
-
-    /* Written by the watching thread alone, with the table locked: */
-    enum srv_client client;
-    unsigned long long acked, acked_at;   /* bytes that the client has taken; when, in ms */
-    unsigned long long first_acked;       /* at the first look at this response */
-    unsigned long long body_lag, seen_at; /* how far the body is behind its rate; when; in ms */
-    size_t seen;                          /* `received` at that time */
+    struct srv_taken taken;
 };
 
-/* Makes room for descriptors below `descriptors`. False if memory is exhausted. */
-bool srv_connections_init(size_t descriptors);
+/* Sets the function by which the watcher looks at connections, before the first one. */
+void srv_connections_init(srv_look *look);
 
 /* Counts a connection before libmicrohttpd takes it; false if `limit` connections of the quota exist, without
  * those that make way. */
 bool srv_connections_admit(enum srv_quota quota, size_t limit);
 
-/* Ends a connection, with the table locked, to make way for another of its quota; false if enough do. */
+/* Ends a connection, with the watcher locked, to make way for another of its quota; false if enough do. */
 bool srv_connection_make_way(struct srv_connection *connection);
 
 /* Undoes srv_connections_admit after libmicrohttpd refused the connection. */
@@ -115,21 +128,18 @@ struct srv_connection *srv_connection_add(int fd, enum srv_quota quota, bool tls
 void srv_connection_remove(struct srv_connection *connection, enum srv_quota quota);
 
 /* The connection of a descriptor, or NULL. Called by the connection's network thread, or with the
- * table locked; by any thread of a descriptor that is no connection's. */
+ * watcher locked; by any thread of a descriptor that is no connection's. */
 struct srv_connection *srv_connection_at(int fd);
 
-/* Begins a phase. Called by the connection's network thread. */
-void srv_connection_enter(struct srv_connection *connection, enum srv_phase phase);
-
-/* Ends a connection, for a reason that its client is told while its request is still read. Any
- * thread may call it while the connection is in the table; the first reason counts. */
+/* Ends a connection, for a reason that its client is told while its request is still read. The watcher is locked;
+ * the first reason counts. */
 void srv_connection_end(struct srv_connection *connection, const struct srv_error *why);
 
-/* Suspends the connection in its network thread, for SRV_WORK; its job resumes it once. */
+/* Suspends the connection in its network thread, once it is in SRV_WORK; its job resumes it once. */
 void srv_connection_suspend(struct srv_connection *connection, struct MHD_Connection *library);
 void srv_connection_resume(struct srv_connection *connection);
 
-/* Frees the memory of a body that arrives, with the table locked, for another thread's; false if it is in use. */
+/* Frees the memory of a body that arrives, with the watcher locked, for another thread's; false if it is in use. */
 bool srv_connection_take_body(struct srv_connection *connection);
 
 /* Ends the time in which the body's memory may be taken; false if it was. Called by the network thread. */
@@ -145,9 +155,8 @@ size_t srv_connections_open(void);
  * request in transit is still read. */
 void srv_connections_close_idle(void);
 
-/* Locks the table, and gives its first entry; nothing is added or removed until it is unlocked. */
-struct srv_connection *srv_connections_lock(void);
-void srv_connections_unlock(void);
+/* Gives the next connection from the watcher's entry *i on, and advances *i; NULL at the end. The watcher is locked. */
+struct srv_connection *srv_connection_next(size_t *i);
 
 /* ---- eviction.c: the connection that ends so that others can be served, where there are no more connections or no
  * memory. Nobody waits for memory: who cannot be served is refused. */
@@ -160,13 +169,3 @@ bool srv_evict_for_connection(enum srv_quota quota, size_t limit, bool to_wait);
  * together hold the `missing` bytes. True if its memory is free at once: that of a body is; that of a response
  * once its network thread has noticed. Called by the network thread of `asking`. */
 bool srv_evict_for_memory(const struct srv_connection *asking, size_t missing);
-
-/* ---- watch.c: the thread that watches connections: it ends the late ones, and notices clients that leave. */
-
-/* Starts the thread; false if it cannot be started. */
-bool srv_watch_start(void);
-void srv_watch_stop(void);
-
-/* Watches a connection of the table for its client's end. False if the system refuses: its end is
- * then seen when a deadline passes. */
-bool srv_watch(const struct srv_connection *connection);

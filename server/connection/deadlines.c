@@ -1,5 +1,7 @@
 #include "server/connection/deadlines.h"
 
+#include "server/net/clock.h"
+
 /* Bounds, in ms. HEADER_MS: a header in all, from its first byte or from the connection's begin.
  * ADMITTED_MS: as long is a connection safe from others that want to replace it. REPLY_RATE: the minimal rate of a
  * response, in bytes per ms, after its grace: 4 KiB/s. */
@@ -11,6 +13,9 @@ enum {
     ADMITTED_MS = 500,
     REPLY_RATE = 4,
 };
+
+/* Times between two looks, in ms. SOON_MS: at a connection that is about to end. REPLY_LOOK_MS: at a response. */
+enum { SOON_MS = 10, REPLY_LOOK_MS = 200 };
 
 static unsigned long long idle_ms = 75000, request_ms;
 static unsigned long long header_ms = HEADER_MS, grace_ms = BODY_GRACE_MS, response_ms = REPLY_MS;
@@ -40,58 +45,110 @@ size_t srv_idle_seconds(void) { return idle_ms / 1000; }
 /* Time that a response has made no progress, or less than the minimal rate allows, in ms. */
 static unsigned long long response_lag(const struct srv_connection *c, unsigned long long now)
 {
-    unsigned long long since = atomic_load(&c->since), stalled = 0;
-    unsigned long long acked = c->acked > c->first_acked ? c->acked - c->first_acked : 0;
-    unsigned long long taken = acked / REPLY_RATE;
-    if (c->acked_at >= since && now > c->acked_at)
-        stalled = now - c->acked_at;
+    unsigned long long since = atomic_load(&c->since), taken = 0, stalled = 0;
+    if (c->taken.at >= since) { /* it is of this response */
+        taken = (c->taken.last - c->taken.first) / REPLY_RATE;
+        stalled = now > c->taken.at ? now - c->taken.at : 0;
+    }
     return now > since + taken && now - since - taken > stalled ? now - since - taken : stalled;
+}
+
+/* The last moment of a phase, in ms, as far as its begin and the bytes that have come tell. */
+static unsigned long long end_of_phase(const struct srv_connection *c, enum srv_phase phase)
+{
+    unsigned long long since = atomic_load(&c->since);
+    switch (phase) {
+    case SRV_IDLE:
+        return since + idle_ms;
+    case SRV_HEADER:
+        return since + (c->quota == SRV_REGULAR ? header_ms : RESERVED_HEADER_MS);
+    case SRV_BODY:
+        return since + grace_ms + atomic_load(&c->progress.received) / SRV_BODY_RATE;
+    default:
+        return SRV_NEVER;
+    }
+}
+
+/* The last moment of the whole request. */
+static unsigned long long end_of_request(const struct srv_connection *c, enum srv_phase phase)
+{
+    return request_ms && phase != SRV_IDLE ? atomic_load(&c->begun) + request_ms : SRV_NEVER;
 }
 
 const struct srv_error *srv_overdue(const struct srv_connection *c, unsigned long long now)
 {
+    static const struct srv_error *const reasons[] = {[SRV_HEADER] = &late_header,
+                                                      [SRV_IDLE] = &idle,
+                                                      [SRV_BODY] = &late_body,
+                                                      [SRV_WORK] = &late_work,
+                                                      [SRV_REPLY] = &late_reader};
     /* The phase is written after its start: a change meanwhile pairs the old phase with the later
      * time, which ends no connection early. */
     enum srv_phase phase = atomic_load(&c->phase);
-    unsigned long long since = atomic_load(&c->since), begun = atomic_load(&c->begun);
-    unsigned long long time = now > since ? now - since : 0;
-    bool too_long = request_ms && phase != SRV_IDLE && now > begun + request_ms;
-    const struct srv_error *late = too_long ? &late_request : NULL;
-    switch (phase) {
-    case SRV_IDLE:
-        return time > idle_ms ? &idle : NULL;
-    case SRV_HEADER:
-        return time > (c->quota == SRV_REGULAR ? header_ms : RESERVED_HEADER_MS) ? &late_header
-                                                                                 : late;
-    case SRV_BODY:
-        return time > grace_ms + atomic_load(&c->received) / SRV_BODY_RATE ? &late_body : late;
-    case SRV_WORK:
-        return too_long ? &late_work : NULL;
-    case SRV_REPLY:
-        return response_lag(c, now) > response_ms || too_long ? &late_reader : NULL;
-    }
-    return NULL;
+    if (now > end_of_phase(c, phase))
+        return reasons[phase];
+    if (now > end_of_request(c, phase))
+        return phase == SRV_HEADER || phase == SRV_BODY ? &late_request : reasons[phase];
+    return phase == SRV_REPLY && response_lag(c, now) > response_ms ? &late_reader : NULL;
+}
+
+/* ---- Looks */
+
+/* Time for which a phase needs a look for another reason than its end. */
+static unsigned long long look_in_phase(const struct srv_connection *c, enum srv_phase phase,
+                                        unsigned long long now)
+{
+    enum srv_client client = atomic_load(&c->client);
+    unsigned long long since = atomic_load(&c->since);
+    if (phase == SRV_REPLY)
+        return now < since + SRV_FIRST_LOOK_MS ? since + SRV_FIRST_LOOK_MS : now + REPLY_LOOK_MS;
+    if (phase ==
+        SRV_WORK) /* a client of a unix socket tells its end at once, and TLS has no probe */
+        return client == SRV_HALF_CLOSED && !c->probed && !c->peer.is_local && !c->tls
+                   ? since + SRV_PROBE_MS
+                   : SRV_NEVER;
+    return client != SRV_OPEN || atomic_load(&c->ending) || atomic_load(&c->refused) ? now
+                                                                                     : SRV_NEVER;
+}
+
+unsigned long long srv_next_look(const struct srv_connection *c, unsigned long long now)
+{
+    enum srv_phase phase = atomic_load(&c->phase);
+    unsigned long long next = look_in_phase(c, phase, now);
+    if (!atomic_load(&c->ending))
+        next = min(next, min(end_of_phase(c, phase), end_of_request(c, phase)));
+    if (next < now + SOON_MS)
+        return now + SOON_MS;
+    return next == SRV_NEVER ? SRV_NEVER : next + 1;
+}
+
+void srv_connection_enter(struct srv_connection *c, enum srv_phase phase)
+{
+    unsigned long long now = srv_now_ms();
+    atomic_store(&c->since, now);
+    if (phase == SRV_HEADER)
+        atomic_store(&c->begun, now);
+    if (phase == SRV_BODY)
+        atomic_store(&c->progress.on_time, now * SRV_BODY_RATE);
+    atomic_store(&c->phase, phase);
+    srv_watch_soon(&c->watched, srv_next_look(c, now));
+}
+
+/* ---- Lateness */
+
+void srv_body_progress(struct srv_connection *c, size_t n)
+{
+    unsigned long long now = srv_now_ms() * SRV_BODY_RATE;
+    unsigned long long on_time = atomic_load_explicit(&c->progress.on_time, memory_order_relaxed);
+    atomic_store_explicit(&c->progress.on_time, min(on_time + n, now), memory_order_relaxed);
+    size_t received = atomic_load_explicit(&c->progress.received, memory_order_relaxed);
+    atomic_store_explicit(&c->progress.received, received + n, memory_order_relaxed);
 }
 
 unsigned long long srv_body_lag(const struct srv_connection *c, unsigned long long now)
 {
-    unsigned long long since = atomic_load(&c->since), from = c->seen_at, late = c->body_lag;
-    size_t received = atomic_load(&c->received), seen = c->seen;
-    if (since > from) { /* it began after the last look */
-        from = since;
-        late = 0;
-        seen = 0;
-    }
-    late += now > from ? now - from : 0;
-    size_t earned = (received > seen ? received - seen : 0) / SRV_BODY_RATE;
-    return late > earned ? late - earned : 0;
-}
-
-void srv_follow_body(struct srv_connection *c, unsigned long long now)
-{
-    c->body_lag = atomic_load(&c->phase) == SRV_BODY ? srv_body_lag(c, now) : 0;
-    c->seen = atomic_load(&c->received);
-    c->seen_at = now;
+    unsigned long long on_time = atomic_load(&c->progress.on_time) / SRV_BODY_RATE;
+    return now > on_time ? now - on_time : 0;
 }
 
 unsigned long long srv_lag(const struct srv_connection *c, unsigned long long now)

@@ -7,6 +7,10 @@
 /* SRV_BODY_RATE: the minimal rate of a body, in bytes per ms, after 10 s of grace, or --timeout: 64 KiB/s. */
 enum { SRV_BODY_RATE = 64 };
 
+/* SRV_PROBE_MS: time of work, in ms, after which a client that has closed its sending side is asked if it still reads.
+ * SRV_FIRST_LOOK_MS: time of a response until the first look at what the client takes. */
+enum { SRV_PROBE_MS = 100, SRV_FIRST_LOOK_MS = 1000 };
+
 /* Sets --timeout and --request-timeout, in seconds; 0 is no bound of the whole request. */
 void srv_deadlines_set(size_t timeout, size_t request_timeout);
 
@@ -17,14 +21,19 @@ size_t srv_idle_seconds(void);
 const struct srv_error *srv_overdue(const struct srv_connection *connection,
                                     unsigned long long now);
 
-/* Notes how far a body is behind the minimal rate. Bytes that came early are no credit: a client that
- * sends much at once and then nearly nothing is slow. Called by the watching thread at each look, with
- * the table locked. */
-void srv_follow_body(struct srv_connection *connection, unsigned long long now);
+/* Time of the next look at a connection, later than `now`. The watcher is locked, or it is the network thread that
+ * asks. */
+unsigned long long srv_next_look(const struct srv_connection *connection, unsigned long long now);
 
-/* Lag of a body behind the minimal rate, in ms. The connection is in SRV_BODY, and the table locked. */
+/* Begins a phase. Called by the connection's network thread. */
+void srv_connection_enter(struct srv_connection *connection, enum srv_phase phase);
+
+/* Notes that `n` bytes of a body have come. Called by the network thread. */
+void srv_body_progress(struct srv_connection *connection, size_t n);
+
+/* Lag of a body behind the minimal rate, in ms. The connection is in SRV_BODY. */
 unsigned long long srv_body_lag(const struct srv_connection *connection, unsigned long long now);
 
 /* Lateness of a connection, in ms, compared with a client that does its part at once; 0 if it may
- * not be ended to make room for another. The table is locked. */
+ * not be ended to make room for another. The watcher is locked. */
 unsigned long long srv_lag(const struct srv_connection *connection, unsigned long long now);

@@ -15,7 +15,9 @@ static bool evict_slowest(enum srv_quota quota)
 {
     struct srv_connection *slowest = NULL;
     unsigned long long now = srv_now_ms(), max = 0;
-    for (struct srv_connection *c = srv_connections_lock(); c; c = c->next) {
+    size_t i = 0;
+    srv_watcher_lock();
+    for (struct srv_connection *c; (c = srv_connection_next(&i));) {
         unsigned long long lag =
             c->quota == quota && !atomic_load(&c->ending) ? srv_lag(c, now) : 0;
         if (lag > max) {
@@ -24,7 +26,7 @@ static bool evict_slowest(enum srv_quota quota)
         }
     }
     bool made = slowest && srv_connection_make_way(slowest);
-    srv_connections_unlock();
+    srv_watcher_unlock();
     return made;
 }
 
@@ -60,12 +62,12 @@ struct candidates {
 };
 
 /* Small holders do not end where more than a small block is missing. */
-static void find_candidates(struct srv_connection *first, const struct srv_connection *asking,
-                            size_t missing, struct candidates found[KINDS])
+static void find_candidates(const struct srv_connection *asking, size_t missing,
+                            struct candidates found[KINDS])
 {
     unsigned long long now = srv_now_ms();
-    size_t min_held = missing > API_SMALL ? API_SMALL : 0;
-    for (struct srv_connection *c = first; c; c = c->next) {
+    size_t min_held = missing > API_SMALL ? API_SMALL : 0, i = 0;
+    for (struct srv_connection *c; (c = srv_connection_next(&i));) {
         size_t held = atomic_load(&c->held);
         double cost = c == asking || held <= min_held ? 0 : cost_of(c, now);
         int kind = atomic_load(&c->phase) == SRV_BODY ? BODIES : ALL;
@@ -84,7 +86,8 @@ bool srv_evict_for_memory(const struct srv_connection *asking, size_t missing)
     struct candidates found[KINDS] = {0};
     int kind = 0;
     bool is_free = false;
-    find_candidates(srv_connections_lock(), asking, missing, found);
+    srv_watcher_lock();
+    find_candidates(asking, missing, found);
     while (kind < KINDS && found[kind].held < missing)
         kind++;
     struct srv_connection *ended = kind < KINDS ? found[kind].costliest : NULL;
@@ -96,6 +99,6 @@ bool srv_evict_for_memory(const struct srv_connection *asking, size_t missing)
         srv_connection_end(ended, &freed_memory);
         is_free = srv_connection_take_body(ended);
     }
-    srv_connections_unlock();
+    srv_watcher_unlock();
     return is_free;
 }

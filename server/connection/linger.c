@@ -1,138 +1,153 @@
 #include "server/connection/linger.h"
 
+#include "server/connection/watcher.h"
 #include "server/net/clock.h"
 
 #include <errno.h>
-#include <poll.h>
-#include <pthread.h>
-#include <sys/eventfd.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { SILENCE_MS = 5000, DEADLINE_MS = 60000, SHORT_MS = 1000, TICK_MS = 250 };
+enum { SILENCE_MS = 5000, DEADLINE_MS = 60000, SHORT_MS = 1000 };
 
 /* Bytes that one connection drops in a turn. */
 enum { PER_RECV = 1 << 18, PER_TURN = 1 << 20 };
 
 struct lingering {
-    int fd;
+    struct srv_watched watched;
+    bool is_used;
+    bool is_busy;                         /* the watcher reads from it, and is not locked */
     unsigned long long silent_at, end_at; /* deadlines in ms */
     uint64_t left;                        /* bytes of the body that are still to come */
 };
 
-/* Entries 0 to n-1 are in use. Any thread appends; only the table's own thread removes. */
+/* The watcher's lock is the table's. */
 static struct {
-    pthread_mutex_t lock;
-    pthread_t thread;
-    int wake;
     bool stopping;
     size_t n, capacity;
     struct lingering entries[SRV_LINGERING];
-} table = {.lock = PTHREAD_MUTEX_INITIALIZER, .wake = -1};
+} table;
+
+void srv_linger_init(size_t capacity)
+{
+    enum { MIN = 64 };
+    table.capacity = capacity < MIN ? MIN : capacity < SRV_LINGERING ? capacity : SRV_LINGERING;
+}
 
 /* Drops received bytes; false if the connection is finished. MSG_TRUNC drops without a copy, but those
  * of a unix socket: of these no more than the array takes at once. */
 static bool drop_received(struct lingering *l, unsigned long long now)
 {
     static char dropped_bytes[64 << 10];
+    int fd = l->watched.fd;
     for (size_t dropped = 0; dropped < PER_TURN; dropped += PER_RECV) {
-        ssize_t n = recv(l->fd, NULL, PER_RECV, MSG_TRUNC | MSG_DONTWAIT);
+        ssize_t n = recv(fd, NULL, PER_RECV, MSG_TRUNC | MSG_DONTWAIT);
         if (n < 0 && errno == EFAULT)
-            n = recv(l->fd, dropped_bytes, sizeof dropped_bytes, MSG_DONTWAIT);
-        if (n == 0)
+            n = recv(fd, dropped_bytes, sizeof dropped_bytes, MSG_DONTWAIT);
+        if (n == 0 || (n < 0 && errno != EAGAIN))
             return false;
         if (n < 0)
             break;
         l->silent_at = now + SILENCE_MS;
         l->left -= (uint64_t)n < l->left ? (uint64_t)n : l->left;
     }
+    return true;
+}
+
+/* Takes a connection out of the table; gives its descriptor. */
+static int leave(struct lingering *l)
+{
+    srv_watch_remove(&l->watched);
+    l->is_used = false;
+    table.n--;
+    return l->watched.fd;
+}
+
+static unsigned long long due_of(const struct lingering *l)
+{
+    return l->silent_at < l->end_at ? l->silent_at : l->end_at;
+}
+
+static void look(struct srv_watched *watched, unsigned events, unsigned long long now)
+{
+    struct lingering *l = (struct lingering *)watched;
+    (void)events;
+    l->is_busy = true;
+    srv_watcher_unlock();
+    bool stays = drop_received(l, now);
+    srv_watcher_lock();
+    l->is_busy = false;
     if (l->left == 0 && l->end_at > now + SHORT_MS)
         l->end_at = now + SHORT_MS;
-    return now < l->silent_at && now < l->end_at;
+    if (stays && now < due_of(l)) {
+        srv_watch_at(watched, due_of(l));
+        return;
+    }
+    int fd = leave(l);
+    srv_watcher_unlock();
+    close(fd);
+    srv_watcher_lock();
 }
 
-static void drop_all(void)
+/* An entry for a new connection: a free one, or that of the connection which ends first: it has sent its body, or is
+ * there for longest. *replaced becomes its descriptor. NULL if there is none. */
+static struct lingering *free_entry(int *replaced)
+{
+    struct lingering *oldest = NULL;
+    for (struct lingering *l = table.entries; l < table.entries + table.capacity; l++) {
+        if (!l->is_used)
+            return l;
+        if (!l->is_busy && (!oldest || l->end_at < oldest->end_at))
+            oldest = l;
+    }
+    if (oldest)
+        *replaced = leave(oldest);
+    return oldest;
+}
+
+/* Adds a connection; false if that cannot be. */
+static bool add(int fd, bool patient, uint64_t left, int *replaced)
 {
     unsigned long long now = srv_now_ms();
-    for (size_t i = 0; i < table.n;) {
-        if (drop_received(&table.entries[i], now)) {
-            i++;
-            continue;
-        }
-        close(table.entries[i].fd);
-        table.entries[i] = table.entries[--table.n];
-    }
-}
-
-static void *drop_bodies(void *unused)
-{
-    (void)unused;
-    struct pollfd fds[SRV_LINGERING + 1];
-    pthread_mutex_lock(&table.lock);
-    while (!table.stopping || table.n > 0) {
-        eventfd_t ignored;
-        size_t n = table.n;
-        for (size_t i = 0; i < n; i++)
-            fds[i] = (struct pollfd){.fd = table.entries[i].fd, .events = POLLIN};
-        fds[n] = (struct pollfd){.fd = table.wake, .events = POLLIN};
-        pthread_mutex_unlock(&table.lock);
-        poll(fds, n + 1, n > 0 ? TICK_MS : -1);
-        eventfd_read(table.wake, &ignored);
-        pthread_mutex_lock(&table.lock);
-        drop_all();
-    }
-    pthread_mutex_unlock(&table.lock);
-    return NULL;
-}
-
-bool srv_linger_start(size_t capacity)
-{
-    enum { MIN = 64 };
-    table.capacity = capacity < MIN ? MIN : capacity < SRV_LINGERING ? capacity : SRV_LINGERING;
-    table.wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    return table.wake >= 0 && pthread_create(&table.thread, NULL, drop_bodies, NULL) == 0;
-}
-
-/* The entry that a new connection takes: a free one, or that of the connection which ends first: it has
- * sent its body, or is there for longest. */
-static struct lingering *free_entry(void)
-{
-    struct lingering *oldest = table.entries;
-    if (table.n < table.capacity)
-        return &table.entries[table.n++];
-    for (size_t i = 1; i < table.n; i++)
-        if (table.entries[i].end_at < oldest->end_at)
-            oldest = &table.entries[i];
-    close(oldest->fd);
-    return oldest;
+    struct lingering *l = table.stopping ? NULL : free_entry(replaced);
+    if (!l)
+        return false;
+    *l = (struct lingering){.watched = {.fd = fd, .due = now, .look = look},
+                            .silent_at = now + SILENCE_MS,
+                            .end_at = now + (patient ? DEADLINE_MS : SHORT_MS),
+                            .left = left};
+    if (!srv_watch_add(&l->watched))
+        return false;
+    l->is_used = srv_watch_events(&l->watched, EPOLLIN);
+    if (!l->is_used)
+        srv_watch_remove(&l->watched);
+    table.n += l->is_used;
+    return l->is_used;
 }
 
 void srv_linger(int fd, bool patient, uint64_t left)
 {
-    unsigned long long now = srv_now_ms();
+    int replaced = -1;
     shutdown(fd, SHUT_WR);
-    pthread_mutex_lock(&table.lock);
-    bool stopping = table.stopping;
-    if (!stopping)
-        *free_entry() = (struct lingering){fd, now + SILENCE_MS,
-                                           now + (patient ? DEADLINE_MS : SHORT_MS), left};
-    pthread_mutex_unlock(&table.lock);
-    if (stopping)
+    srv_watcher_lock();
+    bool is_added = add(fd, patient, left, &replaced);
+    srv_watcher_unlock();
+    if (replaced >= 0)
+        close(replaced);
+    if (!is_added)
         close(fd);
-    else
-        eventfd_write(table.wake, 1);
 }
 
 void srv_linger_stop(unsigned long long ms)
 {
     unsigned long long end = srv_now_ms() + ms;
-    pthread_mutex_lock(&table.lock);
+    srv_watcher_lock();
     table.stopping = true;
-    for (size_t i = 0; i < table.n; i++)
-        if (table.entries[i].end_at > end)
-            table.entries[i].end_at = end;
-    pthread_mutex_unlock(&table.lock);
-    eventfd_write(table.wake, 1);
-    pthread_join(table.thread, NULL);
-    close(table.wake);
+    for (struct lingering *l = table.entries; l < table.entries + table.capacity; l++)
+        if (l->is_used && l->end_at > end) {
+            l->end_at = end;
+            srv_watch_by(&l->watched, end);
+        }
+    srv_watcher_unlock();
+    srv_watcher_wait(&table.n);
 }

@@ -1,5 +1,5 @@
 /* Connections whose request was answered before all of it was read. Closing a socket with unread
- * data resets it, and a client that still sends would lose the response; a thread therefore reads
+ * data resets it, and a client that still sends would lose the response; the watcher therefore reads
  * and drops the rest. */
 #pragma once
 
@@ -10,9 +10,8 @@
 /* SRV_LINGERING: the maximal number of these connections. */
 enum { SRV_LINGERING = 256 };
 
-/* Starts the thread, with room for `capacity` connections, but for 64 at least and no more than SRV_LINGERING. False
- * if it cannot be started. */
-bool srv_linger_start(size_t capacity);
+/* Makes room for `capacity` connections, but for 64 at least and no more than SRV_LINGERING. */
+void srv_linger_init(size_t capacity);
 
 /* Takes a descriptor of its own of a connection whose response is sent. Ends that direction, then drops
  * received bytes, for 60 s at most and for 5 s of silence (not `patient`: for 1 s), and closes it. After
@@ -20,5 +19,5 @@ bool srv_linger_start(size_t capacity);
  * first. Any thread may call it. */
 void srv_linger(int fd, bool patient, uint64_t left);
 
-/* Closes the connections when each is finished, or after `ms`, and ends the thread. */
+/* Closes the connections when each is finished, or after `ms`; those that come later at once. */
 void srv_linger_stop(unsigned long long ms);

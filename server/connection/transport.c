@@ -1,5 +1,8 @@
 #include "server/connection/transport.h"
 
+#include "server/connection/deadlines.h"
+#include "server/net/clock.h"
+
 #include <errno.h>
 #include <netinet/in.h>
 #include <string.h>
@@ -55,6 +58,7 @@ static ssize_t check(struct srv_connection *c, char *bytes, size_t size)
     atomic_store(&c->arriving, !srv_framing_is_between_requests(&c->framing));
     if (good < size) {
         atomic_store(&c->refused, true);
+        srv_watch_soon(&c->watched, srv_now_ms());
         if (is_first && good == 0)
             copy_target(bytes, size, c->refused_target, sizeof c->refused_target);
         if (good > 0 && !must_not_end(c))
@@ -66,12 +70,12 @@ static ssize_t check(struct srv_connection *c, char *bytes, size_t size)
 static ssize_t receive_plain(struct srv_connection *c, void *buffer, size_t size)
 {
     if (c->upload.room == 0 && c->upload.ahead == 0)
-        return recv(c->fd, buffer, size, 0);
-    pthread_mutex_lock(&c->body_lock);
-    ssize_t n = c->body_taken
-                    ? 0
-                    : srv_upload_receive(&c->upload, c->fd, buffer, size, c->framing.left, recv);
-    pthread_mutex_unlock(&c->body_lock);
+        return recv(c->watched.fd, buffer, size, 0);
+    pthread_mutex_lock(&c->lent.lock);
+    ssize_t n = c->lent.is_taken ? 0
+                                 : srv_upload_receive(&c->upload, c->watched.fd, buffer, size,
+                                                      c->framing.left, recv);
+    pthread_mutex_unlock(&c->lent.lock);
     return n;
 }
 
@@ -117,7 +121,7 @@ ssize_t srv_mhd_gnutls_record_recv(gnutls_session_t session, void *buffer, size_
 /* Counts what is sent to a local client, of which the kernel does not tell how much arrived. */
 static ssize_t count(struct srv_connection *c, ssize_t size)
 {
-    if (c && c->local && size > 0)
+    if (c && c->peer.is_local && size > 0)
         atomic_fetch_add(&c->sent, (unsigned long long)size);
     return size;
 }
@@ -165,13 +169,13 @@ ssize_t srv_mhd_gnutls_record_send(gnutls_session_t session, const void *bytes, 
 int srv_mhd_setsockopt(int fd, int level, int name, const void *value, socklen_t size)
 {
     struct srv_connection *c = level == IPPROTO_TCP ? srv_connection_at(fd) : NULL;
-    return c && c->local ? 0 : setsockopt(fd, level, name, value, size);
+    return c && c->peer.is_local ? 0 : setsockopt(fd, level, name, value, size);
 }
 
 void srv_transport_probe(struct srv_connection *c)
 {
     if (!c->tls && c->probed == 0)
-        c->probed = send(c->fd, "H", 1, MSG_NOSIGNAL | MSG_DONTWAIT) == 1;
+        c->probed = send(c->watched.fd, "H", 1, MSG_NOSIGNAL | MSG_DONTWAIT) == 1;
 }
 
 bool srv_transport_send(struct srv_connection *c, const char *bytes, size_t size, bool more)
@@ -180,7 +184,7 @@ bool srv_transport_send(struct srv_connection *c, const char *bytes, size_t size
     if (c->tls && !c->session)
         return false;
     return (c->tls ? srv_mhd_gnutls_record_send(c->session, bytes, size)
-                   : srv_mhd_send(c->fd, bytes, size, flags)) == (ssize_t)size;
+                   : srv_mhd_send(c->watched.fd, bytes, size, flags)) == (ssize_t)size;
 }
 
 /* ---- Ending */

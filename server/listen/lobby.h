@@ -12,13 +12,13 @@ enum { SRV_LOBBY = 256 };
 /* Takes a client's descriptor; `may_probe` if its method is one by which health is asked. */
 typedef void srv_admit(int client, const struct sockaddr *address, socklen_t size, bool may_probe);
 
-/* Starts the thread, with room for at most `capacity` connections, and no more than SRV_LOBBY. It calls `admit` for
- * those whose header is complete. False if it cannot be started. */
-bool srv_lobby_start(size_t capacity, srv_admit *admit);
+/* Makes room for at most `capacity` connections, and no more than SRV_LOBBY. `admit` is called for those whose header
+ * is complete. */
+void srv_lobby_init(size_t capacity, srv_admit *admit);
 
 /* Lets a connection wait, at most 300 ms; then it is turned away. The oldest makes room for another. Any
  * thread may call it. */
 void srv_lobby_take(int client, const struct sockaddr *address, socklen_t size);
 
-/* Ends the thread when nobody waits any more; nobody is taken meanwhile. */
+/* Returns when nobody waits any more; nobody is taken meanwhile. */
 void srv_lobby_stop(void);

@@ -16,8 +16,14 @@
  * of what lasts, for an Alertmanager; the first and the longest wait after a failure. */
 static const double shared_s = 1, idle_s = 60, reminder_s = 60, first_wait_s = 1, max_wait_s = 3600;
 
-/* slot: a receiver, to which one message at a time is under way, so that they come in order. */
+/* slot: a receiver, to which one message at a time is under way, so that they come in order. The store is asked for it
+ * by a job, which curl's transfers do not wait for. */
 struct slot {
+    struct api_outbox_job job;
+    struct api_exchange asker; /* of the job: `resume` is called at its end */
+    bool is_asking;            /* the store's thread has the job */
+    atomic_bool is_answered;
+    bool has_news; /* since the job was begun */
     struct srv_post post;
     bool is_reminder;
     int64_t number;    /* of the message under way */
@@ -38,6 +44,7 @@ static struct {
     int64_t server;
     pthread_t thread;
     atomic_bool stopping, has_news;
+    bool is_renewing; /* once no job is under way */
 
     /* Owned by the thread: */
     struct api_receivers *receivers;
@@ -105,35 +112,69 @@ static void send_message(struct slot *slot, const struct api_receiver *receiver,
         slot->due = now + first_wait_s;
 }
 
-/* The next step of a receiver: its next message, or a reminder of what lasts. */
-static void step(struct slot *slot, const struct api_receiver *receiver, double now)
+/* Called by the store's thread. */
+static void resume(struct api_exchange *x)
 {
-    struct api_outbox_job job;
-    bool reminds = receiver->format == API_NOTIFY_ALERTMANAGER;
-    api_outbox_job_init(&job, notify.budget);
-    job.receiver = receiver->name;
-    job.delivered = slot->delivered;
-    job.server = notify.server;
+    struct slot *slot = (struct slot *)((char *)x - offsetof(struct slot, asker));
+    atomic_store(&slot->is_answered, true);
+    curl_multi_wakeup(notify.multi);
+}
+
+/* Asks the store for the next message of a receiver. */
+static void ask(struct slot *slot, const struct api_receiver *receiver, double now)
+{
+    struct api_outbox_job *job = &slot->job;
+    api_outbox_job_init(job, notify.budget);
+    slot->asker.resume = resume;
+    job->job.x = &slot->asker;
+    job->receiver = receiver->name;
+    job->delivered = slot->delivered;
+    job->server = notify.server;
     slot->due = now + first_wait_s;
-    if (api_monitors_run(notify.monitors, &job.job)) {
-        slot->delivered = 0;
-        note_outbox(receiver, &job);
-        slot->due = now + (job.is_shared ? shared_s : idle_s);
-        if (job.wait > 0 && now + (double)job.wait / 1e6 < slot->due)
-            slot->due = now + (double)job.wait / 1e6;
-        if (reminds && slot->reminded + reminder_s < slot->due)
-            slot->due = slot->reminded + reminder_s;
-        if (job.number) {
-            send_message(slot, receiver, &job, false, now);
-        } else if (reminds && job.is_sender && now >= slot->reminded + reminder_s) {
-            slot->reminded = now;
-            slot->due = now + shared_s;
-            api_outbox_collect_lasting(notify.monitors, receiver, &job);
-            if (job.n > 0)
-                send_message(slot, receiver, &job, true, now);
-        }
+    slot->has_news = false;
+    slot->is_asking = api_monitors_submit(notify.monitors, &job->job);
+}
+
+/* Sends what the store has answered: the next message, or a reminder of what lasts. */
+static void send_answer(struct slot *slot, const struct api_receiver *receiver, double now)
+{
+    struct api_outbox_job *job = &slot->job;
+    bool reminds = receiver->format == API_NOTIFY_ALERTMANAGER;
+    slot->delivered = 0;
+    note_outbox(receiver, job);
+    slot->due = now + (job->is_shared ? shared_s : idle_s);
+    if (job->wait > 0 && now + (double)job->wait / 1e6 < slot->due)
+        slot->due = now + (double)job->wait / 1e6;
+    if (reminds && slot->reminded + reminder_s < slot->due)
+        slot->due = slot->reminded + reminder_s;
+    if (job->number) {
+        send_message(slot, receiver, job, false, now);
+    } else if (reminds && job->is_sender && now >= slot->reminded + reminder_s) {
+        slot->reminded = now;
+        slot->due = now + shared_s;
+        api_outbox_collect_lasting(notify.monitors, receiver, job);
+        if (job->n > 0)
+            send_message(slot, receiver, job, true, now);
     }
-    api_outbox_job_free(&job);
+}
+
+/* Takes the answers of the store; gives the number of jobs that are under way. */
+static size_t take_answers(void)
+{
+    size_t asking = 0;
+    for (size_t i = 0; i < API_MAX_RECEIVERS; i++) {
+        struct slot *slot = &notify.slots[i];
+        if (slot->is_asking && atomic_exchange(&slot->is_answered, false)) {
+            double now = api_seconds();
+            slot->is_asking = false;
+            slot->due = now + first_wait_s;
+            if (!slot->job.problem.code)
+                send_answer(slot, &notify.receivers->list[i], now);
+            api_outbox_job_free(&slot->job);
+        }
+        asking += slot->is_asking;
+    }
+    return asking;
 }
 
 /* Waits longer after each failure, and as long as the receiver asks for. */
@@ -222,11 +263,12 @@ static void abort_all(void)
         end_test(&ended);
 }
 
-/* Begins anew with the receivers of now, if they are others. What is under way is sent again. */
-static void renew_receivers(void)
+/* Begins anew with the receivers of now, if they are others and no job is under way. What is under way is sent again. */
+static void renew_receivers(size_t asking)
 {
     struct api_receivers *receivers = api_notifier_receivers(&notify.notifier);
-    if (receivers == notify.receivers) {
+    notify.is_renewing = receivers != notify.receivers && asking > 0;
+    if (receivers == notify.receivers || asking > 0) {
         api_receivers_release(receivers);
         return;
     }
@@ -258,7 +300,7 @@ static bool finish_posts(void)
     return any;
 }
 
-/* Takes the steps that are due; gives the time until the next one, in ms. */
+/* Asks the store for the messages that are due; gives the time until the next one, in ms. */
 static int take_steps(void)
 {
     enum { MAX_MS = 60000 };
@@ -267,11 +309,12 @@ static int take_steps(void)
     for (size_t i = 0; i < notify.receivers->n; i++) {
         struct slot *slot = &notify.slots[i];
         double now = api_seconds();
-        if (slot->post.easy)
+        slot->has_news |= has_news;
+        if (slot->post.easy || slot->is_asking || notify.is_renewing)
             continue;
-        if (now >= slot->due || (has_news && slot->failures == 0))
-            step(slot, &notify.receivers->list[i], now);
-        if (!slot->post.easy && slot->due < next)
+        if (now >= slot->due || (slot->has_news && slot->failures == 0))
+            ask(slot, &notify.receivers->list[i], now);
+        if (!slot->is_asking && slot->due < next)
             next = slot->due;
     }
     double left = next - api_seconds();
@@ -280,10 +323,11 @@ static int take_steps(void)
 
 static void *send_all(void *unused)
 {
+    enum { POLL_MS = 1000 };
     int running;
     (void)unused;
     while (!atomic_load(&notify.stopping)) {
-        renew_receivers();
+        renew_receivers(take_answers());
         take_tests(false);
         int wait = take_steps();
         if (notify.tests && !notify.post_of_test.easy)
@@ -292,6 +336,8 @@ static void *send_all(void *unused)
         if (!finish_posts() && !atomic_load(&notify.has_news))
             curl_multi_poll(notify.multi, NULL, 0, wait, NULL);
     }
+    while (take_answers() > 0)
+        curl_multi_poll(notify.multi, NULL, 0, POLL_MS, NULL);
     take_tests(true);
     abort_all();
     while (notify.tests)

@@ -1,5 +1,7 @@
 #include "server/request/request.h"
 
+#include "server/connection/deadlines.h"
+
 #include <string.h>
 
 /* FIRST: bytes of memory that a body begins with; it doubles as bytes arrive. PLACED_BODY: bytes above which a body
@@ -68,7 +70,7 @@ static bool make_room(struct srv_request *request, size_t size)
         if (!evict_for(request, needed + FIRST))
             return false;
     atomic_store(&request->entry->held, body->borrowed ? 0 : body->capacity);
-    request->entry->body = body->borrowed ? NULL : body;
+    request->entry->lent.body = body->borrowed ? NULL : body;
     return true;
 }
 
@@ -88,7 +90,7 @@ static const struct srv_error *take_bytes(struct srv_request *request, const cha
                                                "the body is larger than this server accepts"};
     struct api_buffer *body = &request->body;
     uint64_t whole = request->exchange.request.content_length;
-    if (request->entry->body_taken)
+    if (request->entry->lent.is_taken)
         return atomic_load(&request->entry->ending);
     if (is_too_large(request, body->size + n))
         return &too_large;
@@ -109,9 +111,9 @@ enum MHD_Result srv_body_receive(struct srv_request *request, const char *bytes,
     request->received += size;
     if (request->step == SRV_REFUSED)
         return MHD_YES;
-    pthread_mutex_lock(&entry->body_lock);
+    pthread_mutex_lock(&entry->lent.lock);
     entry->error = take_bytes(request, bytes, size);
-    pthread_mutex_unlock(&entry->body_lock);
-    atomic_store_explicit(&entry->received, request->received, memory_order_relaxed);
+    pthread_mutex_unlock(&entry->lent.lock);
+    srv_body_progress(entry, size);
     return entry->error ? MHD_NO : MHD_YES; /* libmicrohttpd closes the connection */
 }

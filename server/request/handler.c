@@ -3,6 +3,7 @@
 #include "api/request/response.h"
 #include "api/request/route.h"
 #include "api/text/clock.h"
+#include "server/connection/deadlines.h"
 #include "server/connection/linger.h"
 #include "server/telemetry/log.h"
 #include "server/telemetry/metrics.h"
@@ -37,8 +38,8 @@ static void count_response(struct srv_request *request)
 enum { MAX_UNSENT = 128 << 10 };
 static void bound_unsent(const struct srv_connection *c, int bytes)
 {
-    if (!c->local)
-        setsockopt(c->fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &bytes, sizeof bytes);
+    if (!c->peer.is_local)
+        setsockopt(c->watched.fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &bytes, sizeof bytes);
 }
 
 static enum MHD_Result respond(struct srv_request *request)
@@ -79,7 +80,7 @@ static bool is_body_here(const struct srv_connection *c)
     int unread;
     if (state == SRV_REQUEST_LINE || state == SRV_FIELD)
         return true;
-    return state == SRV_BODY_BYTES && !c->tls && ioctl(c->fd, FIONREAD, &unread) == 0 &&
+    return state == SRV_BODY_BYTES && !c->tls && ioctl(c->watched.fd, FIONREAD, &unread) == 0 &&
            (uint64_t)unread >= c->framing.left;
 }
 
@@ -92,7 +93,7 @@ static enum MHD_Result respond_early(struct srv_request *request)
         return MHD_YES;
     }
     request->must_close = true;
-    request->unread = dup(request->entry->fd);
+    request->unread = dup(request->entry->watched.fd);
     return respond(request);
 }
 
@@ -138,7 +139,7 @@ static void split_target(struct srv_request *request)
 static void read_client(struct srv_request *request)
 {
     struct srv_forwarded forwarded = {.is_found = false};
-    if (!request->entry->is_proxy)
+    if (!request->entry->peer.is_proxy)
         return;
     srv_fields_forwarded(&request->fields, &forwarded);
     srv_forwarded_text(&forwarded, request->client);
@@ -302,6 +303,7 @@ static enum MHD_Result go_on(struct srv_request *request, struct MHD_Connection 
     if (api_handle(&request->exchange, API_LIGHT_NS))
         return respond(request);
     request->step = SRV_WORKING;
+    srv_connection_enter(request->entry, SRV_WORK);
     srv_connection_suspend(request->entry, connection);
     if (!pass_on(request))
         srv_connection_resume(request->entry);
@@ -350,25 +352,25 @@ void srv_request_done(struct srv_request *request, bool sent)
     count_response(request);
     if (response->status != 0)
         srv_metrics_count_time(response, seconds);
-    const char *address = request->entry->address;
+    const char *address = request->entry->peer.address;
     const struct api_trace *trace = &request->exchange.trace;
     if (!probe || response->status != 200)
-        srv_log_access(
-            &(struct srv_access){.request_id = request->id,
-                                 .method = method,
-                                 .target = request->target,
-                                 .token = *token ? token : NULL,
-                                 .is_audit = api_route_writes(&request->exchange),
-                                 .client = *request->client ? request->client : address,
-                                 .proxy = *request->client ? address : NULL,
-                                 .trace = api_trace_is_set(trace) ? trace : NULL,
-                                 .status = response->status,
-                                 .code = sent || request->sent ? response->code : lost,
-                                 .body_bytes = request->received,
-                                 .response_bytes = api_response_size(response),
-                                 .elements = response->elements,
-                                 .peer = request->entry->local ? &request->entry->peer : NULL,
-                                 .ms = seconds * 1e3});
+        srv_log_access(&(struct srv_access){
+            .request_id = request->id,
+            .method = method,
+            .target = request->target,
+            .token = *token ? token : NULL,
+            .is_audit = api_route_writes(&request->exchange),
+            .client = *request->client ? request->client : address,
+            .proxy = *request->client ? address : NULL,
+            .trace = api_trace_is_set(trace) ? trace : NULL,
+            .status = response->status,
+            .code = sent || request->sent ? response->code : lost,
+            .body_bytes = request->received,
+            .response_bytes = api_response_size(response),
+            .elements = response->elements,
+            .peer = request->entry->peer.is_local ? &request->entry->peer.process : NULL,
+            .ms = seconds * 1e3});
     end_upload(request->entry);
     if (response->shared)
         bound_unsent(request->entry, 0);

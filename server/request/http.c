@@ -1,6 +1,6 @@
 #include "server/request/http.h"
 
-#include "server/connection/connections.h"
+#include "server/connection/deadlines.h"
 #include "server/connection/linger.h"
 #include "server/connection/transport.h"
 #include "server/listen/listener.h"
@@ -97,8 +97,8 @@ static void follow_connection(void *context, struct MHD_Connection *connection,
         struct srv_connection *entry = srv_connection_add(fd, quota, uses_tls(quota), is_local);
         *socket_context = entry;
         if (entry)
-            entry->is_proxy = srv_peer_read(address, entry->address);
-        if (!entry || !srv_watch(entry))
+            entry->peer.is_proxy = srv_peer_read(address, entry->peer.address);
+        if (!entry || !srv_watch_events(&entry->watched, EPOLLRDHUP | EPOLLET))
             shutdown(fd, SHUT_RDWR);
         return;
     }
@@ -154,7 +154,7 @@ static void complete(void *unused, struct MHD_Connection *connection, void **con
     if (entry) {
         atomic_store(&entry->request, NULL);
         atomic_store(&entry->held, 0);
-        atomic_store(&entry->received, 0);
+        atomic_store(&entry->progress.received, 0);
         srv_connection_enter(entry, atomic_load(&entry->arriving) ? SRV_HEADER : SRV_IDLE);
     }
     *context = NULL;
@@ -244,7 +244,9 @@ bool srv_http_start(const struct api_service *service, const struct srv_options 
             return false;
     }
     size_t spare = (options->max_files - options->max_connections) / SHARE;
-    return srv_lobby_start(spare, admit) && srv_linger_start(spare);
+    srv_linger_init(spare);
+    srv_lobby_init(spare, admit);
+    return true;
 }
 
 void srv_http_take(int client, const struct sockaddr *address, socklen_t size)

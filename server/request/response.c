@@ -136,7 +136,7 @@ void srv_response_send(struct srv_request *request)
     bool has_body = body->size > 0 && strcmp(request->method, MHD_HTTP_METHOD_HEAD) != 0;
     struct api_buffer head = {0};
     write_header(request, &head);
-    request->unread = dup(request->entry->fd);
+    request->unread = dup(request->entry->watched.fd);
     request->step = SRV_ANSWERED;
     request->sent =
         !head.failed && srv_transport_send(request->entry, head.data, head.size, has_body) &&

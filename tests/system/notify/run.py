@@ -488,6 +488,36 @@ def try_hanging_costs_nothing():
     servers[True].process.kill()
 
 
+def try_slow_store():
+    """A store that stands still for 25 s delays no message that is under way: it is sent once, and not again."""
+    script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../postgresql/cluster.sh")
+    with tempfile.TemporaryDirectory(prefix="kldiv-notify-") as folder:
+        os.chmod(folder, 0o755)
+        subprocess.run(["sh", script, "start", folder + "/cluster"], check=True)
+        server = None
+        try:
+            slow, quick = Receiver(lambda handler, n: n == 1 and time.sleep(28)), Receiver()
+            receivers = [one(slow, groups=["slow"]), dict(one(quick, groups=["quick"]), name="quick")]
+            server = Server(receivers, store="postgresql://kldiv@/postgres?host=" + folder + "/cluster")
+            server.put(group="slow")
+            server.post(GOOD, group="slow")
+            server.post(BAD, group="slow")
+            wait_until(lambda: slow.posts, 10, "the message")
+            time.sleep(slow.posts[0].at + 12 - time.monotonic())
+            postmaster = int(open(folder + "/cluster/data/postmaster.pid").readline())
+            backends = [int(pid) for pid in open("/proc/%d/task/%d/children" % (postmaster, postmaster)).read().split()]
+            for sent in signal.SIGSTOP, signal.SIGCONT:
+                for pid in backends:
+                    os.kill(pid, sent)
+                time.sleep(25 if sent == signal.SIGSTOP else 8)
+            expect(len(slow.posts) == 1, "sent %d times" % len(slow.posts))
+            wait_until(lambda: server.status()["pending"] == 0, 30, "nothing waits")
+        finally:
+            if server:
+                server.process.kill()
+            subprocess.run(["sh", script, "kill", folder + "/cluster"], check=True)
+
+
 def try_alertmanager():
     """Debian's Alertmanager, set up as in docker/, has the alert while the drift lasts, by labels that a silence
     matches; then it resolves."""
