@@ -1,5 +1,6 @@
 #include "api/endpoints.h"
 
+#include "api/health.h"
 #include "api/loss/handlers.h"
 #include "api/loss/oip.h"
 #include "api/monitors/http/endpoints.h"

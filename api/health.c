@@ -1,4 +1,4 @@
-#include "api/loss/handlers.h"
+#include "api/health.h"
 
 #include "api/json/format.h"
 #include "api/monitors/monitors.h"

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* MAX_REPLACED: how often a body is parsed again, for its monitors were replaced meanwhile. */
+/* MAX_REPLACED: how often monitors may be replaced while a request waits; then it ends. */
 enum { MAX_REPLACED = 20 };
 
 static const struct api_steps *steps_of(const struct api_exchange *x)

@@ -89,6 +89,8 @@ void api_fields_init(const struct api_field *rows, void *object)
 const char *api_field_range(const struct api_field *row, char to[API_RANGE])
 {
     static const char *const kinds[] = {"a number", "a whole number", "a power of two"};
+    if (row->kind >= sizeof kinds / sizeof *kinds)
+        return row->expected;
     snprintf(to, API_RANGE, "%s from %s%g to %.16g", kinds[row->kind], row->open ? "above " : "",
              row->min, row->max);
     return to;

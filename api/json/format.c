@@ -3,6 +3,7 @@
 #include "api/text/decimal.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -192,4 +193,22 @@ bool api_time_parse(const char *text, int64_t *time)
         return false;
     *time = (at + fields[5] - offset) * API_SECOND_US + micros;
     return true;
+}
+
+bool api_read_time(const json_t *value, enum api_location where, const char *name, int64_t *time,
+                   struct api_problem *problem)
+{
+    char pointer[40], utc[60];
+    const char *text = json_string_value(value);
+    int64_t as_utc;
+    if (text ? api_time_parse(text, time)
+             : json_is_number(value) && api_time_from_seconds(json_number_value(value), time))
+        return true;
+    snprintf(pointer, sizeof pointer, where == API_QUERY ? "%s" : "#/%s", name);
+    if (text && (size_t)snprintf(utc, sizeof utc, "%sZ", text) < sizeof utc &&
+        api_time_parse(utc, &as_utc))
+        return api_fail_at(problem, where, pointer, "timestamp_invalid",
+                           "%s must have a zone: in UTC it is %s", name, utc);
+    return api_fail_at(problem, where, pointer, "timestamp_invalid", "%s must be " API_TIME_FORMS,
+                       name);
 }

@@ -1,8 +1,10 @@
-/* Parts of responses that several endpoints of monitors write. */
+/* Numbers, names and times, as several endpoints of monitors write and read them. */
 #pragma once
 
+#include "api/json/problem.h"
 #include "api/memory/buffer.h"
 
+#include <jansson.h>
 #include <stdint.h>
 
 /* Times are microseconds since 1970; API_NO_TIME is none. */
@@ -49,3 +51,8 @@ const char *api_time_text(int64_t time, char to[API_TIME_TEXT]);
  * that is not. False if it is none, or not between the years 1 and 9999. */
 bool api_time_parse(const char *text, int64_t *time);
 bool api_time_from_seconds(double seconds, int64_t *time);
+
+/* Reads a time, of a parameter or of a member of the body; `name` is its own. Fails with timestamp_invalid, and shows one
+ * without a zone as it is in UTC. */
+bool api_read_time(const json_t *value, enum api_location where, const char *name, int64_t *time,
+                   struct api_problem *problem);

@@ -17,8 +17,8 @@ struct api_call {
     const atomic_bool *stop; /* of the exchange; may be NULL */
     struct api_options options;
     struct api_tensor tensors[API_TENSORS];
-    bool is_shared;                /* true if a tensor or an output is in shared memory */
-    double parsed_ms, computed_ms; /* when it was, of api_seconds */
+    bool is_shared;     /* true if a tensor or an output is in shared memory */
+    double computed_ms; /* when it was computed, of api_seconds */
     struct kl_plan plan;
     struct kl_diagnosis diagnosis; /* empty if not requested */
     struct api_buffer loss;

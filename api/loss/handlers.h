@@ -8,11 +8,6 @@ extern const struct api_steps api_oip_set_trace, api_oip_set_logging; /* oip_set
 
 /* Functions that only write a response. */
 
-/* health.c: /livez, /readyz, /metrics. */
-bool api_live(struct api_exchange *x);
-bool api_ready(struct api_exchange *x);
-extern const struct api_steps api_metrics;
-
 /* oip_model.c: metadata of the server and its one model for the Open Inference Protocol. */
 bool api_oip_server(struct api_exchange *x);
 bool api_oip_live(struct api_exchange *x);

@@ -40,7 +40,7 @@ bool api_body_undo_coding(struct api_exchange *x, struct api_buffer *inflated, d
     struct api_inflation inflation = {.coding = x->coding,
                                       .bytes = request->body,
                                       .size = request->body_size,
-                                      .max = x->service->max_body,
+                                      .max = x->max_body,
                                       .stop = x->stop};
     if (api_coding_is_none(inflation.coding) || inflated->size > 0)
         return true;
@@ -68,10 +68,15 @@ bool api_body_check_small(struct api_exchange *x, uint64_t size)
 {
     const struct api_steps *steps = x->response.endpoint->steps;
     size_t max = max_of(steps);
-    return size <= max ||
-           api_fail(&x->problem, "body_too_large",
+    if (size <= max)
+        return true;
+    if (!steps->small)
+        return api_fail(&x->problem, "body_too_large",
+                        "this request needs no body, and one of %llu bytes is more than %zu",
+                        (unsigned long long)size, max);
+    return api_fail(&x->problem, "body_too_large",
                     "the body has %llu bytes, and %s has at most %zu", (unsigned long long)size,
-                    steps->small ? steps->small : "a body of no use", max);
+                    steps->small, max);
 }
 
 bool api_body_check_header(struct api_exchange *x)

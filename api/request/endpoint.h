@@ -21,16 +21,17 @@ enum {
 #define API_WHOLE_BODY SIZE_MAX /* as much as the service takes */
 
 /* api_steps: the steps of a request, in order; all but `write` may be NULL. Those that return bool fail with
- * x->problem. The thread is that of the connection, or another if the work is more than that may do; run, read_back
- * and publish of a place in the store are called by the store's thread, for x->problem and x->state are the
- * request's alone until it is resumed. */
+ * x->problem. The thread is that of the connection, or another if the work is more than that may do. The store's thread
+ * calls run, read_back and publish of a place in the store: they may use x->problem and x->state, which no other thread
+ * touches until the request is resumed. It calls run and read_back again, with the same state, after their transaction
+ * failed: so they free or reset first what they made before. */
 struct api_steps {
-    enum api_place place; /* of run; parse may lower x->place: to API_HERE, and run is left out */
+    enum api_place place; /* of run; parse may lower x->place; to API_HERE, and run is left out */
     size_t max_body;      /* bytes, as they arrive; 0: API_SMALL_BODY */
     const char
         *small;   /* what a body is that is at most max_body: "a note". NULL: a body is of no use */
     size_t state; /* bytes of x->state, zeroed before parse */
-    struct api_freelist *kept; /* states for reuse, which are not zeroed; or NULL */
+    struct api_freelist *kept; /* states for reuse, which parse initializes; or NULL */
 
     /* The header is complete. */
     bool (*check)(struct api_exchange *x);
@@ -56,7 +57,7 @@ struct api_steps {
     /* The response is complete, with its status. */
     void (*count)(const struct api_exchange *x);
 
-    /* Frees what x->state points to: before parse comes again, and at the end. */
+    /* Frees what x->state points to, once parse was called: before it is again, and at the end. */
     void (*drop)(struct api_exchange *x);
 };
 

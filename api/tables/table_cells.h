@@ -20,7 +20,7 @@ enum api_layout {
 struct api_cells {
     struct api_table *table;
     enum api_layout layout;
-    const char *at;           /* the values: of the member that was cut out, or of the body */
+    const char *at;           /* where the values begin, in a member or in the body */
     size_t line;              /* of API_LINES: where the row begins; else 0 */
     struct api_buffer starts; /* of API_COLUMNS: const char *, each column's array */
     struct api_buffer

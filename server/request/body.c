@@ -87,7 +87,7 @@ bool srv_body_fits(const struct srv_request *request)
 static const struct srv_error *take_bytes(struct srv_request *request, const char *bytes, size_t n)
 {
     static const struct srv_error too_large = {"body_too_large",
-                                               "the body is larger than this server accepts"};
+                                               "the body is larger than this request may have"};
     struct api_buffer *body = &request->body;
     uint64_t whole = request->exchange.request.content_length;
     if (request->entry->lent.is_taken)

@@ -241,6 +241,7 @@ const struct api_steps api_note_add = {.place = API_STORE_WRITES,
                                        .small = "a note",
                                        .state = sizeof(struct note),
                                        .check = api_check_change,
+                                       .estimate = api_estimate_documents,
                                        .parse = parse_add,
                                        .run = run_add,
                                        .write = write_added};

@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,24 +27,6 @@ static bool read_limit(struct api_pagination *page, struct api_problem *problem)
     return (!*end && *text >= '0' && *text <= '9' && limit >= 1 && limit <= MAX_LIMIT) ||
            api_fail_at(problem, API_QUERY, "limit", "option_invalid",
                        "limit must be a whole number from 1 to %d", MAX_LIMIT);
-}
-
-bool api_read_time(const json_t *value, enum api_location where, const char *name, int64_t *time,
-                   struct api_problem *problem)
-{
-    char pointer[40], utc[60];
-    const char *text = json_string_value(value);
-    int64_t as_utc;
-    if (text ? api_time_parse(text, time)
-             : json_is_number(value) && api_time_from_seconds(json_number_value(value), time))
-        return true;
-    snprintf(pointer, sizeof pointer, where == API_QUERY ? "%s" : "#/%s", name);
-    if (text && (size_t)snprintf(utc, sizeof utc, "%sZ", text) < sizeof utc &&
-        api_time_parse(utc, &as_utc))
-        return api_fail_at(problem, where, pointer, "timestamp_invalid",
-                           "%s must have a zone: in UTC it is %s", name, utc);
-    return api_fail_at(problem, where, pointer, "timestamp_invalid", "%s must be " API_TIME_FORMS,
-                       name);
 }
 
 bool api_pagination_time(const struct api_pagination *page, const char *name, int64_t *time,

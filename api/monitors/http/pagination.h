@@ -21,11 +21,6 @@ void api_pagination_free(struct api_pagination *page);
 /* A parameter's text, NULL if it is absent or empty. */
 const char *api_pagination_text(const struct api_pagination *page, const char *name);
 
-/* Reads a time, of a parameter or of a member of the body; `name` is its own. Fails with timestamp_invalid, and shows one
- * without a zone as it is in UTC. */
-bool api_read_time(const json_t *value, enum api_location where, const char *name, int64_t *time,
-                   struct api_problem *problem);
-
 /* Reads a parameter that is a time; leaves *time as it is without it. Fails with timestamp_invalid. */
 bool api_pagination_time(const struct api_pagination *page, const char *name, int64_t *time,
                          struct api_problem *problem);

@@ -268,11 +268,11 @@ static bool hash_key(struct api_observations *o, const json_t *parameters)
     return good;
 }
 
-bool api_parse(struct api_observations *o, bool has_key)
+bool api_parse(struct api_observations *o, bool is_stored)
 {
     static const char *const known[] = {"timestamp", NULL};
     json_t *parameters = api_settings_from_query(NULL, o->x->request.query, known, &o->x->problem);
-    bool good = parameters && read_table(o, parameters) && (!has_key || hash_key(o, parameters));
+    bool good = parameters && read_table(o, parameters) && (!is_stored || hash_key(o, parameters));
     json_decref(parameters);
     return good;
 }

@@ -35,8 +35,8 @@ struct api_observations {
 };
 
 /* Reads the body, the coding of which is undone, and counts its values by the bins of the monitors
- * that it is for. `has_key`: the Idempotency-Key counts, if there is one. */
-bool api_parse(struct api_observations *o, bool has_key);
+ * that it is for. What is stored may have an Idempotency-Key. */
+bool api_parse(struct api_observations *o, bool is_stored);
 
 /* Forgets the columns and their warnings. */
 void api_observations_drop(struct api_observations *o);

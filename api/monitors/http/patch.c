@@ -249,7 +249,9 @@ static bool estimate(struct api_exchange *x)
     for (size_t i = 0; i < n; i++)
         bytes += registry->monitors[first + i]->config->retained;
     pthread_rwlock_unlock(&registry->lock);
-    x->cost_ns = patch_ns * (double)bytes;
+    /* The body is parsed once for itself, and with each config. */
+    api_estimate_documents(x);
+    x->cost_ns = patch_ns * (double)bytes + (double)(n + 1) * x->cost_ns;
     return true;
 }
 
@@ -279,12 +281,27 @@ static bool is_current(const struct api_exchange *x, const struct api_monitors *
     return same;
 }
 
+static bool patch_again(struct api_exchange *x)
+{
+    struct api_references *references = &((struct api_replacing *)x->state)->references;
+    while (references->n > 0)
+        api_replacement_free(&references->replacements[--references->n]);
+    free(references->replacements);
+    references->replacements = NULL;
+    return hold_monitors(x) && patch_all(x) && api_replacing_reserve(x);
+}
+
+/* Configs that are not current are made again before another transaction; in this one, while others wait, if that was
+ * in vain: a group that changes all the time can be patched, too. */
 static enum api_outcome run(struct api_exchange *x, struct api_monitors *monitors)
 {
+    enum { IN_VAIN = 3 };
     if (!api_find_monitor(x, &x->problem) || !api_check_conditions(x, monitors, &x->problem))
         return API_FAILED;
-    return is_current(x, monitors) ? api_outcome_of(api_replacing_store(x, monitors))
-                                   : API_PARSE_AGAIN;
+    if (!is_current(x, monitors) && x->replaced < IN_VAIN)
+        return API_PARSE_AGAIN;
+    return api_outcome_of((is_current(x, monitors) || patch_again(x)) &&
+                          api_replacing_store(x, monitors));
 }
 
 /* A patch is applied to each monitor of a group, so its size is limited. */

@@ -94,6 +94,15 @@ static bool reserve_response(struct api_observations *o)
             api_fail_oom(&o->x->problem));
 }
 
+/* Counts of the columns, which the store reads or writes. */
+static size_t count_bins(const struct api_observations *o)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < o->n; i++)
+        n += o->observed[i].held.config->bins.n_bins;
+    return n;
+}
+
 static double result_ns(const struct api_observations *o)
 {
     double ns = 0;
@@ -116,12 +125,6 @@ static bool is_of_monitors(const struct api_problem *problem)
     return status == 422 || status == 404;
 }
 
-static bool estimate(struct api_exchange *x)
-{
-    x->cost_ns = api_table_cost(x);
-    return true;
-}
-
 /* Reads the body. Where other servers may have changed its monitors, what cannot be so by those that this one knows is
  * read again after a look. */
 static enum api_outcome read_body(struct api_exchange *x, bool is_stored)
@@ -132,6 +135,8 @@ static enum api_outcome read_body(struct api_exchange *x, bool is_stored)
     o->warnings.budget = x->service->budget;
     if (looks && (!is_stored || !knows(x)))
         return API_LOOK;
+    if ((x->has_looked || x->replaced > 0) && !api_find_monitor(x, &x->problem))
+        return API_FAILED;
     if (!api_parse(o, is_stored))
         return looks && is_of_monitors(&x->problem) ? API_LOOK : API_FAILED;
     return looks && (o->unknown > 0 || o->n == 0) ? API_LOOK : API_DONE;
@@ -143,9 +148,7 @@ static enum api_outcome parse_observations(struct api_exchange *x)
     enum api_outcome outcome = read_body(x, true);
     if (outcome != API_DONE)
         return outcome;
-    x->job.counts = 0;
-    for (size_t i = 0; i < o->n; i++)
-        x->job.counts += o->observed[i].held.config->bins.n_bins;
+    x->job.counts = count_bins(o);
     if (o->n == 0)
         x->place = API_HERE;
     return api_outcome_of(reserve_response(o));
@@ -162,6 +165,7 @@ static enum api_outcome parse_evaluation(struct api_exchange *x)
         return API_FAILED;
     if (!needs_store)
         x->place = API_HERE;
+    x->job.counts = count_bins(o);
     x->cost_ns = result_ns(o);
     return api_outcome_of(reserve_response(o));
 }
@@ -244,7 +248,7 @@ const struct api_steps api_observations = {.place = API_STORE_ADDS,
                                            .max_body = API_WHOLE_BODY,
                                            .state = sizeof(struct api_observations),
                                            .check = check,
-                                           .estimate = estimate,
+                                           .estimate = api_estimate_table,
                                            .parse = parse_observations,
                                            .run = api_apply_run,
                                            .read_back = read_back,
@@ -254,7 +258,7 @@ const struct api_steps api_evaluate = {.place = API_STORE_READS,
                                        .max_body = API_WHOLE_BODY,
                                        .state = sizeof(struct api_observations),
                                        .check = check,
-                                       .estimate = estimate,
+                                       .estimate = api_estimate_table,
                                        .parse = parse_evaluation,
                                        .run = run_evaluation,
                                        .read_back = read_back,

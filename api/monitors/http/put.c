@@ -33,12 +33,6 @@ struct api_replacing *api_replacing_init(struct api_exchange *x)
 
 static bool check(struct api_exchange *x) { return api_check_names(x) && api_check_body(x); }
 
-static bool estimate(struct api_exchange *x)
-{
-    x->cost_ns = 3 * api_table_cost(x);
-    return true;
-}
-
 /* ---- Body */
 
 /* Checks the names of members beside a table, also where it has no column that needs them. */
@@ -267,7 +261,7 @@ const struct api_steps api_put = {.place = API_STORE_WRITES,
                                   .max_body = API_WHOLE_BODY,
                                   .state = sizeof(struct api_replacing),
                                   .check = check,
-                                  .estimate = estimate,
+                                  .estimate = api_estimate_documents,
                                   .parse = parse,
                                   .run = run,
                                   .read_back = api_replacing_read_back,

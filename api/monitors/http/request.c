@@ -208,9 +208,16 @@ bool api_read_text(const json_t *member, const char *name, size_t max, char *to,
     return true;
 }
 
-double api_table_cost(const struct api_exchange *x)
+bool api_estimate_table(struct api_exchange *x)
 {
-    return (double)x->request.body_size * 2 * API_PARSE_NS;
+    x->cost_ns = (double)x->request.body_size * 2 * API_PARSE_NS;
+    return true;
+}
+
+bool api_estimate_documents(struct api_exchange *x)
+{
+    x->cost_ns = (double)x->request.body_size * 6 * API_PARSE_NS;
+    return true;
 }
 
 bool api_find_column(const struct api_table *table, const char *name, size_t *column,

@@ -63,8 +63,9 @@ bool api_read_members(const json_t *root, const char *const *known, const json_t
 bool api_read_text(const json_t *member, const char *name, size_t max, char *to,
                    struct api_problem *problem);
 
-/* Estimates the work on a body, in ns. */
-double api_table_cost(const struct api_exchange *x);
+/* Estimates of parse: of a body that is a table, or of one that becomes documents. */
+bool api_estimate_table(struct api_exchange *x);
+bool api_estimate_documents(struct api_exchange *x);
 
 /* The only column of a table that is for the monitor `name`: of that name, or `values`, or the only
  * one. Fails with column_missing. */

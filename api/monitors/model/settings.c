@@ -32,8 +32,11 @@ static double read_digits(const char **p)
     return number <= 1e9 ? number : (double)NAN;
 }
 
-/* The numbers of a window: those of its field. */
+/* Indexes into the numbers of a window, which lie one behind another in the settings. */
 enum { KIND, SIZE, GRACE };
+_Static_assert(offsetof(struct api_monitor_settings, grace) ==
+                   offsetof(struct api_monitor_settings, window) + GRACE * sizeof(double),
+               "window, window_size, grace");
 
 /* Reads "3600s", "3600s,60s" and "1000". */
 static bool window_from_text(const char *p, double *window)
@@ -68,8 +71,11 @@ static bool read_window(const struct api_value *value, union api_field_value *to
     return strcmp(value->text, "batch") == 0 || window_from_text(value->text, to->numbers);
 }
 
-/* The numbers of what a window is compared with. */
+/* Likewise of what a window is compared with. */
 enum { PREVIOUS, PERIOD };
+_Static_assert(offsetof(struct api_monitor_settings, period) ==
+                   offsetof(struct api_monitor_settings, previous) + PERIOD * sizeof(double),
+               "previous, period");
 
 /* Reads "7" and "7@24h". */
 static void compare_from_text(const char *p, double *compare)

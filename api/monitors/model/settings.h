@@ -14,7 +14,7 @@ struct api_monitor_settings {
     unsigned given; /* bits of the rows that a query has; 0 once JSON was read after it */
     int method;     /* enum api_method, of bins that are made */
     double bins;
-    double window;      /* enum api_window_kind */
+    double window;      /* enum api_window_kind; a row of the table reads this and the next two */
     double window_size; /* seconds, or the number of observations that closes it */
     double grace;       /* seconds that a window stays open after its end */
     double previous;    /* windows before that a window is compared with; 0: with the reference */
@@ -38,7 +38,7 @@ bool api_settings_from_json(struct api_monitor_settings *settings, const json_t 
 
 /* Reads the parameters of a raw query that are settings; `settings` NULL: none are valid. Gives an object with the
  * values of those that `known` lists, as strings. NULL for other names, and for a setting that is given twice with
- * different values, here or in the JSON that is read after it. */
+ * different values. JSON that is read after that may repeat them, with the same values. */
 json_t *api_settings_from_query(struct api_monitor_settings *settings, const char *query,
                                 const char *const *known, struct api_problem *problem);
 

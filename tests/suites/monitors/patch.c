@@ -278,3 +278,31 @@ Test(monitors_patch, of_monitors_that_change_meanwhile)
         monitors_end(&service);
     }
 }
+
+/* A group that changes before each attempt is patched in the end. */
+Test(monitors_patch, of_monitors_that_change_all_the_time)
+{
+    static char body[100] = "{\"annotations\":{\"x\":1}}";
+    static const struct question question = {.method = "PATCH", .path = "/monitors/g"};
+    struct api_service service = make();
+    struct api_exchange x = question_exchange(&question, &service, strlen(body));
+    cr_assert(api_begin(&x));
+    x.request.body = body;
+    x.request.body_size = strlen(body);
+    bool done = api_handle(&x, HUGE_VAL);
+    int attempts = 0;
+    for (; !done && attempts < 10; attempts++) {
+        char change[60];
+        snprintf(change, sizeof change, "{\"annotations\":{\"owner\":\"%d\"}}", attempts);
+        monitors_expect(&service, "PATCH /monitors/g/b", change, 200);
+        cr_assert(api_wait(&x));
+        done = api_handle(&x, HUGE_VAL);
+    }
+    cr_expect_eq(attempts, 4);
+    cr_expect_eq(x.response.status, 200);
+    api_end(&x);
+    json_t *after = monitors_get(&service, "GET /monitors/g/b", NULL, 200);
+    expect_at(after, "annotations", "{\"links\":{\"a\":1,\"b\":2},\"owner\":\"3\",\"x\":1}");
+    json_decref(after);
+    monitors_end(&service);
+}
