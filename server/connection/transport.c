@@ -217,3 +217,10 @@ int srv_mhd_epoll_ctl(int loop, int action, int fd, struct epoll_event *event)
         srv_waker_add(&c->waker, loop, event->data);
     return result;
 }
+
+/* libmicrohttpd 0.9.75 waits again, without end, where it gets as many events as it has room for, before it acts on any
+ * of them: it gets one less. */
+int srv_mhd_epoll_wait(int loop, struct epoll_event *events, int max, int timeout)
+{
+    return epoll_wait(loop, events, max - 1, timeout);
+}

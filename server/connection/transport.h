@@ -19,6 +19,7 @@ ssize_t srv_mhd_sendmsg(int fd, const struct msghdr *message, int flags);
 ssize_t srv_mhd_gnutls_record_send(gnutls_session_t session, const void *bytes, size_t size);
 int srv_mhd_gnutls_bye(gnutls_session_t session, gnutls_close_request_t how);
 int srv_mhd_setsockopt(int fd, int level, int name, const void *value, socklen_t size);
+int srv_mhd_epoll_wait(int loop, struct epoll_event *events, int max, int timeout);
 int srv_mhd_epoll_ctl(int loop, int action, int fd, struct epoll_event *event);
 
 /* Sends the first byte of the response, which is the same for all, to a client whose response is not ready, once:
