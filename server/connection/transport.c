@@ -7,6 +7,7 @@
 #include <netinet/in.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 /* True while a complete request waits for the server: libmicrohttpd reads on, and the end of the client's
  * bytes, or a refusal of what follows, must not cut that request off. */
@@ -190,10 +191,13 @@ bool srv_transport_send(struct srv_connection *c, const char *bytes, size_t size
 /* ---- Ending */
 
 static void (*send_last)(struct srv_connection *connection);
+static void (*end_last)(struct srv_connection *connection);
 
-void srv_transport_start(void (*send_error)(struct srv_connection *connection))
+void srv_transport_start(void (*send_error)(struct srv_connection *connection),
+                         void (*end)(struct srv_connection *connection))
 {
     send_last = send_error;
+    end_last = end;
 }
 
 int srv_mhd_gnutls_bye(gnutls_session_t session, gnutls_close_request_t how)
@@ -202,6 +206,18 @@ int srv_mhd_gnutls_bye(gnutls_session_t session, gnutls_close_request_t how)
     if (c)
         send_last(c);
     return gnutls_bye(session, how);
+}
+
+/* Each connection ends here, also one that libmicrohttpd did not take, or drops without a notice. */
+int srv_mhd_close(int fd)
+{
+    struct srv_connection *c = srv_connection_at(fd);
+    if (c) {
+        c->session = NULL; /* libmicrohttpd has freed it */
+        end_last(c);
+        srv_connection_remove(c);
+    }
+    return close(fd);
 }
 
 /* ---- Waiting */
