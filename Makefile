@@ -100,7 +100,7 @@ $(B)/libkldiv.so: $(LIB) lib/kldiv.map
 	@$(CC) -shared -Wl,-soname,libkldiv.so.0,--version-script=lib/kldiv.map $(filter-out -pie,$(LDFLAGS)) $(LIB) -lm -o $@
 # libmicrohttpd's own calls to the network go to server/connection/transport.c, nobody else's: its static archive, in which
 # they have other names. Where it does not make one of them, the server would not see what it reads or sends.
-MHD_CALLS = recv gnutls_record_recv send sendmsg gnutls_record_send gnutls_bye setsockopt epoll_ctl
+MHD_CALLS = recv gnutls_record_recv send sendmsg gnutls_record_send gnutls_bye setsockopt epoll_ctl epoll_wait close
 MHD_ARCHIVE = $(or $(wildcard $(shell $(CC) -print-file-name=libmicrohttpd.a 2>/dev/null)),libmicrohttpd.a)
 libmicrohttpd.a:
 	@echo "libmicrohttpd.a is missing: apt-get install libmicrohttpd-dev" >&2; exit 1

@@ -129,7 +129,6 @@ static bool open_resources(struct srv_options *options)
 static bool finish_requests(double deadline)
 {
     while (srv_connections_open() > 0 || srv_jobs_pending() > 0) {
-        srv_connections_forget_dropped();
         srv_connections_close_idle();
         if (api_seconds() > deadline)
             return false;
@@ -268,7 +267,6 @@ static void wait_for_end(const sigset_t *signals, const struct srv_options *opti
                          const struct api_service *service)
 {
     for (;;) {
-        srv_connections_forget_dropped();
         long ms = (long)srv_manager_beat();
         int signal = sigtimedwait(
             signals, NULL, &(struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000});

@@ -17,8 +17,6 @@ enum { SOON_MS = 10 };
 static struct {
     srv_look *look;
     struct {
-        size_t pending; /* admitted, not yet added */
-        size_t min;     /* of `pending` since the last look: these were dropped */
         size_t open;
         size_t ending; /* of the open ones, those that made room */
     } quotas[SRV_QUOTAS];
@@ -75,42 +73,10 @@ bool srv_connection_make_way(struct srv_connection *c)
 bool srv_connections_admit(enum srv_quota quota, size_t limit)
 {
     srv_watcher_lock();
-    size_t taken = table.quotas[quota].pending + table.quotas[quota].open;
-    bool admitted = taken - table.quotas[quota].ending < limit;
-    table.quotas[quota].pending += admitted;
+    bool admitted = table.quotas[quota].open - table.quotas[quota].ending < limit;
+    table.quotas[quota].open += admitted;
     srv_watcher_unlock();
     return admitted;
-}
-
-/* With the watcher locked: one connection less is expected. */
-static void expect_less(enum srv_quota quota)
-{
-    size_t *pending = &table.quotas[quota].pending, *min = &table.quotas[quota].min;
-    *pending -= *pending > 0;
-    *min = *min < *pending ? *min : *pending;
-}
-
-void srv_connections_cancel(enum srv_quota quota)
-{
-    srv_watcher_lock();
-    expect_less(quota);
-    srv_watcher_unlock();
-}
-
-void srv_connections_forget_dropped(void)
-{
-    enum { FORGET_MS = 500 };
-    static unsigned long long next;
-    unsigned long long now = srv_now_ms();
-    srv_watcher_lock();
-    if (now >= next) {
-        next = now + FORGET_MS;
-        for (size_t i = 0; i < SRV_QUOTAS; i++) {
-            table.quotas[i].pending -= table.quotas[i].min;
-            table.quotas[i].min = table.quotas[i].pending;
-        }
-    }
-    srv_watcher_unlock();
 }
 
 size_t srv_connections_open(void)
@@ -118,7 +84,7 @@ size_t srv_connections_open(void)
     size_t n = 0;
     srv_watcher_lock();
     for (size_t i = 0; i < SRV_QUOTAS; i++)
-        n += table.quotas[i].pending + table.quotas[i].open;
+        n += table.quotas[i].open;
     srv_watcher_unlock();
     return n;
 }
@@ -139,43 +105,51 @@ struct srv_connection *srv_connection_next(size_t *i)
     return (struct srv_connection *)w;
 }
 
-struct srv_connection *srv_connection_add(int fd, enum srv_quota quota, bool tls, bool local)
+/* Makes the structure of a connection; NULL if memory is exhausted. */
+static struct srv_connection *make(int fd, enum srv_quota quota, bool tls,
+                                   const struct sockaddr *address)
 {
     struct srv_connection *c = calloc(1, sizeof *c);
     unsigned long long now = srv_now_ms();
-    if (c) {
-        *c = (struct srv_connection){.watched = {.fd = fd, .due = now, .look = table.look},
-                                     .quota = quota,
-                                     .tls = tls,
-                                     .peer = {.is_local = local},
-                                     .since = now,
-                                     .begun = now,
-                                     .lent = {.lock = PTHREAD_MUTEX_INITIALIZER}};
-        if (local)
-            srv_unix_peer(fd, &c->peer.process);
-    }
+    if (!c)
+        return NULL;
+    *c = (struct srv_connection){.watched = {.fd = fd, .due = now, .look = table.look},
+                                 .quota = quota,
+                                 .tls = tls,
+                                 .peer = {.is_local = address->sa_family == AF_UNIX},
+                                 .since = now,
+                                 .begun = now,
+                                 .lent = {.lock = PTHREAD_MUTEX_INITIALIZER}};
+    c->peer.is_proxy = srv_peer_read(address, c->peer.address);
+    if (c->peer.is_local)
+        srv_unix_peer(fd, &c->peer.process);
+    return c;
+}
+
+struct srv_connection *srv_connection_add(int fd, enum srv_quota quota, bool tls,
+                                          const struct sockaddr *address)
+{
+    struct srv_connection *c = make(fd, quota, tls, address);
     srv_watcher_lock();
-    expect_less(quota);
-    table.quotas[quota].open++;
     bool is_added = c && srv_watch_add(&c->watched);
+    bool good = is_added && srv_watch_events(&c->watched, EPOLLRDHUP | EPOLLET);
+    if (is_added && !good)
+        srv_watch_remove(&c->watched);
+    table.quotas[quota].open -= !good;
     srv_watcher_unlock();
-    if (is_added)
+    if (good)
         return c;
     free(c);
     return NULL;
 }
 
-void srv_connection_remove(struct srv_connection *c, enum srv_quota quota)
+void srv_connection_remove(struct srv_connection *c)
 {
     srv_watcher_lock();
-    table.quotas[quota].open--;
-    if (c) {
-        srv_watch_remove(&c->watched);
-        table.quotas[quota].ending -= makes_way(c);
-    }
+    srv_watch_remove(&c->watched);
+    table.quotas[c->quota].open--;
+    table.quotas[c->quota].ending -= makes_way(c);
     srv_watcher_unlock();
-    if (!c)
-        return;
     srv_waker_remove(&c->waker);
     srv_framing_free(&c->framing);
     free(c);

@@ -107,25 +107,19 @@ struct srv_connection {
 /* Sets the function by which the watcher looks at connections, before the first one. */
 void srv_connections_init(srv_look *look);
 
-/* Counts a connection before libmicrohttpd takes it; false if `limit` connections of the quota exist, without
- * those that make way. */
+/* Counts a connection; false if `limit` connections of the quota exist, without those that make way. */
 bool srv_connections_admit(enum srv_quota quota, size_t limit);
 
 /* Ends a connection, with the watcher locked, to make way for another of its quota; false if enough do. */
 bool srv_connection_make_way(struct srv_connection *connection);
 
-/* Undoes srv_connections_admit after libmicrohttpd refused the connection. */
-void srv_connections_cancel(enum srv_quota quota);
+/* Adds an admitted connection, before libmicrohttpd takes its descriptor. NULL, and it does not count any more, if
+ * memory or the system's resources are exhausted. */
+struct srv_connection *srv_connection_add(int fd, enum srv_quota quota, bool tls,
+                                          const struct sockaddr *address);
 
-/* Forgets admitted connections that libmicrohttpd has dropped without a notice, as it does when
- * memory is exhausted. A connection is added within ms of its admission: twice a second at most, it corrects the
- * count by the smallest number that was pending all the time. One thread calls it. */
-void srv_connections_forget_dropped(void);
-
-/* Adds an admitted connection to the table, `local` if it is of a unix socket. NULL if memory is exhausted.
- * The caller keeps the descriptor and removes the connection before closing it. */
-struct srv_connection *srv_connection_add(int fd, enum srv_quota quota, bool tls, bool local);
-void srv_connection_remove(struct srv_connection *connection, enum srv_quota quota);
+/* Removes and frees a connection, before its descriptor is closed. */
+void srv_connection_remove(struct srv_connection *connection);
 
 /* The connection of a descriptor, or NULL. Called by the connection's network thread, or with the
  * watcher locked; by any thread of a descriptor that is no connection's. */
@@ -148,7 +142,7 @@ bool srv_connection_keep_body(struct srv_connection *connection);
 /* Lets the connection's thread read again, and see the end that the client or the server has set. */
 void srv_connection_shutdown_read(struct srv_connection *connection);
 
-/* Number of connections that are admitted and not removed. */
+/* Number of connections that are admitted, and not removed. */
 size_t srv_connections_open(void);
 
 /* Closes connections that wait for another request, and those that have sent none for 1 s. A

@@ -7,6 +7,7 @@
 #include <netinet/in.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 /* True while a complete request waits for the server: libmicrohttpd reads on, and the end of the client's
  * bytes, or a refusal of what follows, must not cut that request off. */
@@ -190,10 +191,13 @@ bool srv_transport_send(struct srv_connection *c, const char *bytes, size_t size
 /* ---- Ending */
 
 static void (*send_last)(struct srv_connection *connection);
+static void (*end_last)(struct srv_connection *connection);
 
-void srv_transport_start(void (*send_error)(struct srv_connection *connection))
+void srv_transport_start(void (*send_error)(struct srv_connection *connection),
+                         void (*end)(struct srv_connection *connection))
 {
     send_last = send_error;
+    end_last = end;
 }
 
 int srv_mhd_gnutls_bye(gnutls_session_t session, gnutls_close_request_t how)
@@ -202,6 +206,18 @@ int srv_mhd_gnutls_bye(gnutls_session_t session, gnutls_close_request_t how)
     if (c)
         send_last(c);
     return gnutls_bye(session, how);
+}
+
+/* Each connection ends here, also one that libmicrohttpd did not take, or drops without a notice. */
+int srv_mhd_close(int fd)
+{
+    struct srv_connection *c = srv_connection_at(fd);
+    if (c) {
+        c->session = NULL; /* libmicrohttpd has freed it */
+        end_last(c);
+        srv_connection_remove(c);
+    }
+    return close(fd);
 }
 
 /* ---- Waiting */
@@ -216,4 +232,11 @@ int srv_mhd_epoll_ctl(int loop, int action, int fd, struct epoll_event *event)
     if (c && result == 0 && action == EPOLL_CTL_ADD && event->events & EPOLLIN)
         srv_waker_add(&c->waker, loop, event->data);
     return result;
+}
+
+/* libmicrohttpd 0.9.75 waits again, without end, where it gets as many events as it has room for, before it acts on any
+ * of them: it gets one less. */
+int srv_mhd_epoll_wait(int loop, struct epoll_event *events, int max, int timeout)
+{
+    return epoll_wait(loop, events, max - 1, timeout);
 }

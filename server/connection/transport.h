@@ -9,8 +9,10 @@
 #include <gnutls/gnutls.h>
 #include <sys/epoll.h>
 
-/* Sets the function that sends a connection's last response, before libmicrohttpd ends its TLS. */
-void srv_transport_start(void (*send_error)(struct srv_connection *connection));
+/* Sets the functions that send a connection's last response, before libmicrohttpd ends its TLS, and that end its
+ * request, before libmicrohttpd closes it. */
+void srv_transport_start(void (*send_error)(struct srv_connection *connection),
+                         void (*end)(struct srv_connection *connection));
 
 ssize_t srv_mhd_recv(int fd, void *buffer, size_t size, int flags);
 ssize_t srv_mhd_gnutls_record_recv(gnutls_session_t session, void *buffer, size_t size);
@@ -18,7 +20,9 @@ ssize_t srv_mhd_send(int fd, const void *bytes, size_t size, int flags);
 ssize_t srv_mhd_sendmsg(int fd, const struct msghdr *message, int flags);
 ssize_t srv_mhd_gnutls_record_send(gnutls_session_t session, const void *bytes, size_t size);
 int srv_mhd_gnutls_bye(gnutls_session_t session, gnutls_close_request_t how);
+int srv_mhd_close(int fd);
 int srv_mhd_setsockopt(int fd, int level, int name, const void *value, socklen_t size);
+int srv_mhd_epoll_wait(int loop, struct epoll_event *events, int max, int timeout);
 int srv_mhd_epoll_ctl(int loop, int action, int fd, struct epoll_event *event);
 
 /* Sends the first byte of the response, which is the same for all, to a client whose response is not ready, once:

@@ -123,7 +123,7 @@ struct srv_watched *srv_watched_next(size_t *i)
 
 bool srv_watch_add(struct srv_watched *w)
 {
-    if ((size_t)w->fd >= watcher.descriptors)
+    if ((size_t)w->fd >= watcher.descriptors || watcher.n == watcher.descriptors)
         return false;
     w->number = watcher.added++;
     put(w, watcher.n++);

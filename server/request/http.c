@@ -33,23 +33,19 @@ static struct {
     atomic_bool draining;
 } http;
 
-/* Contexts of the daemons. */
-static const enum srv_quota quotas[SRV_QUOTAS] = {SRV_REGULAR, SRV_RESERVED, SRV_ADMIN};
-
 /* The address for health and metrics is plain: probes know no certificate. */
 static bool uses_tls(enum srv_quota quota) { return quota != SRV_ADMIN && srv_tls_is_on(); }
 
 static struct srv_connection *entry_of(struct MHD_Connection *connection)
 {
-    const union MHD_ConnectionInfo *info =
-        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
-    return info ? info->socket_context : NULL;
+    return srv_connection_at(
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd);
 }
 
 /* Ends a request that libmicrohttpd has dropped without a word, as it does where its pool runs out. */
 static void end_dropped(struct srv_connection *entry)
 {
-    struct srv_request *request = entry ? atomic_exchange(&entry->request, NULL) : NULL;
+    struct srv_request *request = atomic_exchange(&entry->request, NULL);
     if (request)
         srv_request_done(request, false);
 }
@@ -71,7 +67,7 @@ static struct srv_request *new_request(struct srv_connection *entry, const char 
  * seen the first line of the request. */
 static void send_error(struct srv_connection *entry)
 {
-    const struct srv_error *why = entry ? entry->error : NULL;
+    const struct srv_error *why = entry->error;
     struct srv_request *request = why ? atomic_load(&entry->request) : NULL;
     if (!why)
         return;
@@ -84,38 +80,17 @@ static void send_error(struct srv_connection *entry)
         srv_request_abort(request, why);
 }
 
-/* Adds or removes a connection. `context` is the daemon's quota. */
-static void follow_connection(void *context, struct MHD_Connection *connection,
-                              void **socket_context, enum MHD_ConnectionNotificationCode what)
+static void end_connection(struct srv_connection *entry)
 {
-    enum srv_quota quota = *(const enum srv_quota *)context;
-    if (what == MHD_CONNECTION_NOTIFY_STARTED) {
-        int fd = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
-        const struct sockaddr *address =
-            MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS)->client_addr;
-        bool is_local = address && address->sa_family == AF_UNIX;
-        struct srv_connection *entry = srv_connection_add(fd, quota, uses_tls(quota), is_local);
-        *socket_context = entry;
-        if (entry)
-            entry->peer.is_proxy = srv_peer_read(address, entry->peer.address);
-        if (!entry || !srv_watch_events(&entry->watched, EPOLLRDHUP | EPOLLET))
-            shutdown(fd, SHUT_RDWR);
-        return;
-    }
-    struct srv_connection *entry = *socket_context;
-    if (entry)
-        entry->session = NULL; /* libmicrohttpd has freed it */
     send_error(entry);
     end_dropped(entry);
-    srv_connection_remove(entry, quota);
 }
 
 /* Begins a request. The query becomes a single parameter for libmicrohttpd, which would make a
  * record of each in its pool. */
 static void *begin_request(void *unused, const char *target, struct MHD_Connection *connection)
 {
-    struct srv_connection *entry = entry_of(connection);
-    struct srv_request *request = entry ? new_request(entry, target) : NULL;
+    struct srv_request *request = new_request(entry_of(connection), target);
     (void)unused;
     for (char *p = strchr((char *)target, '?'); p && (p = strchr(p, '&')); p++)
         *p = ';';
@@ -151,12 +126,10 @@ static void complete(void *unused, struct MHD_Connection *connection, void **con
         srv_request_done(request, how == MHD_REQUEST_TERMINATED_COMPLETED_OK);
     else
         end_dropped(entry); /* one for which there was memory only after its begin */
-    if (entry) {
-        atomic_store(&entry->request, NULL);
-        atomic_store(&entry->held, 0);
-        atomic_store(&entry->progress.received, 0);
-        srv_connection_enter(entry, atomic_load(&entry->arriving) ? SRV_HEADER : SRV_IDLE);
-    }
+    atomic_store(&entry->request, NULL);
+    atomic_store(&entry->held, 0);
+    atomic_store(&entry->progress.received, 0);
+    srv_connection_enter(entry, atomic_load(&entry->arriving) ? SRV_HEADER : SRV_IDLE);
     *context = NULL;
 }
 
@@ -175,7 +148,6 @@ static void log_library(void *unused, const char *format, va_list arguments)
 static struct MHD_Daemon *start_daemon(enum srv_quota quota)
 {
     const size_t limits[SRV_QUOTAS] = {http.options->max_connections, RESERVED, ADMIN};
-    void *context = (void *)&quotas[quota];
     bool tls = uses_tls(quota);
     struct MHD_Daemon *daemon = MHD_start_daemon(
         srv_tls_flags(tls) | MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_NO_LISTEN_SOCKET |
@@ -183,9 +155,9 @@ static struct MHD_Daemon *start_daemon(enum srv_quota quota)
         0, NULL, NULL, handle, NULL, MHD_OPTION_EXTERNAL_LOGGER, log_library, NULL,
         MHD_OPTION_CONNECTION_LIMIT, (unsigned)limits[quota] + SRV_ENDING + 16,
         MHD_OPTION_CONNECTION_TIMEOUT, 0u, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-        (size_t)CONNECTION_MEMORY, MHD_OPTION_NOTIFY_CONNECTION, follow_connection, context,
-        MHD_OPTION_NOTIFY_COMPLETED, complete, NULL, MHD_OPTION_URI_LOG_CALLBACK, begin_request,
-        NULL, MHD_OPTION_ARRAY, srv_tls_options(tls), MHD_OPTION_END);
+        (size_t)CONNECTION_MEMORY, MHD_OPTION_NOTIFY_COMPLETED, complete, NULL,
+        MHD_OPTION_URI_LOG_CALLBACK, begin_request, NULL, MHD_OPTION_ARRAY, srv_tls_options(tls),
+        MHD_OPTION_END);
     if (!daemon)
         srv_log(SRV_LOG_ERROR, "cannot start a network thread");
     return daemon;
@@ -199,11 +171,14 @@ static void reject(int client, enum srv_quota quota)
     close(client);
 }
 
+/* Gives an admitted connection to a network thread. libmicrohttpd closes one that it does not take. */
 static void add_to_daemon(struct MHD_Daemon *daemon, enum srv_quota quota, int client,
                           const struct sockaddr *address, socklen_t size)
 {
-    if (MHD_add_connection(daemon, client, address, size) != MHD_YES)
-        srv_connections_cancel(quota);
+    if (srv_connection_add(client, quota, uses_tls(quota), address))
+        MHD_add_connection(daemon, client, address, size);
+    else
+        close(client);
 }
 
 /* Takes a client to a regular connection; false if there is no room. */
@@ -237,7 +212,7 @@ bool srv_http_start(const struct api_service *service, const struct srv_options 
     http.daemons = calloc(n, sizeof *http.daemons);
     if (!http.daemons)
         return false;
-    srv_transport_start(send_error);
+    srv_transport_start(send_error, end_connection);
     for (; http.n_daemons < n; http.n_daemons++) {
         size_t i = http.n_daemons;
         if (!(http.daemons[i] = start_daemon(i < SRV_QUOTAS ? (enum srv_quota)i : SRV_REGULAR)))

@@ -72,6 +72,33 @@ Test(keep_alive, a_request_that_ends_a_full_read_does_not_hide_the_next)
     cr_expect_eq(server_stop(&server, false), 0);
 }
 
+/* libmicrohttpd 0.9.75 takes 128 events at a time, and waits for more before it acts where it got as many. */
+Test(keep_alive, as_many_requests_at_once_as_events_of_a_turn_are_answered)
+{
+    enum { MOST = 384, ROUNDS = 60 };
+    static const char *const flags[] = {"--http-threads", "1", NULL};
+    static const char get[] = "GET /livez HTTP/1.1\r\nHost: a\r\n\r\n";
+    int sockets[MOST], answered = MOST;
+    allow_files(1000);
+    struct server server = server_start(flags);
+    for (int i = 0; i < MOST; i++) { /* accepted, and read from */
+        dial_many(&server, &sockets[i], 1, get);
+        cr_assert_eq(read_status(sockets[i], 10), 200);
+    }
+    for (int round = 0; round < ROUNDS && answered == MOST; round++) {
+        int n = MOST - 64 * (round % 5);
+        cr_assert_eq(kill(server.pid, SIGSTOP), 0);
+        send_many(sockets, (size_t)n, get, sizeof get - 1);
+        cr_assert_eq(kill(server.pid, SIGCONT), 0);
+        answered = MOST - n;
+        for (int i = 0; i < n && answered == MOST - n + i; i++)
+            answered += read_status(sockets[i], 5) == 200;
+        cr_expect_eq(answered, MOST, "round %d: not answered: %d of %d", round, MOST - answered, n);
+    }
+    close_many(sockets, MOST);
+    cr_expect_eq(server_stop(&server, false), 0);
+}
+
 /* Those of HTTP/1.0 stay where the client asks for it, and the response says so. */
 Test(keep_alive, of_http_1_0_is_for_those_who_ask)
 {
