@@ -199,15 +199,16 @@ static size_t find(const struct api_exchange *x, const struct api_registry *regi
     return api_registry_lower_bound(registry, group, name);
 }
 
-/* Holds the monitors as they are. */
+/* Holds the monitors as they are, if they are what the client has seen: of others it is not told what is wrong. */
 static bool hold_monitors(struct api_exchange *x)
 {
     struct api_registry *registry = &x->service->monitors->registry;
     struct api_references *references = &((struct api_replacing *)x->state)->references;
     size_t n;
-    bool good = true;
     pthread_rwlock_rdlock(&registry->lock);
+    bool good = api_check_conditions(x, x->service->monitors, &x->problem);
     size_t first = find(x, registry, &n);
+    n = good ? n : 0;
     references->replacements = calloc(n + 1, sizeof *references->replacements);
     for (size_t i = 0; references->replacements && i < n; i++) {
         const struct api_monitor *monitor = registry->monitors[first + i];
@@ -220,6 +221,8 @@ static bool hold_monitors(struct api_exchange *x)
         good = good && r->name;
     }
     pthread_rwlock_unlock(&registry->lock);
+    if (x->problem.code)
+        return false;
     return (references->replacements && good) || api_fail_oom(&x->problem);
 }
 

@@ -86,7 +86,8 @@ void api_warn(struct api_buffer *warnings, const char *code, const char *column,
 void api_warn_of_unreadable(struct api_buffer *warnings, const char *column,
                             const struct api_unreadable *unreadable);
 
-/* Checks If-Match and If-None-Match of a request for one monitor, as it is now; in the store's thread. */
+/* Checks If-Match and If-None-Match of a request for one monitor, as it is now; under a lock of the registry, or in the
+ * store's thread. */
 bool api_check_conditions(struct api_exchange *x, const struct api_monitors *monitors,
                           struct api_problem *problem);
 
