@@ -224,11 +224,11 @@ Test(monitors_patch, only_the_monitor_that_was_seen)
     struct answer answer = monitors_send(&service, &stale);
     cr_expect_eq(answer.status, 412);
     answer_free(&answer);
-    const struct monitors_request wrong = {.line = "PATCH /monitors/g/a",
-                                           .type = "application/merge-patch+json",
-                                           .body = "{\"pool\":3}",
-                                           .headers = {{"If-Match", "\"1-9\""}}};
-    answer = monitors_send(&service, &wrong);
+    const struct monitors_request unseen = {.line = "PATCH /monitors/g/a",
+                                            .type = "application/merge-patch+json",
+                                            .body = "{\"pool\":3}",
+                                            .headers = {{"If-Match", "\"1-9\""}}};
+    answer = monitors_send(&service, &unseen);
     cr_expect_eq(answer.status, 412, "%d", answer.status);
     answer_free(&answer);
     answer = monitors_send(&service, &fresh);
