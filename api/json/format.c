@@ -160,7 +160,7 @@ static bool read_zone(const char *p, int *offset)
 }
 
 /* A time that timegm changes is none: 31 February, 24:00. Seconds may be 60. */
-bool api_time_parse(const char *text, int64_t *time)
+static bool parse_time(const char *text, int64_t *time)
 {
     static const char *const separators[] = {"-", "-", "Tt ", ":", ":"};
     const char *p = text;
@@ -201,12 +201,12 @@ bool api_read_time(const json_t *value, enum api_location where, const char *nam
     char pointer[40], utc[60];
     const char *text = json_string_value(value);
     int64_t as_utc;
-    if (text ? api_time_parse(text, time)
+    if (text ? parse_time(text, time)
              : json_is_number(value) && api_time_from_seconds(json_number_value(value), time))
         return true;
     snprintf(pointer, sizeof pointer, where == API_QUERY ? "%s" : "#/%s", name);
     if (text && (size_t)snprintf(utc, sizeof utc, "%sZ", text) < sizeof utc &&
-        api_time_parse(utc, &as_utc))
+        parse_time(utc, &as_utc))
         return api_fail_at(problem, where, pointer, "timestamp_invalid",
                            "%s must have a zone: in UTC it is %s", name, utc);
     return api_fail_at(problem, where, pointer, "timestamp_invalid", "%s must be " API_TIME_FORMS,

@@ -47,9 +47,6 @@ struct api_store_job;
 /* Queues a job for the thread, which calls api_store_job_finish; false if too many wait. */
 bool api_monitors_submit(struct api_monitors *monitors, struct api_store_job *job);
 
-/* Submits a job and waits; false if it could not be done. Not for the thread of a request. */
-bool api_monitors_run(struct api_monitors *monitors, struct api_store_job *job);
-
 /* Ends the thread after it has done what waits; call it when no request is left. */
 void api_monitors_stop(struct api_monitors *monitors);
 void api_monitors_free(struct api_monitors *monitors); /* NULL is fine */

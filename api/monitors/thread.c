@@ -158,11 +158,3 @@ bool api_monitors_submit(struct api_monitors *monitors, struct api_store_job *jo
     pthread_mutex_unlock(&monitors->lock);
     return good;
 }
-
-bool api_monitors_run(struct api_monitors *monitors, struct api_store_job *job)
-{
-    if (!api_monitors_submit(monitors, job))
-        return false;
-    api_store_job_wait(job);
-    return !job->problem->code;
-}

@@ -17,7 +17,7 @@ bool api_outbox_is_due(const struct api_monitors *monitors);
 /* ---- For the sender */
 
 /* api_outbox_job: deletes what was delivered, and gives the next message of a receiver. The sender fills the first part,
- * and runs it by api_monitors_run; a message that is not deleted is given again, with its id and with the same
+ * and submits it; a message that is not deleted is given again, with its id and with the same
  * changes. */
 struct api_outbox_job {
     struct api_store_job job;
