@@ -8,6 +8,7 @@ import collections
 import glob
 import hashlib
 import hmac
+import http.client
 import http.server
 import json
 import os
@@ -536,7 +537,7 @@ def try_alertmanager():
         def is_up():
             try:
                 return ask("/api/v2/status")
-            except (OSError, ValueError):
+            except (OSError, ValueError, http.client.HTTPException):
                 return False
 
         def alerts():
