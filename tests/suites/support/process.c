@@ -57,12 +57,13 @@ static void pass_sockets(void)
     setenv("LISTEN_FDNAMES", list, 0);
 }
 
-void allow_files(size_t files)
+size_t allow_files(size_t files)
 {
     struct rlimit limit;
     cr_assert_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
     limit.rlim_cur = files < limit.rlim_max ? files : limit.rlim_max;
     cr_assert_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    return limit.rlim_cur;
 }
 
 /* Bounds this process's descriptors, for good: to so many, or to what it has now if that is 0. */

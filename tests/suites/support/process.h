@@ -25,8 +25,8 @@ struct server server_start(const char *const *flags);
 struct server server_start_at(const char *address, const char *const *flags);
 
 /* Lets this test, and servers that it starts from then on, have so many descriptors, or as many as it may. Else a server
- * has as many as the test, 256 under `make check`, and cannot raise that. */
-void allow_files(size_t files);
+ * has as many as the test, 256 under `make check`, and cannot raise that. Gives how many there are. */
+size_t allow_files(size_t files);
 
 /* Starts it with at most `files` descriptors for the server. */
 struct server server_start_with_files(const char *const *flags, size_t files);
