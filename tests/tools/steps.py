@@ -55,10 +55,10 @@ REST = [
     ("distributed", WAIT, ["programs"], ["distributed"]),
     ("python", WAIT, ["programs"], ["python"]),
     ("fuzz", BATCH, ["build-asan"], ["fuzz"]),
-    ("lint", BATCH, ["programs", "tools"], ["lint-all"]),
     ("neon", BATCH, [], ["neon"]),
     ("uninitialized", BATCH, ["programs"], ["uninitialized"]),
     ("walk", BATCH, ["programs"], ["walk"]),
+    ("lint", BATCH, ["programs", "tools"], ["lint-all"]),
 ]
 SETS = {"test": TEST, "rest": REST, "all": TEST + REST}
 
