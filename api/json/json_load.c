@@ -99,8 +99,8 @@ static int append(const char *bytes, size_t size, void *out)
     return 0;
 }
 
-/* What jansson needs for writing is freed again, which memory of a text is not: a value may be written any number of
- * times. */
+/* Writes with memory of malloc: jansson frees it at the end. Memory of the parsed text is never freed, and would be used up
+ * by a value that is written often. */
 void api_append_json(struct api_buffer *out, const json_t *value)
 {
     struct api_json *parsed = current;

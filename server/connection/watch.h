@@ -1,4 +1,4 @@
-/* What the watcher does when it looks at a connection: it ends late ones, and notices clients that leave. */
+/* The watcher looks at a connection: it ends one that is late, and notices a client that leaves. */
 #pragma once
 
 #include "server/connection/connections.h"

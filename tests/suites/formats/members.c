@@ -160,7 +160,7 @@ Test(formats_members, malformed_ones_have_their_place_in_the_body)
     }
 }
 
-/* What is too long for a text that an option may have is refused, though its start is a valid value. */
+/* A string that is longer than any value of an option is refused, though its start is a valid value. */
 Test(formats_members, that_are_long_are_no_options)
 {
     static const char *const starts[] = {"\"gradient\":\"input", "\"dim\":\"0",

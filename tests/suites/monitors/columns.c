@@ -442,7 +442,7 @@ Test(monitors_columns, that_are_absent_are_named_up_to_a_thousand)
     monitors_end(&service);
 }
 
-/* What a table says of all its monitors is written with each of them. */
+/* Annotations of a table are written with the config of each of its monitors. */
 Test(monitors_columns, of_any_number_share_annotations)
 {
     enum { COLUMNS = 1000 };

@@ -99,7 +99,7 @@ Test(keep_alive, as_many_requests_at_once_as_events_of_a_turn_are_answered)
     cr_expect_eq(server_stop(&server, false), 0);
 }
 
-/* Those of HTTP/1.0 stay where the client asks for it, and the response says so. */
+/* A connection of HTTP/1.0 stays open if the client asks for it, and the response says so. */
 Test(keep_alive, of_http_1_0_is_for_those_who_ask)
 {
     static const struct {

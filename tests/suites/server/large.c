@@ -95,8 +95,8 @@ static void ask_for_a_mib(int fd)
     api_buffer_free(&body);
 }
 
-/* Of a scrape it takes little, so that many that are not read take no memory; of the next response on the same
- * connection as much as of any other. A response that it took as a whole comes even after --timeout. */
+/* The kernel takes little of a scrape, so that scrapes that nobody reads take no memory. Of the next response on the same
+ * connection it takes as much as of any other: a response that it took as a whole arrives even after --timeout. */
 Test(large, a_scrape_leaves_the_connection_as_it_was)
 {
     enum { COLUMNS = 3000, ASKED = 1 << 20 };
