@@ -10,7 +10,7 @@
 #include <math.h>
 #include <string.h>
 
-/* True if a loss is NaN, or if infinite ones make it look so. */
+/* True if a loss is NaN. The losses are summed, so infinite losses of both signs also give true. */
 static bool any_nan(const struct kl_job *job, const void *losses)
 {
     const struct kl_plan *plan = job->plan;
@@ -186,8 +186,8 @@ static bool compute(struct kl_job *job, struct kl_pool *pool, const struct kl_re
         kl_fill_partial(plan, kl_total_exact(&job->total), job->partial);
     if (kl_is_stopped(plan))
         return fail_stopped(problem);
-    /* Negative probabilities make NaN of losses; the first one is searched for only after a NaN came
-     * out, or where no loss could show it. */
+    /* Negative probabilities make losses NaN. The first negative one is searched for only if a loss
+     * is NaN, or if the call computes no loss. */
     bool math = plan->options.compat == KL_MATH && plan->count > 0;
     bool suspect = math && (!job->wants_loss || isnan(value) ||
                             (results->loss && any_nan(job, results->loss)));
@@ -196,7 +196,8 @@ static bool compute(struct kl_job *job, struct kl_pool *pool, const struct kl_re
     return !math || !kl_is_stopped(plan) || fail_stopped(problem);
 }
 
-/* Ends a diagnosis. If it depends on the loss, that is `loss`, or computed if that is NULL, which may fail. */
+/* Ends a diagnosis. If it depends on the loss, it uses `loss`, or computes the loss if `loss` is NULL, which may
+ * fail. */
 static bool end_diagnosis(struct kl_diagnosing *d, struct kl_pool *pool, const void *loss,
                           struct kl_diagnosis *diagnosis, struct kl_problem *problem)
 {
@@ -252,7 +253,7 @@ static bool diagnoses_chunks(const struct kl_plan *plan, const struct kl_results
     return results->diagnosis && plan->count > 0 && kl_is_flat(plan);
 }
 
-/* Out of line, so that a diagnosis afterwards does not have the layout on its stack. */
+/* Out of line, so that a diagnosis after the computation does not have the layout on its stack. */
 static __attribute__((noinline)) bool
 run_call(const struct kl_plan *plan, const struct kl_tensor *grad_output, struct kl_pool *pool,
          const struct kl_results *results, struct kl_partial *partial, struct kl_problem *problem)

@@ -169,7 +169,7 @@ static bool is_nan(const struct kl_workspace *b)
     return b->group->rows == 1 && isnan(b->group->high[0]);
 }
 
-/* Computes a group by its elements, but for what is known of rows, once their softmaxes are. */
+/* Computes a group element by element, but for what is known of its rows once their softmaxes are. */
 static void run_by_elements(struct kl_workspace *b, bool wants_loss)
 {
     if (kl_any_wanted(b->job))
