@@ -121,7 +121,7 @@ static bool finish_posts(void)
         if (done->msg != CURLMSG_DONE)
             continue;
         any = true;
-        if (easy == notify.post_of_test.easy) {
+        if (notify.tests && easy == notify.post_of_test.easy) {
             const struct srv_outcome outcome = srv_post_end(&notify.post_of_test, result);
             end_test(&outcome);
         }
