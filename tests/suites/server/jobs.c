@@ -8,7 +8,7 @@
 
 enum { MAX = 64 };
 
-/* held: a job that runs until its kind is let go. */
+/* held: a job that runs until one of its kind may end. */
 struct held {
     struct srv_job job;
     enum srv_queue kind;
@@ -17,8 +17,8 @@ struct held {
 static struct {
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    bool let_go[SRV_QUEUES];
-    int running[SRV_QUEUES], begun[SRV_QUEUES], total;
+    int may_end[SRV_QUEUES]; /* so many more that run, or will */
+    int running[SRV_QUEUES], total;
     enum srv_queue order[MAX]; /* of the begins */
     struct held jobs[MAX];
     size_t n;
@@ -30,10 +30,9 @@ static void hold(struct srv_job *job)
     pthread_mutex_lock(&work.lock);
     work.order[work.total++] = kind;
     work.running[kind]++;
-    work.begun[kind]++;
-    pthread_cond_broadcast(&work.changed);
-    while (!work.let_go[kind])
+    while (work.may_end[kind] == 0)
         pthread_cond_wait(&work.changed, &work.lock);
+    work.may_end[kind]--;
     work.running[kind]--;
     pthread_mutex_unlock(&work.lock);
 }
@@ -47,10 +46,10 @@ static void add(enum srv_queue kind, int n)
     }
 }
 
-static void let_go(enum srv_queue kind, bool go)
+static void let_go(enum srv_queue kind, int n)
 {
     pthread_mutex_lock(&work.lock);
-    work.let_go[kind] = go;
+    work.may_end[kind] = n;
     pthread_cond_broadcast(&work.changed);
     pthread_mutex_unlock(&work.lock);
 }
@@ -80,12 +79,12 @@ Test(jobs, leave_threads_to_more_urgent_ones)
         add(SRV_PROBES, 2);
         expect_running(SRV_PROBES, 1);
         for (int kind = 0; kind < SRV_QUEUES; kind++)
-            let_go((enum srv_queue)kind, true);
+            let_go((enum srv_queue)kind, MAX);
         srv_jobs_stop();
         cr_expect_eq(srv_jobs_pending(), 0);
         cr_expect_eq(work.total, (int)work.n);
         for (int kind = 0; kind < SRV_QUEUES; kind++)
-            let_go((enum srv_queue)kind, false);
+            let_go((enum srv_queue)kind, 0);
     }
 }
 
@@ -98,11 +97,16 @@ Test(jobs, begin_by_urgency_and_in_order)
     add(SRV_HUGE, 3);
     expect_running(SRV_HUGE, 1);
     add(SRV_LARGE, 1);
-    let_go(SRV_LARGE, true);
+    for (int total = 5; total < 8; total++) {
+        double end = now_seconds() + 10;
+        let_go(SRV_LARGE, 1);
+        while (work.total == total && now_seconds() < end)
+            wait_ms(1);
+        cr_expect_eq(work.order[total], SRV_LARGE, "%d", total);
+    }
+    let_go(SRV_LARGE, MAX);
     expect_running(SRV_HUGE, 3);
-    for (int i = 5; i < 8; i++)
-        cr_expect_eq(work.order[i], SRV_LARGE, "%d", i);
-    let_go(SRV_HUGE, true);
+    let_go(SRV_HUGE, MAX);
     srv_jobs_stop();
     cr_expect_eq(work.total, 10);
 }
