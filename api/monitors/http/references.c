@@ -81,6 +81,10 @@ static bool warn_of_values(const struct reading *r, const struct api_sample *sam
                  "values are numbers written as text, with units, thousands or quotes, and are "
                  "compared as "
                  "labels; send plain numbers");
+    if (!sample->is_text && sample->has_point && sample->n_commas > 0)
+        api_warn(warnings, "decimal_marks_mixed", name, sample->n_commas, 0,
+                 "values have a decimal comma among others with a point, and are read as numbers: "
+                 "1,234 is 1.234 here");
     if (is_named || !api_sample_is_nearly_unique(sample))
         return true;
     api_warn(warnings, "nearly_unique", name, n, 0,
@@ -92,11 +96,11 @@ static bool warn_of_values(const struct reading *r, const struct api_sample *sam
 }
 
 /* Makes bins and a config of collected values; a column without any is left out, unless it is the only one. */
-static bool configure_column(const struct reading *r, struct api_sample *sample, const char *name,
+static bool configure_column(const struct reading *r, struct api_sample *sample,
+                             const struct api_monitor_settings *settings, const char *name,
                              bool is_single)
 {
     struct api_buffer *warnings = &r->references->warnings;
-    struct api_monitor_settings settings = r->references->settings;
     struct api_bins bins = {.n = 0};
     struct api_weights reference = {.n = 0};
     bool is_empty = api_sample_is_empty(sample);
@@ -113,8 +117,7 @@ static bool configure_column(const struct reading *r, struct api_sample *sample,
     if (!warn_of_values(r, sample, name, choice_of(r, sample->column) == INCLUDED))
         return true;
     bool good = api_name_check("monitor", name, r->problem) &&
-                api_settings_from_json(&settings, r->members, api_config_members, r->problem) &&
-                api_sample_bins(sample, &settings, &bins, &reference, r->problem) &&
+                api_sample_bins(sample, settings, &bins, &reference, r->problem) &&
                 configure(r, name, &bins, &reference);
     api_bins_free(&bins);
     api_weights_free(&reference);
@@ -137,10 +140,14 @@ static bool sample_columns(const struct reading *r, size_t first, size_t end, co
         api_sample_init(&samples[i], table, i);
         samples[i].is_excluded = choice_of(r, i) == EXCLUDED;
     }
-    bool good = api_sample_table(samples, first, end, table, r->references->stop, r->problem);
+    struct api_monitor_settings settings = r->references->settings;
+    bool good = api_settings_from_json(&settings, r->members, api_config_members, r->problem) &&
+                api_sample_table(samples, first, end, table, (enum api_method)settings.method,
+                                 r->references->stop, r->problem);
     for (size_t i = first; good && i < end; i++)
-        good = samples[i].is_excluded ||
-               configure_column(r, &samples[i], name ? name : table->columns[i].name, name);
+        good =
+            samples[i].is_excluded ||
+            configure_column(r, &samples[i], &settings, name ? name : table->columns[i].name, name);
     for (size_t i = first; i < end; i++)
         api_sample_free(&samples[i]);
     free(samples);
