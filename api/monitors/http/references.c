@@ -75,6 +75,13 @@ static bool warn_of_values(const struct reading *r, const struct api_sample *sam
     struct api_buffer *warnings = &r->references->warnings;
     size_t n = sample->n_texts + sample->n_numbers;
     bool is_only = r->table->n_columns == 1;
+    if (sample->n_dates > 0 && !is_named) {
+        api_warn(
+            warnings, "dates", name, sample->n_dates, 0,
+            "most values are dates or times, whose later values are new ones: the column gets no "
+            "monitor unless ?include= names it");
+        return false;
+    }
     size_t formatted = sample->is_text ? api_sample_formatted_numbers(sample) : 0;
     if (formatted > 0 && 2 * formatted >= n)
         api_warn(warnings, "numbers_as_text", name, formatted, 0,
@@ -88,10 +95,11 @@ static bool warn_of_values(const struct reading *r, const struct api_sample *sam
     if (is_named || !api_sample_is_nearly_unique(sample))
         return true;
     api_warn(warnings, "nearly_unique", name, n, 0,
-             is_only ? "most values are distinct, as those of an id, a time or free text; the "
-                       "column has a monitor because it is the only one"
-                     : "most values are distinct, as those of an id, a time or free text; the "
-                       "column gets no monitor unless ?include= names it");
+             is_only
+                 ? "most values are distinct, as those of an id or free text; the column has a "
+                   "monitor because it is the only one"
+                 : "most values are distinct, as those of an id or free text; the column gets no "
+                   "monitor unless ?include= names it");
     return is_only;
 }
 
@@ -103,7 +111,7 @@ static bool configure_column(const struct reading *r, struct api_sample *sample,
     struct api_buffer *warnings = &r->references->warnings;
     struct api_bins bins = {.n = 0};
     struct api_weights reference = {.n = 0};
-    bool is_empty = api_sample_is_empty(sample);
+    bool is_empty = sample->n_dates == 0 && api_sample_is_empty(sample);
     bool is_member = json_is_object(json_object_get(r->members, "reference"));
     if (is_single && is_empty)
         return api_fail_at(r->problem, is_member ? API_BODY : API_NOWHERE, "#/reference",
@@ -139,6 +147,7 @@ static bool sample_columns(const struct reading *r, size_t first, size_t end, co
     for (size_t i = first; i < end; i++) {
         api_sample_init(&samples[i], table, i);
         samples[i].is_excluded = choice_of(r, i) == EXCLUDED;
+        samples[i].is_included = choice_of(r, i) == INCLUDED;
     }
     struct api_monitor_settings settings = r->references->settings;
     bool good = api_settings_from_json(&settings, r->members, api_config_members, r->problem) &&

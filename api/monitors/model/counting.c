@@ -266,6 +266,11 @@ bool api_cell_number(const struct api_cell *cell, bool decimal_comma, double *nu
                                            : cell->kind != API_CELL_MISSING;
 }
 
+static bool is_code(const struct api_cell *cell)
+{
+    return api_cell_is_text(cell) && api_text_is_code(cell->text, cell->size);
+}
+
 /* Counts what has no label as the label that it would be. */
 static void add_unseen(struct api_counting *counting, const struct api_cell *cell,
                        enum kl_dtype dtype)
@@ -275,7 +280,7 @@ static void add_unseen(struct api_counting *counting, const struct api_cell *cel
     bool value;
     if (api_cell_is_boolean(cell, &value))
         api_unseen_add(&counting->unseen, value ? "true" : "false", value ? 4 : 5);
-    else if (read_number(cell, &number))
+    else if (!is_code(cell) && api_cell_number(cell, true, &number))
         api_unseen_add(&counting->unseen, text, api_label_of_value(text, dtype, number));
     else
         api_unseen_add(&counting->unseen, cell->text, cell->size);

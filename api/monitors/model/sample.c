@@ -18,7 +18,8 @@ void api_sample_init(struct api_sample *sample, const struct api_table *table, s
                                   .column = column,
                                   .booleans_alone = true,
                                   .only_rises = true,
-                                  .last = -(double)INFINITY};
+                                  .only_falls = true,
+                                  .last = (double)NAN};
     sample->numbers.budget = sample->commas.budget = table->budget;
     sample->labels.texts.budget = sample->labels.entries.budget = table->budget;
     sample->labels.slots.budget = sample->labels.sorted.budget = table->budget;
@@ -42,9 +43,11 @@ static bool add_number(struct api_sample *sample, double number, struct api_prob
         return true;
     }
     sample->n_numbers++;
-    sample->only_rises =
-        sample->only_rises && isfinite(number) && number == floor(number) && number >= sample->last;
+    bool is_whole = isfinite(number) && number == floor(number);
+    sample->only_rises = sample->only_rises && is_whole && !(number < sample->last);
+    sample->only_falls = sample->only_falls && is_whole && !(number > sample->last);
     sample->n_rises += number > sample->last;
+    sample->n_falls += number < sample->last;
     sample->last = number;
     api_append(&sample->numbers, &number, sizeof number);
     return !sample->numbers.failed || api_fail_oom(problem);
@@ -102,6 +105,7 @@ static bool sample_text(struct api_sample *sample, const struct api_cell *cell,
     if (!api_cell_number(cell, true, &number)) {
         if (sample->unreadable.count++ == 0)
             sample->unreadable.line = cell->line;
+        api_date_add(&sample->dates, cell->text, cell->size);
         return true;
     }
     sample->n_commas++;
@@ -197,8 +201,9 @@ bool api_sample_is_nearly_unique(const struct api_sample *sample)
     size_t n = sample->n_texts + sample->n_numbers;
     if (sample->is_text)
         return n >= MANY && 2 * sample->labels.n > n;
-    return sample->n_numbers >= MANY && sample->only_rises && sample->n_commas == 0 &&
-           2 * sample->n_rises > sample->n_numbers;
+    size_t changes = sample->only_rises ? sample->n_rises : sample->n_falls;
+    return sample->n_numbers >= MANY && (sample->only_rises || sample->only_falls) &&
+           sample->n_commas == 0 && 2 * (changes + 1) > sample->n_numbers;
 }
 
 size_t api_sample_formatted_numbers(const struct api_sample *sample)

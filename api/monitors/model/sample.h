@@ -3,6 +3,7 @@
 
 #include "api/monitors/model/counting.h"
 #include "api/monitors/model/labels.h"
+#include "api/text/date.h"
 
 /* api_sample_pass: what a pass over a table collects of a column. */
 enum api_sample_pass {
@@ -23,14 +24,18 @@ struct api_sample {
     bool has_point; /* a number has a decimal point */
     bool has_code;  /* a whole number begins with 0, as in 00501 */
     struct api_unreadable unreadable;
-    bool only_rises; /* whole numbers, none below the one before */
-    double last;     /* number, while that is so */
-    size_t n_rises;  /* numbers above the one before: distinct ones, while they only rise */
+    bool only_rises, only_falls; /* whole numbers, none below, or none above, the one before */
+    double last;                 /* number */
+    size_t n_rises,
+        n_falls; /* numbers above and below the one before: distinct ones, while all are */
+    struct api_date_tally dates; /* of texts */
+    size_t n_dates; /* after api_sample_table: dates and times, if nine tenths are, else 0 */
     struct {
         size_t row, line, size;
     } long_text;                   /* the first that is too long for a label; size 0: none */
     size_t n_cut;                  /* after api_sample_bins: distinct texts that got no label */
     bool is_excluded;              /* set by the caller: the column is not read */
+    bool is_included;              /* likewise: it has bins also if it holds dates */
     bool text_for_certain;         /* a string of JSON or numpy was among them */
     bool is_text;                  /* after api_sample_table */
     bool is_labelled;              /* likewise: texts, or numbers that become labels */
@@ -50,8 +55,8 @@ bool api_sample_table(struct api_sample *samples, size_t first, size_t end, stru
 /* True if there is no value from which bins can be made. */
 bool api_sample_is_empty(const struct api_sample *sample);
 
-/* True for an id, a time or free text: more than half of at least MANY values are distinct, and they are texts, or
- * whole numbers that only rise. Bins of them tell nothing about later values. */
+/* True for an id or free text: more than half of at least MANY values are distinct, and they are texts, or whole numbers
+ * that only rise or only fall. Bins of them tell nothing about later values. */
 bool api_sample_is_nearly_unique(const struct api_sample *sample);
 
 /* How many values of a text column are numbers that are written as people do: see api_text_is_formatted_number. */

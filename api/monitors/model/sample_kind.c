@@ -57,6 +57,28 @@ static bool take_numbers(struct api_sample *sample, enum api_method method,
     return sample->is_labelled;
 }
 
+/* How many numbers are times since 1970, of one unit, or dates without delimiters, if they vary. */
+static size_t count_times(const struct api_sample *sample)
+{
+    const double *numbers = (const void *)sample->numbers.data;
+    struct api_date date;
+    size_t n[API_DATE_FORMS] = {0}, form, most = 0;
+    for (size_t i = 0; i < sample->n_numbers; i++)
+        if (api_date_of_number(numbers[i], &date, &form))
+            n[form]++;
+    for (form = 0; form < API_DATE_FORMS; form++)
+        most = n[form] > most ? n[form] : most;
+    return sample->n_rises + sample->n_falls > 0 ? most : 0;
+}
+
+/* Counts dates and times, if they are nine tenths of the values. */
+static size_t count_dates(const struct api_sample *sample)
+{
+    const size_t *texts = sample->dates.n;
+    size_t n = count_times(sample) + (texts[0] > texts[1] ? texts[0] : texts[1]);
+    return 10 * n >= 9 * (sample->n_numbers + sample->n_texts) ? n : 0;
+}
+
 /* A column is numeric if at least half of its values that are not missing are numbers, or nine tenths if many texts
  * are seen twice; and none is a string, but for those that stand for infinite numbers, or a whole number with a zero
  * before it. A comma is a decimal point in a column without any. */
@@ -66,6 +88,9 @@ bool api_sample_decide(struct api_sample *sample, enum api_method method,
     size_t numbers = sample->n_numbers + (sample->has_point ? 0 : sample->n_commas);
     size_t all = sample->n_numbers + sample->n_texts, others = all - numbers;
     if (sample->pass == API_SAMPLE_LABELS)
+        return false;
+    sample->n_dates = count_dates(sample);
+    if (sample->n_dates > 0 && !sample->is_included)
         return false;
     bool is_in_doubt = 10 * numbers < 9 * all && others >= 2 * REPEATED;
     sample->is_text = sample->text_for_certain || sample->has_code || 2 * numbers < all;
