@@ -15,7 +15,7 @@ static bool any_nan(const struct kl_job *job, const void *losses)
 {
     const struct kl_plan *plan = job->plan;
     const struct kl_array_view view = {KL_OF_LOSS, plan->dtype, false, losses};
-    size_t n = plan->reduction == KL_NONE ? plan->places : 1;
+    size_t n = plan->reduction == KL_NONE ? plan->kept_count : 1;
     for (size_t i = 0; i < n && !kl_is_stopped(plan); i += KL_CHUNK)
         if (isnan(
                 job->kernel->row_stats[plan->dtype](kl_at(&view, i), kl_min(n - i, KL_CHUNK), false)

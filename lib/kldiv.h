@@ -261,9 +261,9 @@ struct kl_plan {
     size_t count;               /* elements of that */
     size_t counts[KL_OPERANDS]; /* elements of input and of target */
     bool summed[KL_MAX_DIMS];   /* the joint axes that dim names */
-    size_t left_ndim;           /* of what dim leaves of the joint shape */
-    size_t left_shape[KL_MAX_DIMS];
-    size_t places;                     /* elements of that */
+    size_t kept_ndim;           /* of the joint shape without the axes of dim: that of the losses */
+    size_t kept_shape[KL_MAX_DIMS];
+    size_t kept_count;                 /* elements of that: losses before the reduction */
     size_t batch;                      /* its first size; 1 if it has none */
     size_t loss_size;                  /* bytes that kl_run writes */
     enum kl_space spaces[KL_OPERANDS]; /* of input and of target, never KL_DEFAULT_SPACE */
@@ -399,7 +399,7 @@ struct kl_exact {
  * the best of each. Sums of other shards differ in rounding alone, as in any sum of floats. */
 struct kl_partial {
     struct kl_exact sum;     /* of losses, weighted, in the unit of options.base */
-    struct kl_exact places;  /* what KL_MEAN divides by: losses that count, or their weights */
+    struct kl_exact weights; /* what KL_MEAN divides by: their sum, or the number of losses */
     struct kl_exact entries; /* what KL_BATCHMEAN divides by */
     bool zero_if_empty;      /* under KL_ONEFLOW, for KL_MEAN */
 };

@@ -134,8 +134,8 @@ static bool has_gradient(const struct api_call *call, size_t operand)
 static bool check_rows(const struct api_call *call, struct api_problem *problem)
 {
     const struct kl_plan *plan = &call->plan;
-    bool good = plan->count > 0 || plan->places <= MAX_EMPTY_ROWS;
-    good &= has_few_rows(plan->shape, plan->ndim, plan->places);
+    bool good = plan->count > 0 || plan->kept_count <= MAX_EMPTY_ROWS;
+    good &= has_few_rows(plan->shape, plan->ndim, plan->kept_count);
     for (size_t i = 0; i < KL_OPERANDS; i++)
         good &= !has_gradient(call, i) ||
                 has_few_rows(call->tensors[i].shape, call->tensors[i].view.ndim, plan->counts[i]);

@@ -107,7 +107,7 @@ static double ns_per_joint_element(const struct api_call *call)
 static double call_cost(const struct api_call *call, double ns_per_element)
 {
     const struct kl_plan *plan = &call->plan;
-    double outputs = plan->reduction == KL_NONE ? (double)plan->places : 1;
+    double outputs = plan->reduction == KL_NONE ? (double)plan->kept_count : 1;
     for (int i = 0; i < KL_OPERANDS; i++)
         outputs += call->options.gradient >> i & 1 ? (double)plan->counts[i] : 0;
     return (double)plan->count * ns_per_joint_element(call) + outputs * ns_per_element;
