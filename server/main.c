@@ -12,7 +12,7 @@
 #include "server/healthcheck.h"
 #include "server/listen/lobby.h"
 #include "server/listen/service_manager.h"
-#include "server/listen/tls.h"
+#include "server/connection/tls.h"
 #include "server/net/client_address.h"
 #include "server/notify/notify.h"
 #include "server/reload.h"

@@ -104,11 +104,10 @@ static unsigned long long look_in_phase(const struct srv_connection *c, enum srv
         return now < since + SRV_FIRST_LOOK_MS ? since + SRV_FIRST_LOOK_MS : now + REPLY_LOOK_MS;
     if (phase ==
         SRV_WORK) /* a client of a unix socket tells its end at once, and TLS has no probe */
-        return client == SRV_HALF_CLOSED && !c->probed && !c->peer.is_local && !c->tls
+        return client == SRV_HALF_CLOSED && !c->probed && !c->peer.is_local && !c->session
                    ? since + SRV_PROBE_MS
                    : SRV_NEVER;
-    return client != SRV_OPEN || atomic_load(&c->ending) || atomic_load(&c->refused) ? now
-                                                                                     : SRV_NEVER;
+    return client != SRV_OPEN || atomic_load(&c->ending) ? now : SRV_NEVER;
 }
 
 unsigned long long srv_next_look(const struct srv_connection *c, unsigned long long now)

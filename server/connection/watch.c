@@ -1,7 +1,7 @@
 #include "server/connection/watch.h"
 
 #include "server/connection/deadlines.h"
-#include "server/connection/transport.h"
+#include "server/connection/door.h"
 #include "server/telemetry/log.h"
 
 #include <linux/sockios.h>
@@ -25,16 +25,16 @@ static void mark_client(struct srv_connection *c, unsigned events)
         atomic_store(&c->client, SRV_HALF_CLOSED);
 }
 
-/* Acts on a client's end, and on refusals that wait to be read. */
+/* Acts on a client's end. */
 static void follow_client(struct srv_connection *c, unsigned long long now)
 {
     enum srv_phase phase = atomic_load(&c->phase);
     enum srv_client client = atomic_load(&c->client);
-    if (client == SRV_OPEN && !atomic_load(&c->ending) && !atomic_load(&c->refused))
+    if (client == SRV_OPEN && !atomic_load(&c->ending))
         return;
     if (client == SRV_HALF_CLOSED && phase == SRV_WORK && atomic_load(&c->suspended) &&
         now >= atomic_load(&c->since) + SRV_PROBE_MS && !c->peer.is_local)
-        srv_transport_probe(c);
+        srv_door_probe(c);
     if (phase == SRV_HEADER || phase == SRV_IDLE || phase == SRV_BODY)
         srv_connection_shutdown_read(c);
 }

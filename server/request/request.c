@@ -8,21 +8,20 @@
 #include <string.h>
 #include <sys/random.h>
 
-/* TARGET: bytes of room for the targets of requests that are kept for the next ones. */
-enum { TARGET = 1 << 10 };
+/* TEXT: bytes of room for the text of requests that are kept for the next ones. */
+enum { TEXT = 3 << 10 };
 
 static struct api_freelist request_pool;
 
-/* Allocates a request with `room` bytes for its targets, zeroed as far as it says. */
+/* Allocates a request with `room` bytes for its text, zeroed up to its header. */
 static struct srv_request *allocate(size_t room)
 {
-    if (room > TARGET)
+    if (room > TEXT)
         return calloc(1, sizeof(struct srv_request) + room);
     struct srv_request *request = api_freelist_get(&request_pool);
     if (!request)
-        return calloc(1, sizeof *request + TARGET);
-    memset(request, 0, offsetof(struct srv_request, fields));
-    memset(request->target, 0, room);
+        return calloc(1, sizeof *request + TEXT);
+    memset(request, 0, offsetof(struct srv_request, header));
     return request;
 }
 
@@ -35,14 +34,16 @@ static void resume(struct api_exchange *x)
 }
 
 struct srv_request *srv_request_new(const struct api_service *service, struct srv_connection *entry,
-                                    const char *target)
+                                    const char *header, size_t size)
 {
-    size_t size = strlen(target) + 1;
-    struct srv_request *request = allocate(2 * size);
+    enum { NULS = 3 };
+    size_t room = 2 * size + NULS;
+    struct srv_request *request = allocate(room);
     if (!request)
         return NULL;
-    request->is_pooled = 2 * size <= TARGET;
-    memcpy(request->target, target, size);
+    request->is_pooled = room <= TEXT;
+    memcpy(request->text, header, size);
+    request->text[size] = '\0';
     request->exchange.service = service;
     request->entry = entry;
     request->exchange.stop = &entry->stop;
