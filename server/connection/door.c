@@ -283,49 +283,30 @@ ssize_t srv_mhd_recv(int fd, void *buffer, size_t size, int flags)
 
 /* ---- Sending */
 
-/* Counts what is sent to a local client, of which the kernel does not tell how much arrived. */
-static ssize_t count(struct srv_connection *c, ssize_t size)
+ssize_t srv_mhd_sendmsg(int fd, const struct msghdr *message, int flags)
 {
-    if (c && c->peer.is_local && size > 0)
-        atomic_fetch_add(&c->sent, (unsigned long long)size);
-    return size;
-}
-
-/* Bytes of the response that probes have sent. */
-static size_t bytes_ahead(const struct srv_connection *c) { return c ? c->probed : 0; }
-
-static ssize_t end_send(struct srv_connection *c, size_t ahead, ssize_t size)
-{
-    if (size < 0)
+    struct srv_connection *c = srv_connection_at(fd);
+    struct iovec *first = message->msg_iov;
+    size_t ahead = c ? c->probed : 0; /* bytes of the response that probes have sent */
+    first->iov_base = (char *)first->iov_base + ahead;
+    first->iov_len -= ahead;
+    ssize_t size = c && c->session ? srv_tls_send(c->session, first, message->msg_iovlen)
+                                   : sendmsg(fd, message, flags);
+    first->iov_base = (char *)first->iov_base - ahead;
+    first->iov_len += ahead;
+    if (!c || size < 0)
         return size;
     if (ahead > 0)
         c->probed = 0;
-    return count(c, size + (ssize_t)ahead);
+    if (c->peer.is_local) /* of it the kernel does not tell how much has arrived */
+        atomic_fetch_add(&c->sent, (unsigned long long)size + ahead);
+    return size + (ssize_t)ahead;
 }
 
 ssize_t srv_mhd_send(int fd, const void *bytes, size_t size, int flags)
 {
-    struct srv_connection *c = srv_connection_at(fd);
-    size_t ahead = bytes_ahead(c);
-    const struct iovec all = {(void *)(uintptr_t)bytes, size};
-    if (c && c->session)
-        return count(c, srv_tls_send(c->session, &all, 1));
-    return end_send(c, ahead, send(fd, (const char *)bytes + ahead, size - ahead, flags));
-}
-
-ssize_t srv_mhd_sendmsg(int fd, const struct msghdr *message, int flags)
-{
-    struct srv_connection *c = srv_connection_at(fd);
-    size_t ahead = bytes_ahead(c);
-    if (c && c->session)
-        return count(c, srv_tls_send(c->session, message->msg_iov, message->msg_iovlen));
-    struct iovec *first = message->msg_iov;
-    first->iov_base = (char *)first->iov_base + ahead;
-    first->iov_len -= ahead;
-    ssize_t size = sendmsg(fd, message, flags);
-    first->iov_base = (char *)first->iov_base - ahead;
-    first->iov_len += ahead;
-    return end_send(c, ahead, size);
+    struct iovec all = {(void *)(uintptr_t)bytes, size};
+    return srv_mhd_sendmsg(fd, &(struct msghdr){.msg_iov = &all, .msg_iovlen = 1}, flags);
 }
 
 /* Tells libmicrohttpd that options of TCP are set: a unix socket delays no bytes. It would try again, and log the
