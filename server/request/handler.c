@@ -4,8 +4,7 @@
 #include "api/request/route.h"
 #include "api/text/clock.h"
 #include "server/connection/deadlines.h"
-#include "server/connection/linger.h"
-#include "server/connection/tls.h"
+#include "server/connection/door.h"
 #include "server/telemetry/log.h"
 #include "server/telemetry/metrics.h"
 
@@ -22,15 +21,10 @@
 static const double max_ns[SRV_QUEUES] = {
     [SRV_LARGE] = 20e6, [SRV_HUGE] = HUGE_VAL, [SRV_PROBES] = HUGE_VAL};
 
-/* Counts the request once, by the response that it gets or would have got. */
-static void count_response(struct srv_request *request)
-{
-    const struct api_response *response = &request->exchange.response;
-    if (request->is_counted || response->status == 0)
-        return;
-    request->is_counted = true;
-    srv_metrics_count_response(response, request->exchange.request.method, request->received);
-}
+static struct {
+    const struct api_service *service;
+    const atomic_bool *draining;
+} handler;
 
 /* Bounds the bytes of a response to a scrape that the kernel takes before it has sent them; 0 for no bound. It would
  * take 4 MB of the 12 MB that 10,000 monitors are: 1 ms in which a network thread serves nobody else, and 1 GB where
@@ -42,17 +36,16 @@ static void bound_unsent(const struct srv_connection *c, int bytes)
         setsockopt(c->watched.fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &bytes, sizeof bytes);
 }
 
-static enum MHD_Result respond(struct srv_request *request, struct MHD_Connection *connection,
-                               bool is_draining)
+static enum MHD_Result respond(struct srv_request *request, struct MHD_Connection *connection)
 {
     const struct api_response *response = &request->exchange.response;
     if (response->shared)
         bound_unsent(request->entry, MAX_UNSENT);
 
-    struct MHD_Response *mhd_response = srv_response_make(request, is_draining);
+    struct MHD_Response *mhd_response = srv_response_make(request, atomic_load(handler.draining));
     if (!mhd_response) {
         api_refuse(&request->exchange, "out_of_memory", "no memory is left for the response");
-        mhd_response = srv_response_make(request, is_draining);
+        mhd_response = srv_response_make(request, atomic_load(handler.draining));
     }
     if (!mhd_response)
         return MHD_NO;
@@ -61,7 +54,7 @@ static enum MHD_Result respond(struct srv_request *request, struct MHD_Connectio
     atomic_store(&request->entry->held, api_response_size(response) -
                                             (response->shared ? response->shared->bytes.size : 0));
     srv_connection_enter(request->entry, SRV_REPLY);
-    count_response(request);
+    srv_request_count(request);
     enum MHD_Result result =
         MHD_queue_response(connection, (unsigned)response->status, mhd_response);
     MHD_destroy_response(mhd_response);
@@ -168,40 +161,68 @@ static bool check_header(struct srv_request *request)
     return srv_body_fits(request) || refuse(x, srv_no_memory.code, srv_no_memory.detail);
 }
 
-void srv_request_begin(struct srv_request *request, bool is_here)
+/* Makes the request of a connection; NULL if no memory is left. */
+static struct srv_request *new_request(struct srv_connection *entry, const char *text, size_t size)
 {
+    struct srv_request *request = srv_request_new(handler.service, entry, text, size);
+    atomic_store(&entry->request, request ? &request->message : NULL);
+    return request;
+}
+
+static bool begin(struct srv_connection *entry, const char *text, size_t text_size, bool is_here)
+{
+    struct srv_request *request = new_request(entry, text, text_size);
+    if (!request)
+        return false;
     struct srv_header *header = &request->header;
-    size_t size = strlen(request->text);
     srv_header_read(header, request->text);
     srv_request_identify(header->values[SRV_X_REQUEST_ID], request->id, sizeof request->id);
-    if (request->entry->peer.is_proxy)
+    if (entry->peer.is_proxy)
         srv_forwarded_text(&header->forwarded, request->client);
-    split_target(request, size);
+    split_target(request, text_size);
     request->message.is_head = strcmp(header->method, MHD_HTTP_METHOD_HEAD) == 0;
     request->exchange.request.method = header->method;
     request->exchange.request.header = find_header;
     request->exchange.request.headers = request;
     read_framing(request);
     if (has_body(request))
-        srv_connection_enter(request->entry, SRV_BODY);
+        srv_connection_enter(entry, SRV_BODY);
     request->step = SRV_READING;
     if (!check_header(request))
         refuse_early(request, is_here);
+    return true;
 }
 
 /* ---- Refusals while the request arrives */
 
-void srv_request_refuse(struct srv_request *request, const struct srv_error *why)
+static struct srv_request *request_of(const struct srv_connection *entry)
 {
-    if (request->step == SRV_NEW) {
-        size_t size = strlen(request->text);
-        srv_header_guess(&request->header, request->text);
-        srv_request_identify(NULL, request->id, sizeof request->id);
-        split_target(request, size);
-        request->exchange.request.method = request->entry->framing.method;
-        request->message.is_head =
-            strcmp(request->entry->framing.method, MHD_HTTP_METHOD_HEAD) == 0;
-    }
+    return (struct srv_request *)atomic_load(&entry->request);
+}
+
+/* Begins a request of whose header only a part is in order; NULL if no memory is left. */
+static struct srv_request *begin_refused(struct srv_connection *entry, const char *text,
+                                         size_t size)
+{
+    struct srv_request *request = new_request(entry, text, size);
+    if (!request)
+        return NULL;
+    srv_header_guess(&request->header, request->text);
+    srv_request_identify(NULL, request->id, sizeof request->id);
+    split_target(request, size);
+    request->exchange.request.method = entry->framing.method;
+    request->message.is_head = strcmp(entry->framing.method, MHD_HTTP_METHOD_HEAD) == 0;
+    return request;
+}
+
+static bool refuse_arriving(struct srv_connection *entry, const char *text, size_t size,
+                            const struct srv_error *why)
+{
+    struct srv_request *request = request_of(entry);
+    if (!request)
+        request = begin_refused(entry, text, size);
+    if (!request)
+        return false;
     if (request->step != SRV_REFUSED)
         api_refuse(&request->exchange, why->code, why->detail);
     if (request->step == SRV_READING)
@@ -209,6 +230,7 @@ void srv_request_refuse(struct srv_request *request, const struct srv_error *why
     srv_body_keep(request);
     api_buffer_free(&request->body);
     answer_now(request);
+    return true;
 }
 
 /* ---- Work */
@@ -294,8 +316,8 @@ static bool take_body(struct srv_request *request)
     return true;
 }
 
-enum MHD_Result srv_request_answer(struct srv_request *request, struct MHD_Connection *connection,
-                                   bool is_draining)
+/* Answers a request that is ready, or leaves it to others until they are done. */
+static enum MHD_Result answer(struct srv_request *request, struct MHD_Connection *connection)
 {
     bool works = request->step == SRV_WORKING && request->exchange.response.status == 0;
     bool is_done = true;
@@ -308,61 +330,68 @@ enum MHD_Result srv_request_answer(struct srv_request *request, struct MHD_Conne
         refuse_stopped(request);
     else if (request->step == SRV_READING)
         is_done = go_on(request, connection);
-    return is_done ? respond(request, connection, is_draining) : MHD_YES;
+    return is_done ? respond(request, connection) : MHD_YES;
 }
 
-/* Bytes of the body that the connection has not read; the largest number if that is unknown. */
-static uint64_t unread_size(const struct srv_request *request)
+/* ---- Calls of libmicrohttpd, and of the door */
+
+static struct srv_connection *entry_of(struct MHD_Connection *connection)
 {
-    const struct srv_framing *framing = &request->entry->framing;
-    bool is_known = framing->state == SRV_BODY_BYTES && !request->entry->session;
-    return is_known ? framing->left : UINT64_MAX;
+    return srv_connection_at(
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd);
 }
 
-/* Ends the sending side of a connection whose request was not read, and has the rest dropped. */
-static void linger(struct srv_request *request)
+enum MHD_Result srv_handle(void *unused, struct MHD_Connection *connection, const char *url,
+                           const char *method, const char *version, const char *upload,
+                           size_t *upload_size, void **context)
 {
-    struct srv_connection *entry = request->entry;
-    if (entry->session)
-        srv_tls_bye(entry->session);
-    srv_linger(request->unread, entry->quota == SRV_REGULAR, unread_size(request));
+    static const struct srv_error unchecked = {"internal_error",
+                                               "the framing of the request was not checked"};
+    struct srv_connection *entry = entry_of(connection);
+    (void)unused, (void)url, (void)method, (void)version, (void)upload, (void)upload_size;
+    if (request_of(entry) &&
+        !*context) { /* libmicrohttpd closes what is answered at its first call */
+        *context = entry;
+        return MHD_YES;
+    }
+    if (!request_of(entry)) {
+        srv_log(SRV_LOG_ERROR, "a request was refused: libmicrohttpd read it past the door");
+        if (!refuse_arriving(entry, "", 0, &unchecked))
+            return MHD_NO;
+    }
+    return answer(request_of(entry), connection);
 }
 
-void srv_request_done(struct srv_request *request, bool sent)
+void srv_handled(void *unused, struct MHD_Connection *connection, void **context,
+                 enum MHD_RequestTerminationCode how)
 {
-    const struct api_response *response = &request->exchange.response;
-    const char *method = request->exchange.request.method;
-    double seconds = api_seconds() - request->start;
-    const char *token = request->exchange.token.name;
-    const struct srv_error *ending = atomic_load(&request->entry->ending);
-    const char *lost = ending ? ending->code : request->step == SRV_NEW ? "malformed" : "aborted";
-    bool probe = response->endpoint && api_endpoint_is_probe(response->endpoint);
-    count_response(request);
-    if (response->status != 0)
-        srv_metrics_count_time(response, seconds);
-    const char *address = request->entry->peer.address;
-    const struct api_trace *trace = &request->exchange.trace;
-    if (!probe || response->status != 200)
-        srv_log_access(&(struct srv_access){
-            .request_id = request->id,
-            .method = method,
-            .target = request->header.target,
-            .token = *token ? token : NULL,
-            .is_audit = api_route_writes(&request->exchange),
-            .client = *request->client ? request->client : address,
-            .proxy = *request->client ? address : NULL,
-            .trace = api_trace_is_set(trace) ? trace : NULL,
-            .status = response->status,
-            .code = sent ? response->code : lost,
-            .body_bytes = request->received,
-            .response_bytes = api_response_size(response),
-            .elements = response->elements,
-            .peer = request->entry->peer.is_local ? &request->entry->peer.process : NULL,
-            .ms = seconds * 1e3});
-    if (response->shared)
-        bound_unsent(request->entry, 0);
-    srv_body_keep(request);
-    if (request->unread >= 0)
-        linger(request);
-    srv_request_release(request);
+    struct srv_connection *entry = entry_of(connection);
+    struct srv_request *request = request_of(entry);
+    (void)unused, (void)context;
+    if (request && request->exchange.response.shared)
+        bound_unsent(entry, 0);
+    if (request)
+        srv_request_done(request, how == MHD_REQUEST_TERMINATED_COMPLETED_OK);
+    atomic_store(&entry->request, NULL);
+    atomic_store(&entry->held, 0);
+    atomic_store(&entry->progress.received, 0);
+    srv_connection_enter(entry, atomic_load(&entry->ahead.size) > 0 ? SRV_HEADER : SRV_IDLE);
+}
+
+static void abort_request(struct srv_message *message)
+{
+    srv_request_done((struct srv_request *)message, false);
+}
+
+void srv_handler_init(const struct api_service *service, const atomic_bool *draining)
+{
+    static const struct srv_reader reader = {.begin = begin,
+                                             .body = srv_body_receive,
+                                             .place = srv_body_place,
+                                             .placed = srv_body_placed,
+                                             .refuse = refuse_arriving,
+                                             .done = abort_request};
+    handler.service = service;
+    handler.draining = draining;
+    srv_door_init(&reader);
 }

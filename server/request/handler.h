@@ -4,17 +4,14 @@
 
 #include "server/request/request.h"
 
-/* Handles the complete header. `is_here`: the body has arrived. */
-void srv_request_begin(struct srv_request *request, bool is_here);
+/* Has the door read requests to `service`, before the first connection. Connections end with their responses once
+ * `draining` is set. */
+void srv_handler_init(const struct api_service *service, const atomic_bool *draining);
 
-/* Refuses a request that arrives, or one of whose header only a part is in order. Its connection ends. */
-void srv_request_refuse(struct srv_request *request, const struct srv_error *why);
-
-/* Answers a request that is ready, or leaves it to others and is called again when they are done. MHD_NO if no memory is
- * left for a response. */
-enum MHD_Result srv_request_answer(struct srv_request *request, struct MHD_Connection *connection,
-                                   bool is_draining);
-
-/* Logs and counts the request and drops its reference, the last of which frees it. `sent` is true
- * if the whole response was sent. */
-void srv_request_done(struct srv_request *request, bool sent);
+/* Of libmicrohttpd: asks for the response to the request that the door gave it, again when it is resumed; tells that the
+ * response was sent, or that it will not be. */
+enum MHD_Result srv_handle(void *unused, struct MHD_Connection *connection, const char *url,
+                           const char *method, const char *version, const char *upload,
+                           size_t *upload_size, void **context);
+void srv_handled(void *unused, struct MHD_Connection *connection, void **context,
+                 enum MHD_RequestTerminationCode how);

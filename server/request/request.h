@@ -60,6 +60,13 @@ void srv_request_identify(const char *given, char *id, size_t size);
 /* Drops a reference to a request, which is the argument; the last one frees it. */
 void srv_request_release(void *argument);
 
+/* Counts the request once, by the response that it gets or would have got. */
+void srv_request_count(struct srv_request *request);
+
+/* Logs and counts the request and drops its reference, the last of which frees it. `sent` is true
+ * if the whole response was sent. */
+void srv_request_done(struct srv_request *request, bool sent);
+
 /* ---- response.c */
 
 /* Makes the response to a request, which holds a reference to it; NULL if memory is exhausted. A response
