@@ -305,7 +305,7 @@ ssize_t srv_mhd_sendmsg(int fd, const struct msghdr *message, int flags)
 
 ssize_t srv_mhd_send(int fd, const void *bytes, size_t size, int flags)
 {
-    struct iovec all = {(void *)(uintptr_t)bytes, size};
+    struct iovec all = {(void *)bytes, size};
     return srv_mhd_sendmsg(fd, &(struct msghdr){.msg_iov = &all, .msg_iovlen = 1}, flags);
 }
 
