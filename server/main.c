@@ -8,7 +8,6 @@
 #include "server/connection/deadlines.h"
 #include "server/connection/linger.h"
 #include "server/connection/tls.h"
-#include "server/connection/watch.h"
 #include "server/connection/watcher.h"
 #include "server/healthcheck.h"
 #include "server/listen/lobby.h"

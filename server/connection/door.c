@@ -317,12 +317,6 @@ int srv_mhd_setsockopt(int fd, int level, int name, const void *value, socklen_t
     return c && c->peer.is_local ? 0 : setsockopt(fd, level, name, value, size);
 }
 
-void srv_door_probe(struct srv_connection *c)
-{
-    if (!c->session && c->probed == 0)
-        c->probed = send(c->watched.fd, "H", 1, MSG_NOSIGNAL | MSG_DONTWAIT) == 1;
-}
-
 /* ---- Ending and waiting */
 
 /* Each connection ends here, also one that libmicrohttpd did not take, or drops without a notice. */

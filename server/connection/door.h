@@ -34,11 +34,6 @@ struct srv_reader {
 /* Sets the reader, before the first connection. */
 void srv_door_init(const struct srv_reader *reader);
 
-/* Sends the first byte of the response, which is the same for all, to a client whose response is not ready, once:
- * the kernel of a client that has left answers with a reset. The response then leaves it out. Not with TLS. The
- * connection is suspended. */
-void srv_door_probe(struct srv_connection *connection);
-
 /* Of libmicrohttpd: */
 ssize_t srv_mhd_recv(int fd, void *buffer, size_t size, int flags);
 ssize_t srv_mhd_send(int fd, const void *bytes, size_t size, int flags);
