@@ -103,9 +103,9 @@ $(B)/libapi.a: $(API)
 $(B)/libkldiv.so: $(LIB) lib/kldiv.map
 	@echo "  LINK $@"
 	@$(CC) -shared -Wl,-soname,libkldiv.so.0,--version-script=lib/kldiv.map $(filter-out -pie,$(LDFLAGS)) $(LIB) -lm -o $@
-# libmicrohttpd's own calls to the network go to server/connection/transport.c, nobody else's: its static archive, in which
+# libmicrohttpd's own calls to the network go to server/connection/door.c, nobody else's: its static archive, in which
 # they have other names. Where it does not make one of them, the server would not see what it reads or sends.
-MHD_CALLS = recv gnutls_record_recv send sendmsg gnutls_record_send gnutls_bye setsockopt epoll_ctl epoll_wait close
+MHD_CALLS = recv send sendmsg setsockopt epoll_ctl epoll_wait close
 MHD_ARCHIVE = $(or $(wildcard $(shell $(CC) -print-file-name=libmicrohttpd.a 2>/dev/null)),libmicrohttpd.a)
 libmicrohttpd.a:
 	@echo "libmicrohttpd.a is missing: apt-get install libmicrohttpd-dev" >&2; exit 1
@@ -113,9 +113,9 @@ $(B)/libmicrohttpd.a: $(MHD_ARCHIVE) Makefile
 	@mkdir -p $(@D)
 	@echo "  COPY $@"
 	@for call in $(MHD_CALLS); do $(BINUTILS)nm $< 2>/dev/null | grep -qx " *U $$call" || \
-	    { echo "$<: libmicrohttpd does not call $$call; server/connection/transport.c must be fitted to it" >&2; exit 1; }; done
+	    { echo "$<: libmicrohttpd does not call $$call; server/connection/door.c must be fitted to it" >&2; exit 1; }; done
 	@if $(BINUTILS)nm $< 2>/dev/null | grep -xE ' *U (__)?(recv(from|msg)?|readv)(_chk)?' | grep -qvx ' *U recv'; then \
-	    echo "$<: libmicrohttpd reads sockets by other calls, too; server/connection/transport.c must be fitted to it" >&2; exit 1; fi
+	    echo "$<: libmicrohttpd reads sockets by other calls, too; server/connection/door.c must be fitted to it" >&2; exit 1; fi
 	@$(BINUTILS)objcopy $(foreach call,$(MHD_CALLS),--redefine-sym $(call)=srv_mhd_$(call)) $< $@
 
 $(B)/kldivd: $(SERVER) $(B)/libmicrohttpd.a $(B)/libapi.a $(B)/libkldiv.a
