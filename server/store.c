@@ -8,7 +8,7 @@
 
 enum { NAME = 400 };
 
-/* why_memory: a sentence on why the fallback is in use, told once the log is there; else empty. */
+/* why_memory: a sentence that says why the fallback is in use, logged once there is a log; otherwise empty. */
 static char why_memory[500];
 
 /* Version of the schema that was opened, and the newest that is known. */

@@ -63,7 +63,7 @@ bool api_option_begin(struct api_option_input *setting, struct api_options *opti
                       struct api_origin origin, const char *const *also,
                       struct api_problem *problem);
 
-/* True if an object has a member of its name already; `read` are its options, as bits. */
+/* True if the object that is read had a member of this name before; `read` holds the options that it had, as bits. */
 bool api_option_is_repeated(const struct api_option_input *setting, unsigned *read);
 bool api_option_add(struct api_option_input *setting, const struct api_value *value);
 

@@ -335,7 +335,7 @@ bool api_receiver_wants(const struct api_receiver *receiver, const char *group, 
     return false;
 }
 
-/* True if a pattern matches no group but those that a token is for: by what it has before its first wildcard. */
+/* True if a pattern matches only groups that a token is for, judged by its characters before the first wildcard. */
 static bool is_within(const char *pattern, const struct api_token *token)
 {
     size_t fixed = strcspn(pattern, "*?[\\");

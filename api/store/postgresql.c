@@ -107,8 +107,8 @@ static bool read_result(struct api_postgresql_connection *c, const struct api_ro
     return good && (status == PGRES_PIPELINE_SYNC || read_end(c));
 }
 
-/* Reads what is unread; the rows of the last statement go to `rows`, unless it is NULL. The synchronization,
- * unlike a mere flush, lets PostgreSQL see a session that is idle in its transaction. */
+/* Reads unread results; the rows of the last statement go to `rows`, unless it is NULL. Each is followed by a
+ * synchronization: after a mere flush PostgreSQL would not see that a session is idle in its transaction. */
 static bool read_results(struct api_postgresql_connection *c, const struct api_rows *rows)
 {
     if (PQpipelineSync(c->pg) != 1)

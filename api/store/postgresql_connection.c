@@ -184,8 +184,8 @@ static void add_of_home(struct api_postgresql_connection *c, const char *name)
         add(c, path);
 }
 
-/* Lists files that a URI names, that the environment does, and those of the system by which hosts are found and
- * certificates are checked. Some may be missing. */
+/* Lists the files that a connection reads: those that the URI and the environment name, and those of the system by
+ * which hosts are found and certificates are checked. Some may be missing. */
 static void list_files(struct api_postgresql_connection *c)
 {
     c->base.files = c->files;

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Reads the query once it is known what other servers changed. */
+/* Reads the query, once changes of other servers are known. */
 static enum api_outcome parse(struct api_exchange *x, const char *const *known)
 {
     struct api_pagination *page = x->state;

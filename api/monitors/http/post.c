@@ -79,8 +79,8 @@ static enum api_outcome run_evaluation(struct api_exchange *x, struct api_monito
 
 /* ---- Steps */
 
-/* Makes room for the response before anything is stored: a request that is refused for want of memory must
- * not be counted. */
+/* Makes room for the response before anything is stored: a request that is refused because memory is short must not
+ * be counted. */
 static bool reserve_response(struct api_observations *o)
 {
     enum { OVERHEAD = 200, ESCAPE_FACTOR = 6, WARNING = 1200 };
@@ -118,15 +118,15 @@ static bool knows(struct api_exchange *x)
     return api_find_monitor(x, &ignored);
 }
 
-/* True for a problem that bodies have by the monitors that they are for, which may be others by now. */
+/* True for a problem that depends on the monitors that this server knows, which other servers may have changed. */
 static bool is_of_monitors(const struct api_problem *problem)
 {
     int status = api_problem_status(problem);
     return status == 422 || status == 404;
 }
 
-/* Reads the body. Where other servers may have changed its monitors, what cannot be so by those that this one knows is
- * read again after a look. */
+/* Reads the body. If it does not fit the monitors that this server knows, and other servers may have changed them,
+ * looks at the store and reads the body again. */
 static enum api_outcome read_body(struct api_exchange *x, bool is_stored)
 {
     struct api_observations *o = x->state;
