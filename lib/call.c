@@ -56,22 +56,6 @@ static void store_nothing(const struct kl_job *job)
                    plan->counts[i] * kl_dtype_size(job->operands[i].dtype));
 }
 
-static struct kl_job job_of(const struct kl_plan *plan, struct kl_layout *layout)
-{
-    return (struct kl_job){
-        .plan = plan,
-        .kernel = kl_kernel(),
-        .rule = kl_rule_of(plan),
-        .layout = layout,
-        .operands = {kl_array_of(plan, KL_OF_INPUT), kl_array_of(plan, KL_OF_TARGET)},
-        .weight = kl_array_of(plan, KL_OF_WEIGHT),
-        .mask = kl_array_of(plan, KL_OF_MASK),
-        .unit = plan->options.base == KL_BITS ? 0x1.71547652b82fep+0 : 1, /* 1 / ln 2 */
-        .total = {.lock = PTHREAD_MUTEX_INITIALIZER, .base = plan->options.base},
-        .divisor = kl_divisor_of(plan),
-    };
-}
-
 /* grad_output is one number for each loss under KL_NONE, and else one for all. */
 static bool read_grad_output(struct kl_job *job, const struct kl_tensor *grad_output,
                              struct kl_problem *problem)
@@ -201,7 +185,7 @@ static bool compute(struct kl_job *job, struct kl_pool *pool, const struct kl_re
 static bool end_diagnosis(struct kl_diagnosing *d, struct kl_pool *pool, const void *loss,
                           struct kl_diagnosis *diagnosis, struct kl_problem *problem)
 {
-    const struct kl_plan *plan = d->context.plan;
+    const struct kl_plan *plan = d->sound.plan;
     double cell, value = 0;
     bool needs_loss = kl_diagnosing_needs_loss(d);
     bool good = !needs_loss || loss || kl_run(plan, pool, &cell, problem);
@@ -259,7 +243,8 @@ run_call(const struct kl_plan *plan, const struct kl_tensor *grad_output, struct
          const struct kl_results *results, struct kl_partial *partial, struct kl_problem *problem)
 {
     struct kl_layout layout; /* filled where it is needed */
-    struct kl_job job = job_of(plan, &layout);
+    struct kl_job job = kl_job_of(plan, &layout);
+    job.divisor = kl_divisor_of(plan);
     if (!read_grad_output(&job, grad_output, problem))
         return false;
     job.gradients[KL_INPUT].data = results->grad[KL_INPUT];

@@ -8,11 +8,11 @@
 #include <string.h>
 #include <time.h>
 
-size_t api_label_of_number(char *to, double number)
+size_t api_label_of_value(char *to, enum kl_dtype dtype, double number)
 {
     if (number >= 0 && number < 1e15 && number == (double)(uint64_t)number)
         return api_unsigned_write(to, (uint64_t)number);
-    size_t size = api_decimal_write(to, KL_FLOAT64, number);
+    size_t size = api_decimal_write(to, dtype, number);
     if (size > 2 && memcmp(to + size - 2, ".0", 2) == 0)
         size -= 2;
     if (to[0] == '"') {
@@ -20,6 +20,11 @@ size_t api_label_of_number(char *to, double number)
         memmove(to, to + 1, size);
     }
     return size;
+}
+
+size_t api_label_of_number(char *to, double number)
+{
+    return api_label_of_value(to, KL_FLOAT64, number);
 }
 
 void api_write_number(struct api_buffer *out, double number)

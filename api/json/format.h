@@ -3,6 +3,7 @@
 
 #include "api/json/problem.h"
 #include "api/memory/buffer.h"
+#include "lib/kldiv.h"
 
 #include <jansson.h>
 #include <stdint.h>
@@ -19,6 +20,7 @@ void api_write_number(struct api_buffer *out, double number);
 /* Formats a number as a label: the shortest decimal, whole numbers without a point. At most
  * API_DECIMAL_MAX bytes; returns the length. */
 size_t api_label_of_number(char *to, double number);
+size_t api_label_of_value(char *to, enum kl_dtype dtype, double number); /* of a value of a dtype */
 
 /* Appends `,"name":` and the number. */
 void api_write_member(struct api_buffer *out, const char *name, double number);

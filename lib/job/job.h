@@ -82,8 +82,8 @@ void kl_set_factors(const struct kl_job *job, const struct kl_tile *tile, double
 void kl_weigh_losses(const struct kl_job *job, double *losses, const double *weights,
                      const unsigned char *mask, size_t n);
 
-/* The rule of a call's losses. */
-enum kl_rule kl_rule_of(const struct kl_plan *plan);
+/* The job of a call whose layout is not filled yet, without a divisor, results and tiles. */
+struct kl_job kl_job_of(const struct kl_plan *plan, struct kl_layout *layout);
 
 /* True if the formula applies to the operands as they are: log-probabilities against
  * probabilities or log-probabilities. */

@@ -108,3 +108,7 @@ void kl_shift_rows(struct kl_workspace *b, const struct kl_tile *tile, double *v
 
 /* Computes a group, in `scratch`, which kl_start_chunk has prepared. */
 void kl_run_group(const struct kl_group *group, void *scratch);
+
+/* Computes the losses of a tile to b->losses, from the operands as they are where the kernel has a formula for that;
+ * where it has none, once row_max and log_sum_exp are set. */
+void kl_compute_losses(struct kl_workspace *b, const struct kl_tile *tile);

@@ -76,31 +76,43 @@ static bool warn_of_values(const struct reading *r, const struct api_sample *sam
     struct api_buffer *warnings = &r->references->warnings;
     size_t n = sample->n_texts + sample->n_numbers;
     bool is_only = r->table->n_columns == 1;
+    if (sample->n_dates > 0 && !is_named) {
+        api_warn(
+            warnings, "dates", name, sample->n_dates, 0,
+            "most values are dates or times, whose later values are new ones: the column gets no "
+            "monitor unless ?include= names it");
+        return false;
+    }
     size_t formatted = sample->is_text ? api_sample_formatted_numbers(sample) : 0;
     if (formatted > 0 && 2 * formatted >= n)
         api_warn(warnings, "numbers_as_text", name, formatted, 0,
                  "values are numbers written as text, with units, thousands or quotes, and are "
                  "compared as "
                  "labels; send plain numbers");
+    if (!sample->is_text && sample->has_point && sample->n_commas > 0)
+        api_warn(warnings, "decimal_marks_mixed", name, sample->n_commas, 0,
+                 "values have a decimal comma among others with a point, and are read as numbers: "
+                 "1,234 is 1.234 here");
     if (is_named || !api_sample_is_nearly_unique(sample))
         return true;
     api_warn(warnings, "nearly_unique", name, n, 0,
-             is_only ? "most values are distinct, as those of an id, a time or free text; the "
-                       "column has a monitor because it is the only one"
-                     : "most values are distinct, as those of an id, a time or free text; the "
-                       "column gets no monitor unless ?include= names it");
+             is_only
+                 ? "most values are distinct, as those of an id or free text; the column has a "
+                   "monitor because it is the only one"
+                 : "most values are distinct, as those of an id or free text; the column gets no "
+                   "monitor unless ?include= names it");
     return is_only;
 }
 
 /* Makes bins and a config of collected values; a column without any is left out, unless it is the only one. */
-static bool configure_column(const struct reading *r, struct api_sample *sample, const char *name,
+static bool configure_column(const struct reading *r, struct api_sample *sample,
+                             const struct api_monitor_settings *settings, const char *name,
                              bool is_single)
 {
     struct api_buffer *warnings = &r->references->warnings;
-    struct api_monitor_settings settings = r->references->settings;
     struct api_bins bins = {.n = 0};
     struct api_weights reference = {.n = 0};
-    bool is_empty = api_sample_is_empty(sample);
+    bool is_empty = sample->n_dates == 0 && api_sample_is_empty(sample);
     bool is_member = json_is_object(json_object_get(r->members, "reference"));
     if (is_single && is_empty)
         return api_fail_at(r->problem, is_member ? API_BODY : API_NOWHERE, "#/reference",
@@ -114,8 +126,7 @@ static bool configure_column(const struct reading *r, struct api_sample *sample,
     if (!warn_of_values(r, sample, name, choice_of(r, sample->column) == INCLUDED))
         return true;
     bool good = api_name_check("monitor", name, r->problem) &&
-                api_settings_from_json(&settings, r->members, api_config_members, r->problem) &&
-                api_sample_bins(sample, &settings, &bins, &reference, r->problem) &&
+                api_sample_bins(sample, settings, &bins, &reference, r->problem) &&
                 configure(r, name, &bins, &reference);
     api_bins_free(&bins);
     api_weights_free(&reference);
@@ -137,11 +148,16 @@ static bool sample_columns(const struct reading *r, size_t first, size_t end, co
     for (size_t i = first; i < end; i++) {
         api_sample_init(&samples[i], table, i);
         samples[i].is_excluded = choice_of(r, i) == EXCLUDED;
+        samples[i].is_included = choice_of(r, i) == INCLUDED;
     }
-    bool good = api_sample_table(samples, first, end, table, r->references->stop, r->problem);
+    struct api_monitor_settings settings = r->references->settings;
+    bool good = api_settings_from_json(&settings, r->members, api_config_members, r->problem) &&
+                api_sample_table(samples, first, end, table, (enum api_method)settings.method,
+                                 r->references->stop, r->problem);
     for (size_t i = first; good && i < end; i++)
-        good = samples[i].is_excluded ||
-               configure_column(r, &samples[i], name ? name : table->columns[i].name, name);
+        good =
+            samples[i].is_excluded ||
+            configure_column(r, &samples[i], &settings, name ? name : table->columns[i].name, name);
     for (size_t i = first; i < end; i++)
         api_sample_free(&samples[i]);
     free(samples);

@@ -1,6 +1,7 @@
 /* Bins made of a sample. */
 #include "api/monitors/model/sample.h"
 
+#include "api/monitors/model/edges.h"
 #include "api/tables/field.h"
 #include "lib/drift.h"
 
@@ -8,10 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Bounds of the method auto. FEW: distinct whole numbers that make labels. VALUES_EACH: values of the reference for each
- * bin, at least: with more bins the reference itself would have too few observations for a verdict. MIN_LABELS:
- * labels that texts have in any case, as this many want no more than the least min_observations. */
-enum { FEW = 20, VALUES_EACH = 10, MIN_BINS = 2, MIN_LABELS = 10 };
+/* Bounds of the method auto. VALUES_EACH: values of the reference for each bin, at least: with more bins the reference
+ * itself would have too few observations for a verdict. MIN_LABELS: labels that texts have in any case, as this many
+ * want no more than the least min_observations. */
+enum { VALUES_EACH = 10, MIN_BINS = 2, MIN_LABELS = 10 };
 
 static double *numbers_of(const struct api_sample *sample) { return (void *)sample->numbers.data; }
 
@@ -35,60 +36,13 @@ static size_t max_bins(size_t n, size_t min)
     return n / VALUES_EACH > min ? n / VALUES_EACH : min;
 }
 
-/* True if all numbers are whole, and few are distinct. */
-static bool has_few_whole_numbers(const struct api_sample *sample)
-{
-    double seen[FEW];
-    const double *numbers = numbers_of(sample);
-    size_t n = 0, max = max_bins(sample->n_numbers, MIN_BINS);
-    max = max < FEW ? max : FEW;
-    for (size_t i = 0; i < sample->n_numbers; i++) {
-        size_t j = 0;
-        if (!isfinite(numbers[i]) || numbers[i] != floor(numbers[i]))
-            return false;
-        while (j < n && seen[j] != numbers[i])
-            j++;
-        if (j < n)
-            continue;
-        if (n == max)
-            return false;
-        seen[n++] = numbers[i];
-    }
-    return true;
-}
-
-/* Reads a label that is a number as it is written by api_label_of_number, or by hand. */
-static bool read_label(const char *text, double *number)
-{
-    char copy[API_MAX_LABEL + API_PADDING] = "";
-    size_t size = strlen(text);
-    const struct api_cell cell = {.kind = API_CELL_FIELD, .text = copy, .size = size};
-    if (size <= API_MAX_LABEL)
-        memcpy(copy, text, size);
-    return size <= API_MAX_LABEL && api_field_number(&cell, false, number);
-}
-
-/* Makes labels of the numbers, or of booleans. */
-static bool label_numbers(struct api_sample *sample, struct api_problem *problem)
-{
-    const double *numbers = numbers_of(sample);
-    bool good = true;
-    for (size_t i = 0; good && i < sample->n_numbers; i++) {
-        const struct api_cell cell = {.kind = sample->booleans_alone ? API_CELL_BOOLEAN
-                                                                     : API_CELL_NUMBER,
-                                      .number = numbers[i]};
-        good = api_sample_label(sample, &cell, problem);
-    }
-    return good;
-}
-
 /* Compares by the numbers that labels are. */
 static int compare_numbers(const void *a, const void *b)
 {
     const struct api_label *first = a, *second = b;
     double x = 0, y = 0;
-    read_label(first->text, &x);
-    read_label(second->text, &y);
+    api_label_number(first->text, &x);
+    api_label_number(second->text, &y);
     return x != y ? (x < y ? -1 : 1) : strcmp(first->text, second->text);
 }
 
@@ -97,9 +51,27 @@ static void order_numbers(struct api_label *labels, size_t n)
 {
     double number;
     for (size_t i = 0; i < n; i++)
-        if (!read_label(labels[i].text, &number))
+        if (!api_label_number(labels[i].text, &number))
             return;
     qsort(labels, n, sizeof *labels, compare_numbers);
+}
+
+/* Counts texts that got no label as observations count them: one that is a number may have the label of that number. */
+static bool count_cut(const struct api_bins *bins, const struct api_label *cut, size_t n,
+                      uint64_t *counts, struct api_problem *problem)
+{
+    char text[API_MAX_LABEL + API_PADDING] = "";
+    struct api_counting counting = {.counts = NULL};
+    struct api_cell cell = {.kind = API_CELL_FIELD, .text = text};
+    if (!api_counting_init(&counting, bins, problem))
+        return false;
+    for (size_t i = 0; i < n; i++) {
+        cell.size = strlen(cut[i].text);
+        memcpy(text, cut[i].text, cell.size + 1);
+        counts[api_counting_find(&counting, &cell, KL_FLOAT64)] += cut[i].count;
+    }
+    api_counting_free(&counting);
+    return true;
 }
 
 static bool fail_long_text(const struct api_sample *sample, struct api_problem *problem)
@@ -117,7 +89,8 @@ static bool bins_of_labels(struct api_sample *sample, const struct api_monitor_s
     const char *texts[API_MAX_BINS];
     uint64_t counts[API_MAX_BINS + 2] = {0};
     size_t n, size = 0, all = sample->labels.n;
-    bool is_limited = settings->method == API_AUTO && !sample->booleans_alone && sample->is_text;
+    bool is_limited = settings->method == API_AUTO && !sample->booleans_alone &&
+                      (sample->is_text || sample->n_texts > 0);
     size_t max =
         is_limited ? max_bins(sample->n_texts + sample->n_numbers, MIN_LABELS) : API_MAX_BINS;
     if (sample->long_text.size > 0)
@@ -139,12 +112,10 @@ static bool bins_of_labels(struct api_sample *sample, const struct api_monitor_s
             "the texts of column '%.80s' make labels of %zu bytes in all; a monitor may have at "
             "most %d",
             sample->table->columns[sample->column].name, size, API_MAX_LABELS);
-    for (size_t i = n; i < all; i++)
-        counts[n] += labels[i].count;
     counts[n + 1] = sample->n_missing;
-    return (api_bins_of_labels(bins, texts, n) &&
-            api_weights_of_counts(reference, counts, bins->n_bins)) ||
-           api_fail_oom(problem);
+    return (api_bins_of_labels(bins, texts, n) || api_fail_oom(problem)) &&
+           count_cut(bins, labels + n, all - n, counts, problem) &&
+           (api_weights_of_counts(reference, counts, bins->n_bins) || api_fail_oom(problem));
 }
 
 static bool bins_of_numbers(struct api_sample *sample, const struct api_monitor_settings *settings,
@@ -163,6 +134,7 @@ static bool bins_of_numbers(struct api_sample *sample, const struct api_monitor_
         wanted = max_bins(finite, MIN_BINS);
     n = settings->method == API_WIDTH ? kl_width_edges(min, max, wanted, edges)
                                       : kl_quantile_edges(numbers, finite, wanted, edges);
+    api_edges_move(edges, n, numbers, finite);
     kl_bin_counts(edges, n, KL_FLOAT64, numbers, sample->n_numbers, counts);
     counts[n + 2] += sample->n_missing;
     return (api_bins_of_edges(bins, edges, n) &&
@@ -174,13 +146,6 @@ bool api_sample_bins(struct api_sample *sample, const struct api_monitor_setting
                      struct api_bins *bins, struct api_weights *reference,
                      struct api_problem *problem)
 {
-    if (sample->is_text)
-        return bins_of_labels(sample, settings, bins, reference, problem);
-    bool labelled =
-        settings->method == API_LABELS ||
-        (settings->method == API_AUTO && (sample->booleans_alone || has_few_whole_numbers(sample)));
-    if (labelled)
-        return label_numbers(sample, problem) &&
-               bins_of_labels(sample, settings, bins, reference, problem);
-    return bins_of_numbers(sample, settings, bins, reference, problem);
+    return (sample->is_labelled ? bins_of_labels : bins_of_numbers)(sample, settings, bins,
+                                                                    reference, problem);
 }

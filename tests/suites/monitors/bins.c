@@ -32,8 +32,8 @@ static const struct {
      "{\"counts\":[2,1],\"missing\":0,\"overflow\":0,\"underflow\":0}"},
     {"{\"values\":[1,2,3,4,5]}", "{\"edges\":[1,3,5]}",
      "{\"counts\":[2,3],\"missing\":0,\"overflow\":0,\"underflow\":0}"},
-    {"{\"values\":[1.0,1,1e0,true]}", "{\"labels\":[\"1\"]}",
-     "{\"counts\":[4],\"missing\":0,\"other\":0}"},
+    {"{\"values\":[1.0,1,1e0,true]}", "{\"labels\":[\"1\",\"true\"]}",
+     "{\"counts\":[3,1],\"missing\":0,\"other\":0}"},
     {"{\"values\":[true,false,true,null]}", "{\"labels\":[\"true\",\"false\"]}",
      "{\"counts\":[2,1],\"missing\":1,\"other\":0}"},
     {"{\"values\":[\"b\",\"a\",\"\\u00e9\",\"B\",null,\"NaN\",\"\"]}",
@@ -88,7 +88,7 @@ static const struct {
     {"{\"values\":[-1,0,0.5,1,2,3,null,-1e999]}, \"bins\":{\"edges\":[0,1,2]}",
      "{\"edges\":[0,1,2]}", "{\"counts\":[2,2],\"missing\":1,\"overflow\":1,\"underflow\":2}"},
     {"{\"values\":[1,\"1.0\",true,\"NaN\",null,\"z\"]}, \"bins\":{\"labels\":[\"1\",\"NaN\"]}",
-     "{\"labels\":[\"1\",\"NaN\"]}", "{\"counts\":[1,1],\"missing\":1,\"other\":3}"},
+     "{\"labels\":[\"1\",\"NaN\"]}", "{\"counts\":[2,1],\"missing\":1,\"other\":2}"},
     {"{\"values\":[1,2.5,true,false,\"1e21\"]}, \"bins\":{\"labels\":[1.0,25e-1,true,1e21]}",
      "{\"labels\":[\"1\",\"2.5\",\"true\",\"1e21\"]}",
      "{\"counts\":[1,1,1,1],\"missing\":0,\"other\":1}"},
@@ -120,11 +120,23 @@ Test(monitors_bins, columns_of_csv_are_numbers_if_half_of_their_fields_are)
     static const struct {
         const char *fields, *bins, *reference;
     } cases[] = {
-        {"1 1 x 2", "{\"labels\":[\"1\",\"2\"]}", "{\"counts\":[2,1],\"missing\":1,\"other\":0}"},
-        {"1 x", "{\"labels\":[\"1\"]}", "{\"counts\":[1],\"missing\":1,\"other\":0}"},
+        /* texts among the whole numbers of labels are labels */
+        {"1 1.0 x 2", "{\"labels\":[\"1\",\"2\",\"x\"]}",
+         "{\"counts\":[2,1,1],\"missing\":0,\"other\":0}"},
+        {"1 x", "{\"labels\":[\"1\",\"x\"]}", "{\"counts\":[1,1],\"missing\":0,\"other\":0}"},
+        {"1.5 x", "{\"edges\":[1.5,1.5]}",
+         "{\"counts\":[1],\"missing\":1,\"overflow\":0,\"underflow\":0}"},
         {"1 x y", "{\"labels\":[\"1\",\"x\",\"y\"]}",
          "{\"counts\":[1,1,1],\"missing\":0,\"other\":0}"},
-        {"1.0 01 x y NA", "{\"labels\":[\"1\"]}", "{\"counts\":[2],\"missing\":3,\"other\":0}"},
+        {"1.0 1 x y NA", "{\"labels\":[\"1\",\"x\",\"y\"]}",
+         "{\"counts\":[2,1,1],\"missing\":1,\"other\":0}"},
+        /* a whole number that begins with 0 makes texts of all */
+        {"00501 1 10001", "{\"labels\":[\"1\",\"00501\",\"10001\"]}",
+         "{\"counts\":[1,1,1],\"missing\":0,\"other\":0}"},
+        {"0 0.5 00", "{\"labels\":[\"0\",\"00\",\"0.5\"]}",
+         "{\"counts\":[1,1,1],\"missing\":0,\"other\":0}"},
+        {"0 0.5 -0.25", "{\"edges\":[-0.25,0,0.5]}",
+         "{\"counts\":[1,2],\"missing\":0,\"overflow\":0,\"underflow\":0}"},
         {"1.0 x y", "{\"labels\":[\"1.0\",\"x\",\"y\"]}",
          "{\"counts\":[1,1,1],\"missing\":0,\"other\":0}"},
         {"true false true", "{\"labels\":[\"true\",\"false\"]}",
@@ -155,10 +167,11 @@ Test(monitors_bins, columns_of_csv_are_numbers_if_half_of_their_fields_are)
 Test(monitors_bins, tables_tell_what_they_leave_out)
 {
     struct api_service service = monitors_new(10);
-    json_t *json =
-        monitors_get(&service, "PUT /monitors/g", ",a,b,c\n0,1,,x\n1,two,NA,y\n2,3,\"\",y\n", 201);
+    json_t *json = monitors_get(&service, "PUT /monitors/g",
+                                ",a,b,c\n0,1.5,,x\n1,two,NA,y\n2,3,\"\",y\n", 201);
     expect_at(json, "monitors.0.name", "\"a\"");
-    expect_at(json, "monitors.0.reference", "{\"counts\":[1,1],\"missing\":1,\"other\":0}");
+    expect_at(json, "monitors.0.reference",
+              "{\"counts\":[1,1],\"missing\":1,\"overflow\":0,\"underflow\":0}");
     expect_at(json, "monitors.1.name", "\"c\"");
     expect_at(json, "warnings.0.code", "\"column_unnamed\"");
     expect_at(json, "warnings.1.code", "\"values_unreadable\"");

@@ -21,37 +21,41 @@ static json_t *ask_lines(const struct api_service *service, const char *line, co
 Test(monitors_columns, decimal_commas_are_decided_by_column)
 {
     static const struct {
-        const char *table, *bins, *reference;
+        const char *table, *bins, *reference, *code;
     } cases[] = {
         /* one dot elsewhere says nothing of this column */
         {"a;b 1,5;x.y 2,5;z 4;z", "{\"edges\":[1.5,2.5,4]}",
-         "{\"counts\":[1,2],\"missing\":0,\"overflow\":0,\"underflow\":0}"},
+         "{\"counts\":[1,2],\"missing\":0,\"overflow\":0,\"underflow\":0}", ""},
         {"a;b 1,5;20.11.2026 2,5;21.11.2026 -0,5;NA ;", "{\"edges\":[-0.5,1.5,2.5]}",
-         "{\"counts\":[1,2],\"missing\":1,\"overflow\":0,\"underflow\":0}"},
+         "{\"counts\":[1,2],\"missing\":1,\"overflow\":0,\"underflow\":0}", "dates"},
         {"a;b 1,5;2.5 2,5;3.5", "{\"edges\":[1.5,2,2.5]}",
-         "{\"counts\":[1,1],\"missing\":0,\"overflow\":0,\"underflow\":0}"},
+         "{\"counts\":[1,1],\"missing\":0,\"overflow\":0,\"underflow\":0}", ""},
         {"a;b 1;2.5 2;3.5", "{\"labels\":[\"1\",\"2\"]}",
-         "{\"counts\":[1,1],\"missing\":0,\"other\":0}"},
+         "{\"counts\":[1,1],\"missing\":0,\"other\":0}", ""},
         {"a,b \"1,5\",2.5 2,3.5", "{\"edges\":[1.5,1.75,2]}",
-         "{\"counts\":[1,1],\"missing\":0,\"overflow\":0,\"underflow\":0}"},
+         "{\"counts\":[1,1],\"missing\":0,\"overflow\":0,\"underflow\":0}", ""},
         {"a\tb 1,5\t2.5 2,5\t3.5", "{\"edges\":[1.5,2,2.5]}",
-         "{\"counts\":[1,1],\"missing\":0,\"overflow\":0,\"underflow\":0}"},
-        /* a dot in the column, or a text, decides against commas */
+         "{\"counts\":[1,1],\"missing\":0,\"overflow\":0,\"underflow\":0}", ""},
+        /* a dot in the column, or most of it, decides against commas */
         {"a;b 1,5;x 2,5;x 3.5;x", "{\"labels\":[\"1,5\",\"2,5\",\"3.5\"]}",
-         "{\"counts\":[1,1,1],\"missing\":0,\"other\":0}"},
-        {"a;b 1,5;x 2.5;x 3.5;x", "{\"edges\":[2.5,3,3.5]}",
-         "{\"counts\":[1,1],\"missing\":1,\"overflow\":0,\"underflow\":0}"},
-        {"a;b 1,5;x 2,5;x ?;x", "{\"labels\":[\"1,5\",\"2,5\",\"?\"]}",
-         "{\"counts\":[1,1,1],\"missing\":0,\"other\":0}"},
+         "{\"counts\":[1,1,1],\"missing\":0,\"other\":0}", "numbers_as_text"},
+        {"a;b 1,5;x 2.5;x 3.5;x", "{\"edges\":[1.5,2.5,3.5]}",
+         "{\"counts\":[1,2],\"missing\":0,\"overflow\":0,\"underflow\":0}", "decimal_marks_mixed"},
+        {"a;b 1,5;x 2,5;x ?;x", "{\"edges\":[1.5,2,2.5]}",
+         "{\"counts\":[1,1],\"missing\":1,\"overflow\":0,\"underflow\":0}", "values_unreadable"},
+        {"a;b 1,5;x ?;x -;x", "{\"labels\":[\"-\",\"1,5\",\"?\"]}",
+         "{\"counts\":[1,1,1],\"missing\":0,\"other\":0}", ""},
         {"a;b 1.234,5;x 1.234,5;x", "{\"labels\":[\"1.234,5\"]}",
-         "{\"counts\":[2],\"missing\":0,\"other\":0}"},
+         "{\"counts\":[2],\"missing\":0,\"other\":0}", "numbers_as_text"},
     };
     struct api_service service = monitors_new(10);
     for (size_t i = 0; i < COUNT(cases); i++) {
         json_t *json = ask_lines(&service, "PUT /monitors/g", cases[i].table, i ? 200 : 201);
         expect_at(json, "monitors.0.bins", cases[i].bins);
         expect_at(json, "monitors.0.reference", cases[i].reference);
-        cr_expect_eq(json_array_size(at(json, "warnings")), i >= 6, "%s", cases[i].table);
+        cr_expect_eq(json_array_size(at(json, "warnings")), *cases[i].code != 0, "%s",
+                     cases[i].table);
+        cr_expect_str_eq(text_at(json, "warnings.0.code"), cases[i].code, "%s", cases[i].table);
         json_decref(json);
     }
     monitors_end(&service);
@@ -95,14 +99,29 @@ Test(monitors_columns, booleans_are_the_same_in_any_case)
         {"[true,false]", "[true,\"True\",\"TRUE\",false,\"fALSE\"]",
          "{\"counts\":[3,2],\"missing\":0,\"other\":0}"},
         {"[\"False\",\"True\"]", "[true,\"True\",\"TRUE\",false,\"yes\"]",
-         "{\"counts\":[1,3],\"missing\":0,\"other\":1}"},
+         "{\"counts\":[1,4],\"missing\":0,\"other\":0}"},
         {"[\"TRUE\",\"FALSE\"]", "[true,\"True\",false]",
          "{\"counts\":[2,1],\"missing\":0,\"other\":0}"},
         {"[true]", "[true,\"True\",false,\"False\"]", "{\"counts\":[2],\"missing\":0,\"other\":2}"},
-        {"[true,\"x\"]", "[true,\"True\",\"x\"]", "{\"counts\":[1,1],\"missing\":0,\"other\":1}"},
+        {"[true,\"x\"]", "[true,\"True\",\"x\"]", "{\"counts\":[2,1],\"missing\":0,\"other\":0}"},
         {"[true,false,\"True\"]", "[\"True\",\"TRUE\",false,null]",
          "{\"counts\":[1,1,1],\"missing\":1,\"other\":0}"},
         {"[\"x\"]", "[true,\"True\",\"x\"]", "{\"counts\":[1],\"missing\":0,\"other\":2}"},
+        /* as other programs write them, to and from any pair */
+        {"[true,false]", "[\"t\",\"F\",\"yes\",\"No\",\"y\",\"0\",1,0,\"1.0\",2,\"x\",null]",
+         "{\"counts\":[5,4],\"missing\":1,\"other\":2}"},
+        {"[0,1]", "[true,\"FALSE\",\"t\",\"no\",1,\"2\"]",
+         "{\"counts\":[2,3],\"missing\":0,\"other\":1}"},
+        {"[\"no\",\"yes\"]", "[true,\"FALSE\",0,\"NO\",\"maybe\"]",
+         "{\"counts\":[3,1],\"missing\":0,\"other\":1}"},
+        {"[true,false,\"maybe\"]", "[\"t\",1,\"TRUE\",\"maybe\",0]",
+         "{\"counts\":[3,1,1],\"missing\":0,\"other\":0}"},
+        {"[true,false,3]", "[\"t\",1,\"TRUE\",\"3\",0]",
+         "{\"counts\":[1,0,1],\"missing\":0,\"other\":3}"},
+        {"[\"y\",\"n\",\"a\",\"b\"]", "[true,\"yes\",1,\"y\"]",
+         "{\"counts\":[1,0,0,0],\"missing\":0,\"other\":3}"},
+        {"[\"a\",\"t\"]", "[true,\"t\",1]", "{\"counts\":[0,1],\"missing\":0,\"other\":2}"},
+        {"[\"n\"]", "[false,0,\"n\"]", "{\"counts\":[1],\"missing\":0,\"other\":2}"},
     };
     struct api_service service = monitors_new(10);
     for (size_t i = 0; i < COUNT(cases); i++) {
@@ -184,6 +203,29 @@ Test(monitors_columns, of_distinct_values_get_no_monitor_unless_they_are_named)
     }
 }
 
+Test(monitors_columns, of_ids_may_rise_or_fall)
+{
+    struct api_service service = monitors_new(10);
+    for (int which = 0; which < 3; which++) { /* rises, falls, does neither */
+        struct api_buffer body = {0};
+        api_append_text(&body, "id,x\n");
+        for (int i = 0; i < 200; i++)
+            api_append_format(&body, "%d,%d\n",
+                              which == 0   ? i
+                              : which == 1 ? 200 - i
+                                           : i * 77 % 199,
+                              i % 4);
+        api_append(&body, "", 1);
+        json_t *json =
+            monitors_get(&service, "PUT /monitors/g", body.data, which ? 200 + (which > 1) : 201);
+        expect_names(json, which < 2 ? (const char *const[]){"x", NULL}
+                                     : (const char *const[]){"id", "x", NULL});
+        json_decref(json);
+        api_buffer_free(&body);
+    }
+    monitors_end(&service);
+}
+
 Test(monitors_columns, that_are_the_only_one_get_a_monitor)
 {
     struct api_service service = monitors_new(10);
@@ -197,6 +239,60 @@ Test(monitors_columns, that_are_the_only_one_get_a_monitor)
     expect_at(json, "warnings.0.code", "\"nearly_unique\"");
     json_decref(json);
     api_buffer_free(&body);
+    monitors_end(&service);
+}
+
+/* Columns of dates; `n` rows are made of a format and a number that grows by `step`, every tenth being another text. */
+Test(monitors_columns, of_dates_get_no_monitor_unless_they_are_named)
+{
+    static const struct {
+        const char *format;
+        long first, step, span;
+        bool are_dates;
+    } cases[] = {
+        {"2026-11-%02ld", 1, 1, 30, true},
+        {"2026-11-25T%02ld:15:00Z", 0, 7, 24, true},
+        {"%02ld.11.2026", 1, 1, 30, true},
+        {"Nov %ld, 2026", 1, 1, 30, true},
+        {"%ld", 1795602615, 7919, 100000, true},
+        {"%ld000", 1795602615, 7919, 100000, true},
+        {"%ld123456789", 1795602615, 7919, 100000, true},
+        {"%ld", 20261101, 1, 30, true},
+        {"%ld", 1795602615, 0, 1, false},
+        {"%ld.5", 1795602615, 7919, 100000, false},
+        {"%ld", 20261200, 37, 9000, false},
+        {"version 2026-11-%02ld", 1, 1, 30, false},
+    };
+    struct api_service service = monitors_new(10);
+    for (size_t i = 0; i < COUNT(cases); i++)
+        for (int others = 0; others <= 1; others++) {
+            struct api_buffer body = {0};
+            api_append_text(&body, "day;x\n");
+            for (long row = 0; row < 60; row++) {
+                if (others && row % (5 * others) == 1)
+                    api_append_text(&body, "later");
+                else
+                    api_append_format(&body, cases[i].format,
+                                      cases[i].first + row * cases[i].step % cases[i].span);
+                api_append_format(&body, ";%ld\n", row % 3);
+            }
+            api_append(&body, "", 1);
+            bool are_dates = cases[i].are_dates && !others;
+            json_t *json = monitors_get(&service, "PUT /monitors/g", body.data, 201);
+            expect_names(json, are_dates ? (const char *const[]){"x", NULL}
+                                         : (const char *const[]){"day", "x", NULL});
+            cr_expect_eq(strcmp(text_at(json, "warnings.0.code"), "dates") == 0, are_dates, "%s",
+                         body.data);
+            if (are_dates)
+                expect_at(json, "warnings.0.count", "60");
+            json_decref(json);
+            json = monitors_get(&service, "PUT /monitors/g?include=day", body.data,
+                                are_dates ? 201 : 200);
+            expect_names(json, (const char *const[]){"day", NULL});
+            json_decref(json);
+            monitors_expect(&service, "DELETE /monitors/g", NULL, 204);
+            api_buffer_free(&body);
+        }
     monitors_end(&service);
 }
 
@@ -272,7 +368,7 @@ Test(monitors_columns, that_are_not_what_they_seem_are_told)
                                          "p,q\n$12,1\nx,2\ny,3\n",
                                          "{\"columns\":{\"0\":[1,2],\"1\":[1,2],\"a|b\":[1,2]}}",
                                          "a b\n1\n",
-                                         "p,q\n2026-11-20,1\n2026-11-21,1\n"};
+                                         "p,q\n12:30,1\n12:40,1\n"};
     struct api_service service = monitors_new(100);
     for (size_t i = 0; i < COUNT(cases); i++) {
         json_t *json = monitors_get(&service, "PUT /monitors/g?dry_run=true", cases[i].table, 200);
