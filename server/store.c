@@ -58,7 +58,7 @@ bool srv_store_migrate(const struct srv_options *options)
     bool good = store && api_store_is_open(store);
     api_store_name(options->store, name_migrated, sizeof name_migrated);
     if (good) {
-        api_store_tell_migrations(store, print_migrated);
+        api_store_report_migrations(store, print_migrated);
         schema = api_store_schema(store, &known);
     } else {
         fprintf(stderr, "kldivd: --migrate: --store %s: %s\n", name_migrated,

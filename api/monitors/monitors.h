@@ -23,12 +23,12 @@ void api_monitors_expose_groups_alone(struct api_monitors *monitors);
 const char *api_monitors_folder(const struct api_monitors *monitors);
 const char *const *api_monitors_files(const struct api_monitors *monitors);
 
-/* Call it before the thread starts. Calls `tell` for each migration of the store that was made, and from the thread
+/* Call it before the thread starts. Calls `report` for each migration of the store that was made, and from the thread
  * for later ones. Returns the version of the store's schema, 0 if it is not known; *known is the newest that this
  * program knows. */
 struct api_migrated;
-void api_monitors_tell_migrations(struct api_monitors *monitors,
-                                  void (*tell)(const struct api_migrated *migrated));
+void api_monitors_report_migrations(struct api_monitors *monitors,
+                                    void (*report)(const struct api_migrated *migrated));
 int64_t api_monitors_schema(const struct api_monitors *monitors, int64_t *known);
 
 /* The reason why the store does not work, if it does not. */

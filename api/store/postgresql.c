@@ -330,15 +330,15 @@ static bool may_migrate(struct api_database *database, bool *may)
     "ALTER INDEX keys_by_time RENAME TO kldiv_keys_by_time"
 
 #define BEGIN "BEGIN ISOLATION LEVEL READ COMMITTED;"
-#define LOCK_ALONE "SELECT pg_advisory_xact_lock(" KEYS ");"
+#define LOCK_EXCLUSIVE "SELECT pg_advisory_xact_lock(" KEYS ");"
 #define LOCK_SHARED "SELECT pg_advisory_xact_lock_shared(" KEYS ");"
 
 const struct api_engine api_postgresql = {.prefix = "postgresql://",
                                           .clustered = "",
-                                          .transaction = BEGIN LOCK_ALONE,
+                                          .transaction = BEGIN LOCK_EXCLUSIVE,
                                           .concurrent = BEGIN LOCK_SHARED,
-                                          .migration =
-                                              BEGIN LOCK_ALONE "SET LOCAL statement_timeout = 0",
+                                          .migration = BEGIN LOCK_EXCLUSIVE
+                                          "SET LOCAL statement_timeout = 0",
                                           .open = api_postgresql_open,
                                           .close = api_postgresql_close,
                                           .reach = reach,

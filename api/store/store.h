@@ -47,10 +47,10 @@ struct api_migrated {
     double seconds;
 };
 
-/* Calls `tell` for migrations: for those made so far at once, for later ones from the thread that uses the store. A
+/* Calls `report` for migrations: for those made so far at once, for later ones from the thread that uses the store. A
  * new store is reported as one migration; memory is not. */
-void api_store_tell_migrations(struct api_store *store,
-                               void (*tell)(const struct api_migrated *migrated));
+void api_store_report_migrations(struct api_store *store,
+                                 void (*report)(const struct api_migrated *migrated));
 
 /* Version of the schema that was found last, 0 if none was; *known is the newest that this program knows. */
 int64_t api_store_schema(const struct api_store *store, int64_t *known);
