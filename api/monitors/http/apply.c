@@ -97,7 +97,7 @@ static bool check_age(struct api_observations *o, struct api_monitors *monitors,
     const struct api_monitor_status *status =
         monitor->pending ? &monitor->pending->status : &monitor->status;
     int64_t newest, end = api_window_end(&monitor->config->settings, o->time);
-    observed->is_behind = api_end_is_ahead(monitors, monitor, status->newest_end);
+    observed->is_window_ahead = api_end_is_ahead(monitors, monitor, status->newest_end);
     if (!api_status_newest_end(monitors, monitor, status, &newest))
         return false;
     char text[API_TIME_TEXT], last[API_TIME_TEXT];
@@ -260,7 +260,7 @@ static enum api_outcome check_concurrent(struct api_observations *o, struct api_
         return API_FAILED;
     if (adds && o->x->job.key && !store_idempotency(o, monitors, &adds))
         return API_FAILED;
-    return adds ? API_DONE : API_RUN_ALONE;
+    return adds ? API_DONE : API_RUN_EXCLUSIVE;
 }
 
 static bool store(struct api_observations *o, struct api_monitors *monitors)

@@ -177,8 +177,8 @@ static bool write_groups(struct api_exchange *x)
 static enum api_outcome parse_groups(struct api_exchange *x)
 {
     static const char *const known[] = {"state", "q", "limit", "cursor", NULL};
-    if (api_must_look(x))
-        return API_LOOK;
+    if (api_must_refresh(x))
+        return API_REFRESH;
     return api_outcome_of(api_pagination_read(x->state, x->request.query, known, &x->problem));
 }
 

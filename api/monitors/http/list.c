@@ -18,8 +18,8 @@
 static enum api_outcome parse(struct api_exchange *x, const char *const *known)
 {
     struct api_pagination *page = x->state;
-    if (api_must_look(x))
-        return API_LOOK;
+    if (api_must_refresh(x))
+        return API_REFRESH;
     return api_outcome_of((x->captures.n == 0 || api_find_monitor(x, &x->problem)) &&
                           api_pagination_read(page, x->request.query, known, &x->problem));
 }

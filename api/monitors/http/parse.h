@@ -17,7 +17,7 @@ struct api_observed {
     int64_t window;                 /* number of that window */
     struct api_snapshot *snapshot;
     struct api_unseen unseen; /* of the window */
-    bool is_behind;           /* the monitor's newest window lies ahead of the clock */
+    bool is_window_ahead;     /* the monitor's newest window lies ahead of the clock */
 };
 
 /* api_observations: a request's, for the columns of a table or for one monitor. */

@@ -263,8 +263,8 @@ static enum api_outcome parse(struct api_exchange *x)
     d->previews = true;
     if (!read_query(x) || !check_members(x))
         return API_FAILED;
-    if (api_must_look(x))
-        return API_LOOK;
+    if (api_must_refresh(x))
+        return API_REFRESH;
     return api_outcome_of(api_find_monitor(x, &x->problem) && hold_monitors(x) && patch_all(x) &&
                           api_replacing_reserve(x));
 }

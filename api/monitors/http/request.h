@@ -35,8 +35,8 @@ struct api_monitor *api_monitor_of(const struct api_exchange *x,
 bool api_check_monitor(struct api_exchange *x);
 bool api_check_change(struct api_exchange *x);
 
-/* True if other servers may have changed monitors since this one looked: parse returns API_LOOK then. */
-bool api_must_look(const struct api_exchange *x);
+/* True if other servers may have changed monitors since this one read the store: parse returns API_REFRESH then. */
+bool api_must_refresh(const struct api_exchange *x);
 
 /* api_held: a monitor as it was at one moment. `config` is held; NULL if there is no monitor. */
 struct api_held {
