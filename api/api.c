@@ -170,7 +170,7 @@ static void finish(struct api_exchange *x, bool good)
     if (x->state && response->endpoint->steps->count)
         response->endpoint->steps->count(x);
     api_steps_end(x);
-    if (response->lacks_header)
+    if (response->lost_header)
         api_refuse(x, "internal_error", "the response has too many header fields");
 }
 

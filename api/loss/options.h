@@ -80,6 +80,6 @@ bool api_option_fail(const struct api_options *options, enum api_option option,
                      struct api_problem *problem, const char *code, const char *detail);
 
 /* Sets options from all parameters of a raw query string, percent-decoded; NULL is empty. Names
- * may end in "[]". With `known_alone`, parameters of other names are passed over. */
-bool api_options_from_query(struct api_options *options, const char *query, bool known_alone,
+ * may end in "[]". With `only_known`, parameters of other names are passed over. */
+bool api_options_from_query(struct api_options *options, const char *query, bool only_known,
                             struct api_problem *problem);

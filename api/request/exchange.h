@@ -70,7 +70,7 @@ struct api_response {
     const char *content_type; /* NULL if there is no content */
     struct api_header headers[16];
     size_t n_headers;
-    bool lacks_header;         /* true if there was no room for one */
+    bool lost_header;          /* true if there was no room for one */
     char header_text[400];     /* storage for one value that is not static */
     char etag[24];             /* storage for that of the body */
     bool compress;             /* at any size, if the client accepts a coding */
