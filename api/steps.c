@@ -78,8 +78,8 @@ static void publish(struct api_store_job *job, struct api_monitors *monitors)
         steps->publish(x, monitors);
 }
 
-/* Begins to wait: for the steps in the store, or for a look at what other servers changed, which the store's thread
- * takes before any job. */
+/* Begins to wait: for the steps in the store, or for the store's thread to read what other servers changed, which it
+ * does before any job. */
 static void wait_for_store(struct api_exchange *x)
 {
     bool refreshes = x->outcome == API_REFRESH;
