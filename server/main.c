@@ -202,7 +202,7 @@ static bool start(const struct srv_options *options, const struct api_service *s
     }
     srv_deadlines_set(options->timeout, options->request_timeout);
     srv_proxies_set(options->trusted_proxies);
-    api_monitors_tell_migrations(monitors, srv_log_migration);
+    api_monitors_report_migrations(monitors, srv_log_migration);
     bool good = start_threads(options, service);
     atomic_store(&ready, true); /* for clients that ask /readyz on the first connection */
     if (!good || !srv_sockets_accept(service->tls)) {
