@@ -63,6 +63,7 @@ struct api_table {
     bool has_values; /* false for JSON without values: counts, or settings alone */
     bool is_rows;    /* read row by row, not column by column */
     bool has_header; /* names stand in a line of their own */
+    bool has_blanks; /* of CSV: what has one column may have several, with blanks between */
 
     /* Private to the formats: */
     struct api_names names;

@@ -68,6 +68,19 @@ static bool configure(const struct reading *r, const char *name, struct api_bins
 
 /* ---- Bins of values */
 
+/* Warns of a column that gets no monitor. */
+static void leave_out(const struct reading *r, const char *code, const char *name, size_t count,
+                      const char *message)
+{
+    enum { MAX_TOLD = 300 };
+    struct api_buffer *left_out = &r->references->left_out;
+    api_warn(&r->references->warnings, code, name, count, 0, message);
+    if (left_out->size < MAX_TOLD)
+        api_append_format(left_out, "%s'%.60s' (%s)", left_out->size ? ", " : "", name, code);
+    else if (left_out->data[left_out->size - 1] != '.')
+        api_append_text(left_out, " ...");
+}
+
 /* Tells what a column looks like that is not what it seems; true if it shall have a monitor all the same. */
 static bool warn_of_values(const struct reading *r, const struct api_sample *sample,
                            const char *name, bool is_named)
@@ -76,10 +89,10 @@ static bool warn_of_values(const struct reading *r, const struct api_sample *sam
     size_t n = sample->n_texts + sample->n_numbers;
     bool is_only = r->table->n_columns == 1;
     if (sample->n_dates > 0 && !is_named) {
-        api_warn(
-            warnings, "dates", name, sample->n_dates, 0,
-            "most values are dates or times, whose later values are new ones: the column gets no "
-            "monitor unless ?include= names it");
+        leave_out(
+            r, "dates", name, sample->n_dates,
+            "most values are dates or times, whose later values are new ones: the column gets "
+            "no monitor unless ?include= names it");
         return false;
     }
     size_t formatted = sample->is_text ? api_sample_formatted_numbers(sample) : 0;
@@ -94,12 +107,14 @@ static bool warn_of_values(const struct reading *r, const struct api_sample *sam
                  "1,234 is 1.234 here");
     if (is_named || !api_sample_is_nearly_unique(sample))
         return true;
-    api_warn(warnings, "nearly_unique", name, n, 0,
-             is_only
-                 ? "most values are distinct, as those of an id or free text; the column has a "
-                   "monitor because it is the only one"
-                 : "most values are distinct, as those of an id or free text; the column gets no "
-                   "monitor unless ?include= names it");
+    if (!is_only)
+        leave_out(r, "nearly_unique", name, n,
+                  "most values are distinct, as those of an id or free text; the column gets no "
+                  "monitor unless ?include= names it");
+    else
+        api_warn(warnings, "nearly_unique", name, n, 0,
+                 "most values are distinct, as those of an id or free text; the column has a "
+                 "monitor because it is the only one");
     return is_only;
 }
 
@@ -117,9 +132,9 @@ static bool configure_column(const struct reading *r, struct api_sample *sample,
         return api_fail_at(r->problem, is_member ? API_BODY : API_NOWHERE, "#/reference",
                            "reference_empty", "the reference has no value from which to make bins");
     if (!*name || is_empty) {
-        api_warn(warnings, *name ? "column_empty" : "column_unnamed", name, 0, 0,
-                 *name ? "a column without values gets no monitor"
-                       : "a column without a name gets no monitor");
+        leave_out(r, *name ? "column_empty" : "column_unnamed", name, 0,
+                  *name ? "a column without values gets no monitor"
+                        : "a column without a name gets no monitor");
         return true;
     }
     if (!warn_of_values(r, sample, name, choice_of(r, sample->column) == INCLUDED))
@@ -229,7 +244,7 @@ static void warn_of_header(const struct reading *r)
     if (2 * numbers > named)
         api_warn(&r->references->warnings, "header_looks_like_data", "", numbers, 0,
                  "most names of columns are numbers: the first line should be a header with names");
-    if (table->n_columns == 1 && strpbrk(table->columns[0].name, "|^~;,\t"))
+    if (table->has_blanks || (table->n_columns == 1 && strpbrk(table->columns[0].name, "|^~;,\t")))
         api_warn(&r->references->warnings, "one_column", table->columns[0].name, 0, 0,
                  "the header has one column, and what may be another separator: columns are "
                  "separated by , ; "
@@ -345,5 +360,6 @@ void api_references_free(struct api_references *references)
         api_replacement_free(&references->replacements[i]);
     free(references->replacements);
     api_buffer_free(&references->warnings);
+    api_buffer_free(&references->left_out);
     *references = (struct api_references){.n = 0};
 }
