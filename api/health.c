@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-/* Fails with since when the store is down; `tells`: and with the reason. */
+/* Fails with the time since when the store is down, and with the reason if `tells`. */
 static bool fail_outage(const struct api_outage *outage, bool tells, struct api_problem *problem)
 {
     struct api_buffer since = {0};
@@ -36,8 +36,8 @@ bool api_live(struct api_exchange *x)
     return api_response_json(&x->response, "{\"status\":\"ok\"}\n");
 }
 
-/* Probes need no token, but why the store fails names files and hosts: where there are tokens, only those who have
- * one are told. */
+/* Probes need no token. But the reason why the store fails names files and hosts: if the server has tokens, only
+ * clients with a token see it. */
 bool api_ready(struct api_exchange *x)
 {
     const struct api_service *service = x->service;

@@ -205,7 +205,7 @@ static bool start(const struct srv_options *options, const struct api_service *s
     srv_proxies_set(options->trusted_proxies);
     api_monitors_tell_migrations(monitors, srv_log_migration);
     bool good = start_threads(options, service);
-    atomic_store(&ready, true); /* for who asks /readyz on the first connection */
+    atomic_store(&ready, true); /* for clients that ask /readyz on the first connection */
     if (!good || !srv_sockets_accept(service->tls)) {
         fprintf(stderr, "kldivd: --threads, --http-threads: cannot start that many threads, or no "
                         "memory or descriptors are left\n");

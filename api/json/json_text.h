@@ -56,7 +56,7 @@ const char *api_json_skip_value(const char *p);
 /* Writes a code point as UTF-8, at most 4 bytes; returns their number. */
 size_t api_utf8_write(char *to, long c);
 
-/* Fails with json_malformed: line and column of `at`, and the description `what`; if that begins with "expected",
- * what was found, too. The text has an end, or a NUL there. A byte order mark takes no column. */
+/* Fails with json_malformed: line and column of `at`, then `what`; if `what` begins with "expected", also the
+ * character that was found. The text ends at `end`, or with a NUL. A byte order mark takes no column. */
 bool api_json_malformed(const char *text, const char *at, const char *end, const char *what,
                         struct api_problem *problem);

@@ -34,7 +34,7 @@ static bool prune_keys(struct api_monitors *monitors)
     return true;
 }
 
-/* Learns what other servers have observed before a monitor is told to be stale, which it may not be. */
+/* Reads what other servers have observed, before a monitor is reported as stale: others may have observed it. */
 static bool look_before_telling(struct api_monitors *monitors)
 {
     if (!api_store_is_shared(monitors->store) || !api_outbox_is_due(monitors))
@@ -43,7 +43,8 @@ static bool look_before_telling(struct api_monitors *monitors)
     return api_server_counts_refresh(monitors);
 }
 
-/* Writes a page of the store, and leaves it as it was: SQLite writes none for a row that is set to what it has. */
+/* Writes a page of the store and restores it. It changes the value, because SQLite writes no page for a row that is
+ * set to the value it has. */
 static bool probe(struct api_monitors *monitors)
 {
     const struct api_datum up[] = {API_INTEGER(1)}, down[] = {API_INTEGER(-1)};

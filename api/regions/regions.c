@@ -30,7 +30,7 @@ void api_regions_free(struct api_regions *regions)
     free(regions);
 }
 
-/* The link to the region of a name, or the one at the end. */
+/* The link that leads to the region of a name, or the link at the end of the list. */
 static struct api_region **find(struct api_regions *regions, const char *name)
 {
     struct api_region **link = &regions->first;

@@ -15,7 +15,7 @@ struct api_database {
     bool is_lost; /* the transaction failed for the connection, or for a wait that was too long */
     bool is_uncertain; /* its commit was asked for, and nobody knows whether it was done */
     bool is_new;       /* it was connected to, or came back, since the last commit */
-    bool is_accepted;  /* its schema is known; until then, nothing that was there may change */
+    bool is_accepted;  /* its schema is known; until then, no row may change */
     bool is_migrating; /* a statement may take as long as it needs */
     char *folder;      /* that it is in; NULL: none */
     char **files;      /* that connecting reads, NULL at the end; NULL: it makes no connections */
@@ -28,14 +28,14 @@ enum { API_MAX_COLUMNS = 25 };
 enum api_schema { API_SCHEMA_NONE, API_SCHEMA_FORMER, API_SCHEMA_OURS };
 
 struct api_engine {
-    const char *prefix;      /* of locations; a location equal to `alias` has this engine, too */
-    const char *alias;       /* or NULL */
-    const char *clustered;   /* words at the end of a table that is stored by its primary key */
-    const char *transaction; /* statements that begin one, of which one at a time goes on */
-    const char
-        *concurrent; /* those of one that goes on beside others of its kind; NULL: other servers
-                              * do not use the database */
-    const char *migration; /* those of one beside which no other goes on, however long it takes */
+    const char *prefix;    /* of locations; a location equal to `alias` has this engine, too */
+    const char *alias;     /* or NULL */
+    const char *clustered; /* words at the end of a table that is stored by its primary key */
+
+    /* Statements that begin a transaction. `transaction`: one at a time goes on. `concurrent`: it goes on beside others of
+     * its kind; NULL: other servers do not use the database. `migration`: no other goes on beside it, however long it
+     * takes. */
+    const char *transaction, *concurrent, *migration;
 
     /* Opens what follows the prefix, "" for the alias. NULL with the reason if it cannot be. Those that
      * are reached by `reach` check the form of the path alone. */

@@ -33,9 +33,10 @@ static const char first[] =
     " answer BYTEA NOT NULL){clustered};"
     "CREATE INDEX kldiv_keys_by_time ON kldiv_keys (at);";
 
-/* Adds since when a monitor has its state, and the top of windows, NULL of those from before: see
- * api/monitors/model/window.h. A revision begins in state 0, so that any other is by an event of its own; one of
- * state 0 is told from those of former revisions by its window, while that is kept. */
+/* Adds since when a monitor has its state, and the top of windows, which is NULL in older rows: see
+ * api/monitors/model/window.h. A revision begins in state 0, so any other state came by an event of this revision. A
+ * state of 0 may be of an event of an earlier revision: the event's window, if it is still stored, tells the
+ * revision. */
 static const char second[] = "ALTER TABLE kldiv_monitors ADD COLUMN since BIGINT;"
                              "ALTER TABLE kldiv_windows ADD COLUMN top BIGINT;"
                              "ALTER TABLE kldiv_windows ADD COLUMN top_share DOUBLE PRECISION;"
@@ -145,7 +146,7 @@ const struct api_migration api_migrations[] = {
     " kldiv_server_counts s WHERE s.monitor = kldiv_windows.monitor"                               \
     " AND s.window_id = kldiv_windows.id), 0) ELSE n END"
 
-/* WINDOW_NUMBERS: a row without what is long. */
+/* WINDOW_NUMBERS: a row without its long values. */
 #define WINDOW_STORED WINDOW_OF("n", "settings", "reference")
 #define WINDOW_COLUMNS WINDOW_OF(ALL_N, "settings", "reference")
 #define WINDOW_NUMBERS WINDOW_OF(ALL_N, "NULL", "NULL")

@@ -191,7 +191,7 @@ static bool is_in_place(struct api_database *database)
     return api_sqlite_files_are_in_place(&connection_of(database)->files);
 }
 
-/* A commit while the files were away counts if they come back, so that all is read again. */
+/* A commit while the files were away counts if they come back, so the store is read again. */
 static bool fail_for_place(struct connection *c)
 {
     c->base.is_new = c->base.is_lost = true;
@@ -203,7 +203,7 @@ static bool reach(struct api_database *database)
     return is_in_place(database) || fail_for_place(connection_of(database));
 }
 
-/* A commit to files that nobody finds again stores nothing. */
+/* A commit to files that are removed or replaced stores nothing. */
 static bool commit(struct api_database *database)
 {
     if (!script(database, "COMMIT"))

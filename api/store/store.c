@@ -131,7 +131,7 @@ static bool may_migrate(struct api_database *database, int64_t version)
                (long long)newest_version());
 }
 
-/* Makes a version from the one before. Reads it back, so that a failure is that of this step, as is the time. */
+/* Makes a version from the one before. Reads its number back, so that a failure, and the time, are of this step. */
 static bool make_version(struct api_store *store, int64_t version)
 {
     const struct api_migration *migration = &api_migrations[version - 1];
@@ -147,7 +147,7 @@ static bool make_version(struct api_store *store, int64_t version)
     return true;
 }
 
-/* Tells of what was made, once somebody is there to be told. */
+/* Reports the migrations that were made, once there is a listener. */
 static void tell_migrations(struct api_store *store)
 {
     const struct api_migrated *migrated = (const void *)store->migrated.data;

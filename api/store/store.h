@@ -15,8 +15,8 @@ struct api_store;
  * the first transaction that finds it. */
 struct api_store *api_store_open(const char *location, char *reason, size_t size);
 
-/* False for a file that is not there, nor can be made: its folder is absent, is read-only, or refuses
- * this user. True for any store of which something is there, whatever that is. */
+/* False if the file does not exist and cannot be made: its folder is absent, is read-only, or refuses this user. True
+ * if anything is there, whatever it is. */
 bool api_store_has_place(const char *location);
 
 /* Ends what is under way and closes; NULL is fine. */
@@ -25,8 +25,8 @@ void api_store_close(struct api_store *store);
 /* The folder that the store writes, or NULL if it writes none. Lives as long as the store. */
 const char *api_store_folder(const struct api_store *store);
 
-/* True if other servers may use the store at the same time. Of all their transactions one goes on at a
- * time, and sees what those before it have stored. */
+/* True if other servers may use the store at the same time. Exclusive transactions of all servers go on one at a
+ * time, and each sees what those before it have stored. */
 bool api_store_is_shared(const struct api_store *store);
 
 /* True if it is in the memory of this process. */
@@ -75,7 +75,7 @@ bool api_store_is_uncertain(const struct api_store *store);
 /* True in a transaction that had to connect: the database may be another copy of the one before. */
 bool api_store_is_new(const struct api_store *store);
 
-/* False once what was opened is removed or replaced, so that nothing that is written would be found again. */
+/* False once the files that were opened are removed or replaced: nothing written to them would be found again. */
 bool api_store_is_in_place(struct api_store *store);
 
 /* Bytes that the store takes, without those that are free; as they were some seconds ago at most. In a
@@ -85,8 +85,8 @@ bool api_store_size(struct api_store *store, int64_t *bytes);
 /* Gives some of what is free back to the disk, between transactions; true if there is more. */
 bool api_store_shrink(struct api_store *store);
 
-/* Begins a transaction: one that is alone, or, of a store that is shared, one that is concurrent: others of its kind
- * go on beside it, and see each row of it when it is committed. */
+/* Begins a transaction: an exclusive one; or, of a shared store, a concurrent one: other concurrent transactions go
+ * on beside it, and see its rows once it is committed. */
 bool api_store_begin(struct api_store *store, bool is_concurrent);
 bool api_store_commit(struct api_store *store);
 void api_store_rollback(struct api_store *store);
@@ -95,6 +95,6 @@ const char *api_store_reason(const struct api_store *store);
 /* True if the transaction, also once it is committed, ran a statement that writes. */
 bool api_store_has_written(const struct api_store *store);
 
-/* True if the transaction failed for want of memory. A row's function that has none says so. */
+/* True if the transaction failed because memory ran out. A function of rows that runs out of memory says so. */
 bool api_store_is_out_of_memory(const struct api_store *store);
 void api_store_run_out_of_memory(struct api_store *store);

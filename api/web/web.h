@@ -8,7 +8,7 @@
  * than text; for others the list of endpoints, which wants a token where there are tokens. */
 extern const struct api_steps api_web, api_web_root;
 
-/* True if whoever asks for a path that does not exist, of the API or of a file, is to see a page: a browser. */
+/* True if a request for a path that does not exist comes from a browser, which is to see a page. */
 bool api_web_wants_not_found(const struct api_exchange *x);
 
 /* Makes the response that page, whose links are right at any depth; its status is left as it is. False, and the

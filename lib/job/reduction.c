@@ -26,7 +26,7 @@ static size_t count_unmasked(const struct kl_plan *plan, const unsigned char *ma
     return unmasked;
 }
 
-/* True if one of n bytes is not 0, as one of the first mostly is. */
+/* True if one of n bytes is not 0. Mostly one of the first bytes is not, so the search ends soon. */
 static bool any_left(const struct kl_plan *plan, const unsigned char *mask, size_t n)
 {
     enum { FIRST = 8 };

@@ -96,7 +96,7 @@ static bool mark_axes(struct kl_plan *plan, struct kl_problem *problem)
     return true;
 }
 
-/* Settles what is left of the joint shape when losses are summed over the axes of dim. */
+/* Sets the shape that is left of the joint shape once losses are summed over the axes of dim. */
 static bool set_axes(struct kl_plan *plan, struct kl_problem *problem)
 {
     if (!mark_axes(plan, problem))

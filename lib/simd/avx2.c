@@ -76,8 +76,8 @@ INLINE sm s_special(sd t)
     return sm_or(_mm256_and_pd(too_small, _mm256_cmp_pd(t, s_set(0), _CMP_NEQ_UQ)), too_big);
 }
 
-/* Infinities and NaN show in t * log t; what is negative or subnormal does not. The number before
- * t in the order of bits is NaN for 0, which is not special and which the minimum passes over. */
+/* Infinities and NaN show in t * log t. Negative and subnormal numbers do not: they show in the minimum of the
+ * numbers before t in the order of bits. For 0, which is not special, that number is NaN, and the minimum skips it. */
 INLINE sd s_track_log(sd track, sd t, bool is_f64)
 {
     sd before = is_f64 ? from_bits(_mm256_sub_epi64(s_bits(t), bits_set(1))) : t;
@@ -193,7 +193,7 @@ INLINE void s_store_pair_f16(void *p, sd a, sd b)
     _mm_storeu_si128(p, _mm256_cvtps_ph(floats, NEAREST));
 }
 
-/* The first halves of floats that are of bfloat16. */
+/* Numbers rounded to bfloat16, each in the low half of 32 bits. */
 INLINE __m128i halves_of(sd v)
 {
     return _mm_srli_epi32(_mm_castps_si128(_mm256_cvtpd_ps(s_round_bf16(v))), 16);

@@ -58,8 +58,8 @@ INLINE sm s_special(sd t)
     return vorrq_u64(small, vceqq_f64(t, s_set(INFINITY)));
 }
 
-/* Infinities and NaN show in t * log t; what is negative or subnormal does not. The number before
- * t in the order of bits is NaN for 0, which is not special and which the minimum passes over. */
+/* Infinities and NaN show in t * log t. Negative and subnormal numbers do not: they show in the minimum of the
+ * numbers before t in the order of bits. For 0, which is not special, that number is NaN, and the minimum skips it. */
 INLINE sd s_track_log(sd track, sd t, bool is_f64)
 {
     sd before = is_f64 ? from_bits(vsubq_s64(s_bits(t), vdupq_n_s64(1))) : t;

@@ -128,8 +128,8 @@ double kl_grad_term(enum kl_rule rule, enum kl_operand by, double input, double 
                                 : prob_grad(rule, by, input, target);
 }
 
-/* kl_quotient: an unusual quotient goes by the logarithm itself. With t = 0 the loss does not
- * depend on q, and yet autograd divides by it. */
+/* kl_quotient: an unusual quotient is computed from the logarithm itself. With t = 0 the loss does not depend on q,
+ * and yet autograd divides by q. */
 struct kl_quotient kl_quotient(enum kl_rule rule, double q, double t)
 {
     const double min = KL_MIN_QUOTIENT, max = KL_MAX_QUOTIENT;

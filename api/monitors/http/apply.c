@@ -21,8 +21,8 @@ static void read_key(void *context, const struct api_datum *values)
     api_append(&kept->o->pairs, values[1].text, values[1].size);
 }
 
-/* True if the kept response is of a monitor that is still there: another one of its name knows nothing
- * of what was counted. */
+/* True if the kept response is of a monitor that still exists. A newer monitor of the same name has not counted these
+ * observations. */
 static bool is_of_present_monitors(const struct api_observations *o,
                                    const struct api_monitors *monitors)
 {
@@ -56,8 +56,8 @@ static void read_claim(void *context, const struct api_datum *values)
     *(bool *)context = true;
 }
 
-/* Keeps the key with the numbers of the windows. A concurrent transaction *claims it, if no other has it: it waits for
- * others that are about to, and whoever comes second has to look at it again. */
+/* Keeps the key with the numbers of the windows. A concurrent transaction sets *claims if no other has the key: it
+ * waits for others that are about to store it, and the second one has to look up the key again. */
 static bool store_idempotency(struct api_observations *o, struct api_monitors *monitors,
                               bool *claims)
 {
@@ -138,8 +138,8 @@ static bool count_windows(struct api_monitors *monitors, const struct api_monito
  * about a second and keeps others from the store. One column never needs as many. */
 static const double max_reads = 4e6;
 
-/* Reads the sum that a column's windows are compared with. If the store has none, as after a change of how
- * many windows are compared with, it is added up, unless the transaction has read enough. */
+/* Reads the sum that a column's windows are compared with. If the store has no sum, as after a change of the number
+ * of windows that are compared with, adds it up, unless the transaction has read enough. */
 static bool make_sum(struct api_monitors *monitors, struct api_monitor *monitor, double *reads)
 {
     int64_t k = api_settings_running(&monitor->config->settings), n = 0;
@@ -224,8 +224,8 @@ static bool observe(const struct api_observations *o, struct api_monitors *monit
                             monitors->is_concurrent ? monitors->server : 0, &counting->unseen);
 }
 
-/* True in *adds if all of it only adds to open windows, whose numbers are known then. A sum of windows before is not
- * stored beside other servers. */
+/* Sets *adds if the request only adds to open windows; their numbers are then known. Beside other servers, sums of
+ * the windows before are not stored. */
 static bool only_adds(struct api_observations *o, struct api_monitors *monitors, bool *adds)
 {
     *adds = true;

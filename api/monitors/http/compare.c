@@ -33,7 +33,8 @@ static void drop(struct api_exchange *x)
 
 /* ---- In the store's thread */
 
-/* Adds up the windows that start one, two ... periods before those of the comparison, as each of them is compared. */
+/* Adds up the windows that start one, two ... periods before the windows of the comparison, as each of those is
+ * compared. */
 static bool add_season(struct comparison *c, struct api_monitors *monitors,
                        const struct api_monitor *monitor)
 {

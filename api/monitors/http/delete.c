@@ -12,7 +12,7 @@ struct deleting {
 
 static bool check(struct api_exchange *x) { return api_check_no_query(x) && api_check_names(x); }
 
-/* Deletes the monitors that are known, and those that cannot be read, which may be there none the less. */
+/* Deletes the monitors that are known, and those in the store that could not be read. */
 static bool delete_all(struct api_exchange *x, struct api_monitors *monitors)
 {
     struct deleting *d = x->state;

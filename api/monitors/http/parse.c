@@ -277,8 +277,8 @@ static void warn_of_small_batches(struct api_observations *o)
             "window=3600s");
 }
 
-/* Hashes the key with the path and the parameters, and the body. Without parameters the hash is that of servers
- * before, which hashed none. False if memory is exhausted. */
+/* Hashes the key with the path and the parameters, and the body. Earlier versions hashed no parameters; a request
+ * without parameters has the same hash as theirs. False if memory is exhausted. */
 static bool hash_key(struct api_observations *o, const json_t *parameters)
 {
     const struct api_exchange *x = o->x;

@@ -87,8 +87,7 @@ static bool check_members(struct api_exchange *x)
 
 /* ---- Configs: made before the transaction, for they take longer than all of it */
 
-/* Removes members of a setting that a form in the patch does not have: of the forms that a setting has, a monitor
- * keeps the one that the patch names. */
+/* Removes members of other forms: of the forms that a setting has, a monitor keeps only the one that the patch names. */
 static void drop_other_forms(json_t *target, const json_t *patch)
 {
     static const struct {
@@ -176,8 +175,8 @@ static bool name_monitor(struct api_exchange *x, const char *name)
     return false;
 }
 
-/* Replaces the config of a replacement, which is that of the monitor, by one with the patch. It takes the place of one
- * that is counted already. */
+/* Replaces the config of a replacement, which is the monitor's present one, by a config with the patch. It may
+ * take all of the memory of monitors: it replaces a config that is counted already. */
 static bool patch(struct api_exchange *x, struct api_replacement *r)
 {
     struct api_config *old = r->config;
@@ -199,7 +198,7 @@ static size_t find(const struct api_exchange *x, const struct api_registry *regi
     return api_registry_lower_bound(registry, group, name);
 }
 
-/* Holds the monitors as they are, if they are what the client has seen: of others it is not told what is wrong. */
+/* Holds the monitors as they are, if they match If-Match. If they do not, the client is told no other problem. */
 static bool hold_monitors(struct api_exchange *x)
 {
     struct api_registry *registry = &x->service->monitors->registry;

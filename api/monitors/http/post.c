@@ -213,8 +213,8 @@ static bool write_results(const struct api_observations *o, struct api_buffer *o
     return !single || !first;
 }
 
-/* Writes the response of a request that is stored, without results: memory was exhausted after the commit. What
- * was reserved has room for it. */
+/* Writes the response of a request that is stored, without results, because memory ran out after the commit. The
+ * memory that was reserved before has room for it. */
 static void cut_results(const struct api_observations *o, struct api_buffer *out)
 {
     out->size = 0;

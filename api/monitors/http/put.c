@@ -56,8 +56,8 @@ bool api_replacing_read_dry(struct api_exchange *x, const json_t *parameters)
                        "dry_run must be true or false");
 }
 
-/* Reads settings, dry_run, and the names of columns of a group. *parameters has what is no setting, which names point
- * into. */
+/* Reads settings, dry_run, and the names of columns of a group. *parameters holds the parameters that are no
+ * settings; the names point into it. */
 static bool read_query(struct api_exchange *x, json_t **parameters)
 {
     static const char *const known[] = {"include", "exclude", "dry_run", NULL};

@@ -45,8 +45,8 @@ static bool are_same(const struct api_config *a, const struct api_config *b)
     return strcmp(a->definition, b->definition) == 0 && strcmp(a->others, b->others) == 0;
 }
 
-/* Makes the config that a monitor shall have, of bins and a reference, which it takes: the one that it has, if
- * that is the same. */
+/* Makes the config of a monitor from bins and a reference, which it takes over. If the result equals
+ * the monitor's present config, the replacement holds the present one. */
 static bool configure(const struct reading *r, const char *name, struct api_bins *bins,
                       struct api_weights *reference)
 {
@@ -81,7 +81,8 @@ static void leave_out(const struct reading *r, const char *code, const char *nam
         api_append_text(left_out, " ...");
 }
 
-/* Tells what a column looks like that is not what it seems; true if it shall have a monitor all the same. */
+/* Warns of a column whose values look like another kind of data; true if the column is to have a monitor all the
+ * same. */
 static bool warn_of_values(const struct reading *r, const struct api_sample *sample,
                            const char *name, bool is_named)
 {
@@ -230,7 +231,7 @@ static bool is_number(const char *name)
     return api_field_number(&cell, true, &number);
 }
 
-/* Tells of a header line that is none, or has another delimiter. */
+/* Warns of a header line that looks like data, or that has another delimiter. */
 static void warn_of_header(const struct reading *r)
 {
     const struct api_table *table = r->table;
@@ -306,8 +307,8 @@ static bool count_reference(const struct reading *r, size_t column, const char *
     return good;
 }
 
-/* Tells whether counts of intervals look as if each held those before it, as Prometheus' buckets do: of five or more none
- * falls, they at least double, and what is above, if it is given, holds them all, too. */
+/* True if counts of intervals look cumulative, as Prometheus' buckets are: there are five or more, none is lower than
+ * the one before, the last is more than twice the first, and the overflow is 0 or not lower than the last. */
 static bool looks_cumulative(const struct api_config *config)
 {
     enum { MIN_BINS = 5 };

@@ -9,7 +9,7 @@
 
 struct api_replacing {
     struct api_references references;
-    bool is_dry;   /* true if nothing is to be stored: the client wants to see what would be */
+    bool is_dry;   /* true if nothing is to be stored: the client wants to see the result */
     bool previews; /* a dry run tells what the windows of a monitor would have raised */
     struct api_replay replay;
     struct api_period period; /* whose windows become the reference */

@@ -25,8 +25,8 @@ const char *api_name_of(const struct api_exchange *x)
     return x->captures.n > 1 && !is_group ? x->captures.value[1] : NULL;
 }
 
-/* Fails if Accept allows nothing that this endpoint writes: JSON, and CSV where it lists windows. What DELETE is
- * answered with has no content, and clients that accept nothing but problems take JSON, too. */
+/* Fails if Accept allows no format that this endpoint writes: JSON, and CSV where it lists windows. DELETE has a
+ * response without content, and needs none. Clients that accept nothing but problems also take JSON. */
 static bool check_accept(struct api_exchange *x)
 {
     static const char windows[] = "/windows";
@@ -54,7 +54,7 @@ bool api_check_available(struct api_exchange *x)
     return check_accept(x);
 }
 
-/* Fails for a % without two digits, by which a monitor would have two paths. */
+/* Fails for a % without two digits: with it, a monitor would have two paths. */
 static bool check_escapes(struct api_exchange *x)
 {
     for (const char *p = x->request.path; *p; p++)

@@ -91,7 +91,7 @@ void api_warn_of_unreadable(struct api_buffer *warnings, const char *column,
 bool api_check_conditions(struct api_exchange *x, const struct api_monitors *monitors,
                           struct api_problem *problem);
 
-/* Makes room for the response before anything is stored: what is stored is not refused for memory. */
+/* Makes room for the response before anything is stored, so that a request that is stored is not refused for memory. */
 bool api_reserve_response(struct api_exchange *x, size_t size);
 
 /* Responses: without content; JSON, whose content type it sets. */
