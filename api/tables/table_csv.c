@@ -238,7 +238,7 @@ static bool has_blanks_for_delimiters(const char *header)
 
 static bool add_column(struct reader *r, const char *text, size_t size)
 {
-    return api_table_add(r->table, text, size, true, r->problem);
+    return api_table_add(r->table, text, size, r->problem);
 }
 
 static bool open_delimited(struct api_table *table, char delimiter, struct api_problem *problem)

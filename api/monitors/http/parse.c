@@ -125,6 +125,11 @@ static bool find_monitors(struct api_observations *o, const struct api_table *ta
         return false;
     for (size_t i = 0; i < table->n_columns; i++) {
         const char *name = table->columns[i].name;
+        if (table->columns[i].flaws & API_NESTED) {
+            api_warn(&o->warnings, "values_nested", name, 0, 0, api_nested_message);
+            continue;
+        }
+        api_warn_of_name(&o->warnings, &table->columns[i]);
         if (*name && add_observed(o, name, i))
             continue;
         if (o->x->problem.code)

@@ -119,6 +119,17 @@ static bool warn_of_values(const struct reading *r, const struct api_sample *sam
     return is_only;
 }
 
+/* Leaves a column out whose labels are too large; false for other problems. */
+static bool leave_out_labels(const struct reading *r, const char *name)
+{
+    struct api_problem problem = *r->problem;
+    if (!problem.code || strcmp(problem.code, "labels_too_large") != 0)
+        return false;
+    *r->problem = (struct api_problem){0};
+    leave_out(r, problem.code, name, 0, problem.detail);
+    return true;
+}
+
 /* Makes bins and a config of collected values; a column without any is left out, unless it is the only one. */
 static bool configure_column(const struct reading *r, struct api_sample *sample,
                              const struct api_monitor_settings *settings, const char *name,
@@ -140,8 +151,7 @@ static bool configure_column(const struct reading *r, struct api_sample *sample,
     }
     if (!warn_of_values(r, sample, name, choice_of(r, sample->column) == INCLUDED))
         return true;
-    bool good = api_name_check("monitor", name, r->problem) &&
-                api_sample_bins(sample, settings, &bins, &reference, r->problem) &&
+    bool good = api_sample_bins(sample, settings, &bins, &reference, r->problem) &&
                 configure(r, name, &bins, &reference);
     api_bins_free(&bins);
     api_weights_free(&reference);
@@ -150,7 +160,23 @@ static bool configure_column(const struct reading *r, struct api_sample *sample,
                  "so many distinct texts, the least frequent, have no label and count as other");
     if (good)
         api_warn_of_unreadable(warnings, name, &sample->unreadable);
-    return good;
+    return good || (!is_single && leave_out_labels(r, name));
+}
+
+/* Tells what is wrong with a column; true if it can be read all the same. */
+static bool check_column(const struct reading *r, const struct api_column *column)
+{
+    struct api_problem why = {0};
+    if (column->flaws & API_NESTED) {
+        leave_out(r, "values_nested", column->name, 0, api_nested_message);
+        return false;
+    }
+    if (*column->name && !api_name_check("monitor", column->name, &why)) {
+        leave_out(r, "name_invalid", column->name, 0, why.detail);
+        return false;
+    }
+    api_warn_of_name(&r->references->warnings, column);
+    return true;
 }
 
 /* Collects the columns from `first` to `end`; `name` is that of a single monitor, or NULL. */
@@ -162,7 +188,8 @@ static bool sample_columns(const struct reading *r, size_t first, size_t end, co
         return api_fail_oom(r->problem);
     for (size_t i = first; i < end; i++) {
         api_sample_init(&samples[i], table, i);
-        samples[i].is_excluded = choice_of(r, i) == EXCLUDED;
+        samples[i].is_excluded =
+            choice_of(r, i) == EXCLUDED || (!name && !check_column(r, &table->columns[i]));
         samples[i].is_included = choice_of(r, i) == INCLUDED;
     }
     struct api_monitor_settings settings = r->references->settings;

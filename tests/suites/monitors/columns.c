@@ -313,7 +313,7 @@ Test(monitors_columns, of_long_free_text_do_not_refuse_the_table)
     expect_at(json, "warnings.0.code", "\"nearly_unique\"");
     json_decref(json);
     monitors_refused(&service, "PUT /monitors/g?include=note", body.data,
-                     "labels_too_large ~line 3, column 'note'");
+                     "reference_empty ~'note' (labels_too_large)");
     api_buffer_free(&body);
     monitors_end(&service);
 }
@@ -387,8 +387,6 @@ Test(monitors_columns, that_are_not_what_they_seem_are_told)
         expect_at(json, "warnings", "[]");
         json_decref(json);
     }
-    monitors_refused(&service, "PUT /monitors/g", "1.5,2,1.5\n1,2,3\n",
-                     "column_repeated ~the first line must be a header");
     monitors_end(&service);
 }
 
@@ -440,6 +438,74 @@ Test(monitors_columns, that_are_all_left_out_are_named_with_the_reason)
     monitors_refused(&service, "PUT /monitors/g", body.data,
                      "reference_empty ~'column 0' (column_empty), 'column 1'");
     api_buffer_free(&body);
+    monitors_end(&service);
+}
+
+/* One bad column does not refuse the table. */
+Test(monitors_columns, that_are_bad_are_left_out_or_renamed_and_told)
+{
+    static const struct {
+        const char *body, *monitors, *warnings; /* names, and codes with names */
+    } cases[] = {
+        {"a, b ,a\n1,2,3\n", "a b a.1", "column_renamed b, column_renamed a.1, "},
+        {"a,..,observations\n1,2,3\n", "a", "name_invalid .., name_invalid observations, "},
+        {"a,\"x\ty\"\n1,2\n", "a", "name_invalid x\ty, "},
+        {"{\"columns\":{\"a\":[1,[2]],\"b\":[1,2]}}", "b", "values_nested a, "},
+        {"{\"rows\":[{\"a\":1,\"b\":1,\"c\":{\"d\":[1]}},{\"a\":{},\"b\":2}]}", "b",
+         "values_nested a, values_nested c, "},
+        {"[{\"a\":[]},{\" b\":1}]", "b", "values_nested a, column_renamed b, "},
+    };
+    struct api_service service = monitors_new(10);
+    for (size_t i = 0; i < COUNT(cases); i++)
+        for (int observes = 0; observes <= 1; observes++) {
+            struct api_buffer names = {0}, codes = {0};
+            size_t j;
+            json_t *each, *json = monitors_get(&service,
+                                               observes ? "POST /monitors/g/observations"
+                                                        : "PUT /monitors/g?window=1000",
+                                               cases[i].body, observes ? 200 : 201);
+            json_array_foreach(at(json, "monitors"), j, each)
+                api_append_format(&names, j ? " %s" : "%s", text_at(each, "name"));
+            json_array_foreach(at(json, "warnings"), j, each) api_append_format(
+                &codes, "%s %s, ", text_at(each, "code"), text_at(each, "column"));
+            api_append(&names, "", 1);
+            api_append(&codes, "", 1);
+            cr_expect_str_eq(names.data, cases[i].monitors);
+            if (!observes || !strstr(cases[i].warnings, "name_invalid"))
+                cr_expect_str_eq(codes.data, cases[i].warnings, "%s: %s", cases[i].body,
+                                 codes.data);
+            api_buffer_free(&names);
+            api_buffer_free(&codes);
+            json_decref(json);
+            if (observes)
+                monitors_expect(&service, "DELETE /monitors/g", NULL, 204);
+        }
+    /* nobody looks at what is excluded */
+    json_t *json = monitors_get(&service, "PUT /monitors/g?exclude=a,..",
+                                "[{\"a\":[]},{\"..\":1,\"b\":1}]", 201);
+    expect_at(json, "warnings", "[]");
+    json_decref(json);
+    monitors_refused(&service, "PUT /monitors/h", "[{\"a\":[]},{\"..\":1}]",
+                     "reference_empty ~'a' (values_nested), '..' (name_invalid)");
+    monitors_refused(&service, "POST /monitors/g/b/observations", "[{\"b\":[1]}]",
+                     "value_invalid #/0/b");
+    monitors_end(&service);
+}
+
+Test(monitors_columns, of_names_that_are_too_long_are_left_out)
+{
+    struct api_service service = monitors_new(10);
+    for (int n = 128; n <= 129; n++) {
+        char body[400];
+        snprintf(body, sizeof body, "a,%0*d,%0*d\n1,2,3\n", n, 0, n, 0);
+        json_t *json = monitors_get(&service, "PUT /monitors/g", body, n > 128 ? 200 : 201);
+        cr_expect_eq(json_array_size(at(json, "monitors")), n > 128 ? 1 : 2, "%d", n);
+        expect_at(json, "warnings.0.code", "\"name_invalid\"");
+        json_decref(json);
+        json = monitors_get(&service, "POST /monitors/g/observations", body, 200);
+        cr_expect_eq(json_array_size(at(json, "monitors")), n > 128 ? 1 : 2);
+        json_decref(json);
+    }
     monitors_end(&service);
 }
 
