@@ -108,13 +108,18 @@ static bool read_table(struct api_exchange *x)
     json_decref(parameters);
     bool has_values = table.has_values;
     api_table_free(&table);
-    if (good && d->references.n == 0)
-        return api_fail(&x->problem, "reference_empty",
-                        has_values
-                            ? "no column has both a name and a value that makes a monitor"
-                            : "the body has neither columns nor rows: a table is "
-                              "{\"columns\": {NAME: [...]}}, {\"rows\": [{...}]} or [{...}]");
-    return good;
+    if (!good || d->references.n > 0)
+        return good;
+    const struct api_buffer *left_out = &d->references.left_out;
+    if (left_out->size > 0)
+        return api_fail(
+            &x->problem, "reference_empty",
+            "no column gets a monitor: %.*s; ?include= names columns that shall have one",
+            (int)left_out->size, left_out->data);
+    return api_fail(&x->problem, "reference_empty",
+                    has_values ? "the table has no columns"
+                               : "the body has neither columns nor rows: a table is {\"columns\": "
+                                 "{NAME: [...]}}, {\"rows\": [{...}]} or [{...}]");
 }
 
 static enum api_outcome parse(struct api_exchange *x)

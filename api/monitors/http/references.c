@@ -68,6 +68,19 @@ static bool configure(const struct reading *r, const char *name, struct api_bins
 
 /* ---- Bins of values */
 
+/* Warns of a column that gets no monitor. */
+static void leave_out(const struct reading *r, const char *code, const char *name, size_t count,
+                      const char *message)
+{
+    enum { MAX_TOLD = 300 };
+    struct api_buffer *left_out = &r->references->left_out;
+    api_warn(&r->references->warnings, code, name, count, 0, message);
+    if (left_out->size < MAX_TOLD)
+        api_append_format(left_out, "%s'%.60s' (%s)", left_out->size ? ", " : "", name, code);
+    else if (left_out->data[left_out->size - 1] != '.')
+        api_append_text(left_out, " ...");
+}
+
 /* Warns of a column whose values look like another kind of data; true if the column is to have a monitor all the
  * same. */
 static bool warn_of_values(const struct reading *r, const struct api_sample *sample,
@@ -77,10 +90,10 @@ static bool warn_of_values(const struct reading *r, const struct api_sample *sam
     size_t n = sample->n_texts + sample->n_numbers;
     bool is_only = r->table->n_columns == 1;
     if (sample->n_dates > 0 && !is_named) {
-        api_warn(
-            warnings, "dates", name, sample->n_dates, 0,
-            "most values are dates or times, whose later values are new ones: the column gets no "
-            "monitor unless ?include= names it");
+        leave_out(
+            r, "dates", name, sample->n_dates,
+            "most values are dates or times, whose later values are new ones: the column gets "
+            "no monitor unless ?include= names it");
         return false;
     }
     size_t formatted = sample->is_text ? api_sample_formatted_numbers(sample) : 0;
@@ -95,13 +108,26 @@ static bool warn_of_values(const struct reading *r, const struct api_sample *sam
                  "1,234 is 1.234 here");
     if (is_named || !api_sample_is_nearly_unique(sample))
         return true;
-    api_warn(warnings, "nearly_unique", name, n, 0,
-             is_only
-                 ? "most values are distinct, as those of an id or free text; the column has a "
-                   "monitor because it is the only one"
-                 : "most values are distinct, as those of an id or free text; the column gets no "
-                   "monitor unless ?include= names it");
+    if (!is_only)
+        leave_out(r, "nearly_unique", name, n,
+                  "most values are distinct, as those of an id or free text; the column gets no "
+                  "monitor unless ?include= names it");
+    else
+        api_warn(warnings, "nearly_unique", name, n, 0,
+                 "most values are distinct, as those of an id or free text; the column has a "
+                 "monitor because it is the only one");
     return is_only;
+}
+
+/* Leaves a column out whose labels are too large; false for other problems. */
+static bool leave_out_labels(const struct reading *r, const char *name)
+{
+    struct api_problem problem = *r->problem;
+    if (!problem.code || strcmp(problem.code, "labels_too_large") != 0)
+        return false;
+    *r->problem = (struct api_problem){0};
+    leave_out(r, problem.code, name, 0, problem.detail);
+    return true;
 }
 
 /* Makes bins and a config of collected values; a column without any is left out, unless it is the only one. */
@@ -118,15 +144,14 @@ static bool configure_column(const struct reading *r, struct api_sample *sample,
         return api_fail_at(r->problem, is_member ? API_BODY : API_NOWHERE, "#/reference",
                            "reference_empty", "the reference has no value from which to make bins");
     if (!*name || is_empty) {
-        api_warn(warnings, *name ? "column_empty" : "column_unnamed", name, 0, 0,
-                 *name ? "a column without values gets no monitor"
-                       : "a column without a name gets no monitor");
+        leave_out(r, *name ? "column_empty" : "column_unnamed", name, 0,
+                  *name ? "a column without values gets no monitor"
+                        : "a column without a name gets no monitor");
         return true;
     }
     if (!warn_of_values(r, sample, name, choice_of(r, sample->column) == INCLUDED))
         return true;
-    bool good = api_name_check("monitor", name, r->problem) &&
-                api_sample_bins(sample, settings, &bins, &reference, r->problem) &&
+    bool good = api_sample_bins(sample, settings, &bins, &reference, r->problem) &&
                 configure(r, name, &bins, &reference);
     api_bins_free(&bins);
     api_weights_free(&reference);
@@ -135,7 +160,23 @@ static bool configure_column(const struct reading *r, struct api_sample *sample,
                  "so many distinct texts, the least frequent, have no label and count as other");
     if (good)
         api_warn_of_unreadable(warnings, name, &sample->unreadable);
-    return good;
+    return good || (!is_single && leave_out_labels(r, name));
+}
+
+/* Tells what is wrong with a column; true if it can be read all the same. */
+static bool check_column(const struct reading *r, const struct api_column *column)
+{
+    struct api_problem why = {0};
+    if (column->flaws & API_NESTED) {
+        leave_out(r, "values_nested", column->name, 0, api_nested_message);
+        return false;
+    }
+    if (*column->name && !api_name_check("monitor", column->name, &why)) {
+        leave_out(r, "name_invalid", column->name, 0, why.detail);
+        return false;
+    }
+    api_warn_of_name(&r->references->warnings, column);
+    return true;
 }
 
 /* Collects the columns from `first` to `end`; `name` is that of a single monitor, or NULL. */
@@ -147,7 +188,8 @@ static bool sample_columns(const struct reading *r, size_t first, size_t end, co
         return api_fail_oom(r->problem);
     for (size_t i = first; i < end; i++) {
         api_sample_init(&samples[i], table, i);
-        samples[i].is_excluded = choice_of(r, i) == EXCLUDED;
+        samples[i].is_excluded =
+            choice_of(r, i) == EXCLUDED || (!name && !check_column(r, &table->columns[i]));
         samples[i].is_included = choice_of(r, i) == INCLUDED;
     }
     struct api_monitor_settings settings = r->references->settings;
@@ -230,7 +272,7 @@ static void warn_of_header(const struct reading *r)
     if (2 * numbers > named)
         api_warn(&r->references->warnings, "header_looks_like_data", "", numbers, 0,
                  "most names of columns are numbers: the first line should be a header with names");
-    if (table->n_columns == 1 && strpbrk(table->columns[0].name, "|^~;,\t"))
+    if (table->has_blanks || (table->n_columns == 1 && strpbrk(table->columns[0].name, "|^~;,\t")))
         api_warn(&r->references->warnings, "one_column", table->columns[0].name, 0, 0,
                  "the header has one column, and what may be another separator: columns are "
                  "separated by , ; "
@@ -346,5 +388,6 @@ void api_references_free(struct api_references *references)
         api_replacement_free(&references->replacements[i]);
     free(references->replacements);
     api_buffer_free(&references->warnings);
+    api_buffer_free(&references->left_out);
     *references = (struct api_references){.n = 0};
 }

@@ -11,6 +11,7 @@ struct api_references {
     struct api_replacement *replacements;
     size_t n;
     struct api_buffer warnings;
+    struct api_buffer left_out; /* names of columns that get no monitor, and why, for people */
     struct api_monitor_settings settings; /* of the query */
     const char *include, *exclude;        /* names of columns with commas between, or NULL */
 };

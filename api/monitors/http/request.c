@@ -278,6 +278,20 @@ void api_warn(struct api_buffer *warnings, const char *code, const char *column,
     api_append_text(warnings, "}");
 }
 
+const char api_nested_message[] =
+    "an array or an object is among the values, which must be numbers, strings, booleans or null: "
+    "the column is left out";
+
+void api_warn_of_name(struct api_buffer *warnings, const struct api_column *column)
+{
+    if (column->flaws & API_NAME_REPEATED)
+        api_warn(warnings, "column_renamed", column->name, 0, 0,
+                 "another column has this name without the number behind it");
+    else if (column->flaws & API_NAME_BLANK && *column->name)
+        api_warn(warnings, "column_renamed", column->name, 0, 0,
+                 "blanks around the name are left out");
+}
+
 void api_warn_of_unreadable(struct api_buffer *warnings, const char *column,
                             const struct api_unreadable *unreadable)
 {

@@ -81,6 +81,12 @@ bool api_read_timestamp(const json_t *parameter, const json_t *member, int64_t *
 void api_warn(struct api_buffer *warnings, const char *code, const char *column, size_t count,
               size_t line, const char *message);
 
+/* Appends a warning of a name that the table has not as it is: see enum api_flaw. */
+void api_warn_of_name(struct api_buffer *warnings, const struct api_column *column);
+
+/* The message of a column with API_NESTED. */
+extern const char api_nested_message[];
+
 /* Appends the warning of unreadable values of a column, if there are any. */
 void api_warn_of_unreadable(struct api_buffer *warnings, const char *column,
                             const struct api_unreadable *unreadable);

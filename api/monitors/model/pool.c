@@ -126,10 +126,16 @@ static void score(const struct sums *sums, struct kl_drift *drift)
 
 /* ---- Verdicts */
 
+double api_min_observations(const struct api_monitor_settings *settings,
+                            const struct api_bins *bins)
+{
+    double min = settings->min_observations;
+    return isnan(min) ? fmax(50, 5 * (double)bins->n) : min;
+}
+
 static double min_observations(const struct api_evidence *evidence)
 {
-    double min = evidence->settings->min_observations;
-    return isnan(min) ? fmax(50, 5 * (double)evidence->bins->n) : min;
+    return api_min_observations(evidence->settings, evidence->bins);
 }
 
 static enum api_verdict level_of(const struct api_monitor_settings *settings,

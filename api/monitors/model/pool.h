@@ -61,6 +61,10 @@ struct api_pool *api_pool_with(const struct api_evidence *evidence);
 /* True if a window starts after all of a pool. */
 bool api_pool_is_before(const struct api_pool *pool, struct api_position at);
 
+/* Observations that a pool has at least, to count. */
+double api_min_observations(const struct api_monitor_settings *settings,
+                            const struct api_bins *bins);
+
 /* Sets the verdict, beside scores of the window alone, and the pool that decides. A pool with at least
  * min_observations counts; it reaches a level if its divergence is infinite, or at least the threshold with
  * a p-value below significance / (log2 pool + 1). The highest level decides, then the fewest windows. */

@@ -236,7 +236,11 @@ static void write_delimited(const struct model *m, struct api_buffer *to, char d
     for (size_t r = 0; r < m->n_rows; r++)
         for (size_t c = 0; c < m->n_columns; c++) {
             api_append(to, c ? &delimiter : "\n", 1);
-            csv_cell(m, to, c, &m->cells[c][r], delimiter);
+            if (c == 0 && m->n_columns > 1 && !*m->cells[c][r].text &&
+                m->cells[c][r].kind == MISSING)
+                api_append_text(to, "\"\""); /* no row is blank */
+            else
+                csv_cell(m, to, c, &m->cells[c][r], delimiter);
         }
     api_append_text(to, "\n");
 }
