@@ -21,7 +21,7 @@ enum api_statement {
     API_SQL_MONITOR_IDS,      /* → id of each */
     API_SQL_MONITOR_PUT,      /* id, group, name, revision, version, settings, change */
     API_SQL_MONITOR_LIVE, /* state, observations to add, last observation, last window, severity since,
-                                 newest end of a window, since, pool from, sentence, its window, change; id
+                                 newest end of a window, since, pool from, sentence, its window, change, rose at, its window; id
                                */
     API_SQL_MONITOR_DELETE,   /* id */
     API_SQL_MONITOR_REMOVE,   /* group, name: deletes one that could not be read; id */
@@ -84,6 +84,7 @@ enum api_statement {
     API_SQL_UNSEEN_PRUNE, /* monitor, window, server, number: keeps as many, the most frequent */
     API_SQL_UNSEEN,       /* monitor, window, limit → label, count, most frequent first */
     API_SQL_UNSEEN_BETWEEN, /* monitor, revision, from, to, limit → label, sum over closed windows */
+    API_SQL_UNSEEN_OF_POOL, /* monitor, revision, start, id, limit → window, label, sum over the closed windows before */
     API_SQL_UNSEEN_DELETE, /* monitor, window */
 
     API_SQL_EVENT_PUT,     /* monitor, at, from, to, kl, window */

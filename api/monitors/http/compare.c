@@ -72,10 +72,12 @@ static bool read_unseen(struct comparison *c, struct api_monitors *monitors,
 {
     const struct api_datum of[] = {API_INTEGER(monitor->id), API_INTEGER(monitor->revision),
                                    API_INTEGER(c->period.from), API_INTEGER(c->period.to),
-                                   API_INTEGER(API_UNSEEN_TOLD)};
-    c->unseen.objects.size = c->unseen.count = 0;
-    return !monitor->config->bins.labelled ||
-           api_unseen_run(monitors->store, API_SQL_UNSEEN_BETWEEN, of, &c->unseen);
+                                   API_INTEGER(API_UNSEEN_KEPT)};
+    api_unseen_clear(&c->unseen);
+    bool good = !monitor->config->bins.labelled ||
+                api_unseen_run(monitors->store, API_SQL_UNSEEN_BETWEEN, of, &c->unseen);
+    c->snapshot->unseen = c->unseen.kept;
+    return good;
 }
 
 static bool read_comparison(struct api_exchange *x, struct api_monitors *monitors)

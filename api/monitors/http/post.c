@@ -49,6 +49,7 @@ static bool snapshot_counts(struct api_observations *o, struct api_observed *obs
     snapshot->window.revision = observed->held.revision;
     snapshot->state = observed->held.state;
     api_unseen_write_top(&observed->counting.unseen, &observed->unseen);
+    snapshot->unseen = observed->unseen.kept;
     return true;
 }
 

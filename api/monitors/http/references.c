@@ -118,6 +118,10 @@ static bool configure_column(const struct reading *r, struct api_sample *sample,
                 configure(r, name, &bins, &reference);
     api_bins_free(&bins);
     api_weights_free(&reference);
+    if (good && sample->n_chosen > 0)
+        api_warn(warnings, "labels_chosen", name, sample->n_chosen, 0,
+                 "so many labels have a bin: those seen 5 times in one half of the rows; the "
+                 "reference is counts of the other half, because not each was seen 10 times");
     if (good && sample->n_cut > 0)
         api_warn(warnings, "labels_cut", name, sample->n_cut, 0,
                  "so many distinct texts, the least frequent, have no label and count as other");

@@ -20,6 +20,7 @@ void api_sample_init(struct api_sample *sample, const struct api_table *table, s
                                   .only_rises = true,
                                   .last = -(double)INFINITY};
     sample->numbers.budget = sample->commas.budget = table->budget;
+    sample->halves.bits.budget = sample->comma_halves.bits.budget = table->budget;
     sample->labels.texts.budget = sample->labels.entries.budget = table->budget;
     sample->labels.slots.budget = sample->labels.sorted.budget = table->budget;
     if (table->n_rows > 0 && !__builtin_mul_overflow(table->n_rows, sizeof(double), &size))
@@ -30,6 +31,8 @@ void api_sample_free(struct api_sample *sample)
 {
     api_buffer_free(&sample->numbers);
     api_buffer_free(&sample->commas);
+    api_buffer_free(&sample->halves.bits);
+    api_buffer_free(&sample->comma_halves.bits);
     api_labels_free(&sample->labels);
 }
 
@@ -47,37 +50,34 @@ static bool add_number(struct api_sample *sample, double number, struct api_prob
     sample->n_rises += number > sample->last;
     sample->last = number;
     api_append(&sample->numbers, &number, sizeof number);
-    return !sample->numbers.failed || api_fail_oom(problem);
+    return (api_halves_add(&sample->halves, api_row_chooses(sample->n_rows - 1)) &&
+            !sample->numbers.failed) ||
+           api_fail_oom(problem);
 }
 
-static bool add_label(struct api_sample *sample, const char *text, size_t size,
+bool api_sample_label(struct api_sample *sample, const struct api_cell *cell, bool chooses,
                       struct api_problem *problem)
 {
-    return api_labels_add(&sample->labels, text, size) || api_fail_oom(problem);
-}
-
-bool api_sample_label(struct api_sample *sample, const struct api_cell *cell,
-                      struct api_problem *problem)
-{
-    char text[API_DECIMAL_MAX];
+    char number[API_DECIMAL_MAX];
+    const char *text = cell->text;
+    size_t size = cell->size < API_MAX_LABEL ? cell->size : API_MAX_LABEL;
     bool has_text = api_cell_is_text(cell), value;
-    if (api_cell_is_missing(cell))
+    bool is_boolean = api_cell_is_boolean(cell, &value) &&
+                      (sample->booleans_alone || cell->kind == API_CELL_BOOLEAN);
+    if (api_cell_is_missing(cell) || (!has_text && isnan(cell->number)))
         return true;
-    if (sample->booleans_alone && api_cell_is_boolean(cell, &value))
-        return add_label(sample, value ? "true" : "false", value ? 4 : 5, problem);
-    if (has_text && cell->size > API_MAX_LABEL && sample->long_text.size == 0) {
+    if (is_boolean) {
+        text = value ? "true" : "false";
+        size = strlen(text);
+    } else if (!has_text) {
+        text = number;
+        size = api_label_of_number(number, cell->number);
+    } else if (cell->size > API_MAX_LABEL && sample->long_text.size == 0) {
         sample->long_text.row = cell->row;
         sample->long_text.line = cell->line;
         sample->long_text.size = cell->size;
     }
-    if (has_text)
-        return add_label(sample, cell->text,
-                         cell->size < API_MAX_LABEL ? cell->size : API_MAX_LABEL, problem);
-    if (cell->kind == API_CELL_BOOLEAN)
-        return add_label(sample, cell->number != 0 ? "true" : "false", cell->number != 0 ? 4 : 5,
-                         problem);
-    return isnan(cell->number) ||
-           add_label(sample, text, api_label_of_number(text, cell->number), problem);
+    return api_labels_add(&sample->labels, text, size, chooses) || api_fail_oom(problem);
 }
 
 /* pass: one over a table. */
@@ -100,7 +100,9 @@ static bool sample_text(struct api_sample *sample, const struct api_cell *cell,
         return true;
     sample->n_commas++;
     api_append(&sample->commas, &number, sizeof number);
-    return !sample->commas.failed || api_fail_oom(problem);
+    return (api_halves_add(&sample->comma_halves, api_row_chooses(sample->n_rows - 1)) &&
+            !sample->commas.failed) ||
+           api_fail_oom(problem);
 }
 
 static bool sample_cell(void *context, size_t column, const struct api_cell *cell,
@@ -113,7 +115,8 @@ static bool sample_cell(void *context, size_t column, const struct api_cell *cel
     if (!api_check_cancelled(pass->stop, cell, problem))
         return false;
     if (sample->is_text)
-        return api_sample_label(sample, cell, problem);
+        return api_sample_label(sample, cell, api_row_chooses(cell->row), problem);
+    sample->n_rows++;
     if (api_cell_is_missing(cell)) {
         sample->n_missing++;
         return true;
@@ -132,9 +135,11 @@ static bool sample_numbers(void *context, size_t column, enum kl_dtype dtype, co
     const struct pass *pass = context;
     struct api_sample *sample = &pass->samples[column];
     sample->booleans_alone = false;
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
+        sample->n_rows++;
         if (!add_number(sample, kl_load(dtype, values, i), problem))
             return false;
+    }
     return true;
 }
 
@@ -147,6 +152,9 @@ static bool read_commas(struct api_sample *sample)
     }
     api_append(&sample->numbers, sample->commas.data, sample->commas.size);
     api_buffer_free(&sample->commas);
+    for (size_t i = 0; i < sample->n_commas; i++)
+        if (!api_halves_add(&sample->halves, api_halves_at(&sample->comma_halves, i)))
+            return false;
     sample->n_numbers += sample->n_commas;
     sample->n_texts = sample->unreadable.count = 0;
     return !sample->numbers.failed;
@@ -166,6 +174,7 @@ static bool decide(struct api_sample *sample)
     }
     sample->unreadable.count = 0;
     api_buffer_free(&sample->numbers);
+    api_buffer_free(&sample->halves.bits);
     return true;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "api/monitors/model/counting.h"
+#include "api/monitors/model/halves.h"
 #include "api/monitors/model/labels.h"
 
 /* api_sample: values of a column of a reference, in a first pass. Text columns need a second
@@ -11,6 +12,8 @@ struct api_sample {
     size_t column;
     struct api_buffer numbers; /* doubles */
     struct api_buffer commas;  /* doubles: texts that are numbers with a decimal comma */
+    struct api_halves halves, comma_halves; /* of these */
+    size_t n_rows;                          /* of the first pass */
     size_t n_numbers, n_texts, n_commas, n_missing;
     bool has_point; /* a number has a decimal point */
     struct api_unreadable unreadable;
@@ -19,12 +22,13 @@ struct api_sample {
     size_t n_rises;  /* numbers above the one before: distinct ones, while they only rise */
     struct {
         size_t row, line, size;
-    } long_text;                   /* the first that is too long for a label; size 0: none */
-    size_t n_cut;                  /* after api_sample_bins: distinct texts that got no label */
-    bool is_excluded;              /* set by the caller: the column is not read */
-    bool text_for_certain;         /* a string of JSON or numpy was among them */
-    bool is_text;                  /* after api_sample_table */
-    bool booleans_alone;           /* all are true or false, or these texts in any case */
+    } long_text;           /* the first that is too long for a label; size 0: none */
+    size_t n_cut;          /* after api_sample_bins: distinct texts that got no label */
+    size_t n_chosen;       /* likewise: labels, if they were chosen in one half of the rows */
+    bool is_excluded;      /* set by the caller: the column is not read */
+    bool text_for_certain; /* a string of JSON or numpy was among them */
+    bool is_text;          /* after api_sample_table */
+    bool booleans_alone;   /* all are true or false, or these texts in any case */
     struct api_label_table labels; /* of the second pass */
 };
 
@@ -47,8 +51,8 @@ bool api_sample_is_nearly_unique(const struct api_sample *sample);
 /* How many values of a text column are numbers that are written as people do: see api_text_is_formatted_number. */
 size_t api_sample_formatted_numbers(const struct api_sample *sample);
 
-/* Collects the label of a value, unless that is missing. */
-bool api_sample_label(struct api_sample *sample, const struct api_cell *cell,
+/* Collects the label of a value, unless that is missing, of one half of the rows. */
+bool api_sample_label(struct api_sample *sample, const struct api_cell *cell, bool chooses,
                       struct api_problem *problem);
 
 /* Makes bins by the settings, and the reference's counts. Fails with labels_too_large for a long text, and for

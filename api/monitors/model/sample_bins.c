@@ -9,9 +9,12 @@
 #include <string.h>
 
 /* Bounds of the method auto. FEW: distinct whole numbers that make labels. VALUES_EACH: values of the reference for each
- * bin, at least: with more bins the reference itself would have too few observations for a verdict. MIN_LABELS:
- * labels that texts have in any case, as this many want no more than the least min_observations. */
-enum { FEW = 20, VALUES_EACH = 10, MIN_BINS = 2, MIN_LABELS = 10 };
+ * bin, at least: with more bins the reference itself would have too few observations for a verdict. */
+enum { FEW = 20, VALUES_EACH = 10, MIN_BINS = 2 };
+
+/* Bounds of labels: SEEN: times that each is seen where nothing is chosen. SEEN_CHOOSING: times in the half that chooses
+ * that one needs. MIN_CHOSEN: labels that are chosen in any case. */
+enum { SEEN = 10, SEEN_CHOOSING = 5, MIN_CHOSEN = 2 };
 
 static double *numbers_of(const struct api_sample *sample) { return (void *)sample->numbers.data; }
 
@@ -30,17 +33,14 @@ static size_t partition(struct api_sample *sample)
 }
 
 /* Bins that the method auto may make of n values. */
-static size_t max_bins(size_t n, size_t min)
-{
-    return n / VALUES_EACH > min ? n / VALUES_EACH : min;
-}
+static size_t max_bins(size_t n) { return n / VALUES_EACH > MIN_BINS ? n / VALUES_EACH : MIN_BINS; }
 
 /* True if all numbers are whole, and few are distinct. */
 static bool has_few_whole_numbers(const struct api_sample *sample)
 {
     double seen[FEW];
     const double *numbers = numbers_of(sample);
-    size_t n = 0, max = max_bins(sample->n_numbers, MIN_BINS);
+    size_t n = 0, max = max_bins(sample->n_numbers);
     max = max < FEW ? max : FEW;
     for (size_t i = 0; i < sample->n_numbers; i++) {
         size_t j = 0;
@@ -77,7 +77,7 @@ static bool label_numbers(struct api_sample *sample, struct api_problem *problem
         const struct api_cell cell = {.kind = sample->booleans_alone ? API_CELL_BOOLEAN
                                                                      : API_CELL_NUMBER,
                                       .number = numbers[i]};
-        good = api_sample_label(sample, &cell, problem);
+        good = api_sample_label(sample, &cell, api_halves_at(&sample->halves, i), problem);
     }
     return good;
 }
@@ -110,27 +110,82 @@ static bool fail_long_text(const struct api_sample *sample, struct api_problem *
                           API_MAX_LABEL, sample->long_text.size);
 }
 
-static bool bins_of_labels(struct api_sample *sample, const struct api_monitor_settings *settings,
-                           struct api_bins *bins, struct api_weights *reference,
-                           struct api_problem *problem)
+/* choice: the labels that have a bin, the first n of all, and how many rows are counted. */
+struct choice {
+    struct api_label *labels;
+    size_t n, counted;
+    size_t choosing; /* rows that chose; 0 if nothing was chosen */
+};
+
+/* True if each text is seen often enough, and there are not too many, for a bin each. */
+static bool has_bin_for_each(const struct api_sample *sample)
+{
+    for (size_t i = 0; i < sample->labels.n; i++)
+        if (api_labels_get(&sample->labels, i).count < SEEN)
+            return false;
+    return sample->labels.n <= API_MAX_BINS;
+}
+
+/* Has all rows counted. */
+static void count_all(const struct api_sample *sample, struct choice *choice)
+{
+    choice->counted = sample->n_rows;
+    for (size_t i = 0; i < sample->labels.n; i++)
+        choice->labels[i].choosing = 0;
+}
+
+/* Chooses in one half of the rows; false if memory is exhausted. Of very few rows the other half may have no text: then
+ * all are counted. */
+static bool choose(struct api_sample *sample, struct choice *choice)
+{
+    size_t most, texts = 0;
+    bool all = has_bin_for_each(sample);
+    *choice = (struct choice){
+        .labels = all ? api_labels_sort(&sample->labels, API_MAX_BINS, &most)
+                      : api_labels_sort_choosing(&sample->labels, API_MAX_BINS, &most)};
+    if (!choice->labels)
+        return false;
+    while (choice->n < most &&
+           (all || choice->n < MIN_CHOSEN || choice->labels[choice->n].choosing >= SEEN_CHOOSING))
+        choice->n++;
+    for (size_t i = 0; !all && i < sample->n_rows; i++)
+        choice->choosing += api_row_chooses(i);
+    choice->counted = sample->n_rows - choice->choosing;
+    for (size_t i = 0; i < sample->labels.n; i++)
+        texts += choice->labels[i].count - choice->labels[i].choosing;
+    if (all || texts == 0)
+        count_all(sample, choice);
+    return true;
+}
+
+/* Counts the labels, what has none, and missing values of the rows that are counted. */
+static void count_labels(const struct api_sample *sample, const struct choice *choice,
+                         uint64_t *counts)
+{
+    counts[choice->n + 1] = choice->counted;
+    for (size_t i = 0; i < sample->labels.n; i++) {
+        size_t count = choice->labels[i].count - choice->labels[i].choosing;
+        counts[i < choice->n ? i : choice->n] += count;
+        counts[choice->n + 1] -= count;
+    }
+}
+
+static bool bins_of_labels(struct api_sample *sample, struct api_bins *bins,
+                           struct api_weights *reference, struct api_problem *problem)
 {
     const char *texts[API_MAX_BINS];
     uint64_t counts[API_MAX_BINS + 2] = {0};
-    size_t n, size = 0, all = sample->labels.n;
-    bool is_limited = settings->method == API_AUTO && !sample->booleans_alone && sample->is_text;
-    size_t max =
-        is_limited ? max_bins(sample->n_texts + sample->n_numbers, MIN_LABELS) : API_MAX_BINS;
+    struct choice choice;
+    size_t size = 0;
     if (sample->long_text.size > 0)
         return fail_long_text(sample, problem);
-    struct api_label *labels =
-        api_labels_sort(&sample->labels, max < API_MAX_BINS ? max : API_MAX_BINS, &n);
-    if (!labels)
+    if (!choose(sample, &choice))
         return api_fail_oom(problem);
-    order_numbers(labels, n);
-    sample->n_cut = all - n;
-    for (size_t i = 0; i < n; i++) {
-        texts[i] = labels[i].text;
-        counts[i] = labels[i].count;
+    order_numbers(choice.labels, choice.n);
+    sample->n_cut = sample->labels.n - choice.n;
+    sample->n_chosen = choice.choosing > 0 ? choice.n : 0;
+    for (size_t i = 0; i < choice.n; i++) {
+        texts[i] = choice.labels[i].text;
         size += strlen(texts[i]);
     }
     if (size > API_MAX_LABELS)
@@ -139,12 +194,11 @@ static bool bins_of_labels(struct api_sample *sample, const struct api_monitor_s
             "the texts of column '%.80s' make labels of %zu bytes in all; a monitor may have at "
             "most %d",
             sample->table->columns[sample->column].name, size, API_MAX_LABELS);
-    for (size_t i = n; i < all; i++)
-        counts[n] += labels[i].count;
-    counts[n + 1] = sample->n_missing;
-    return (api_bins_of_labels(bins, texts, n) &&
-            api_weights_of_counts(reference, counts, bins->n_bins)) ||
-           api_fail_oom(problem);
+    count_labels(sample, &choice, counts);
+    bool good = api_bins_of_labels(bins, texts, choice.n) &&
+                api_weights_of_counts(reference, counts, bins->n_bins);
+    reference->choosing = (double)choice.choosing;
+    return good || api_fail_oom(problem);
 }
 
 static bool bins_of_numbers(struct api_sample *sample, const struct api_monitor_settings *settings,
@@ -159,8 +213,8 @@ static bool bins_of_numbers(struct api_sample *sample, const struct api_monitor_
         min = fmin(min, numbers[i]);
         max = fmax(max, numbers[i]);
     }
-    if (settings->method == API_AUTO && wanted > max_bins(finite, MIN_BINS))
-        wanted = max_bins(finite, MIN_BINS);
+    if (settings->method == API_AUTO && wanted > max_bins(finite))
+        wanted = max_bins(finite);
     n = settings->method == API_WIDTH ? kl_width_edges(min, max, wanted, edges)
                                       : kl_quantile_edges(numbers, finite, wanted, edges);
     kl_bin_counts(edges, n, KL_FLOAT64, numbers, sample->n_numbers, counts);
@@ -175,12 +229,11 @@ bool api_sample_bins(struct api_sample *sample, const struct api_monitor_setting
                      struct api_problem *problem)
 {
     if (sample->is_text)
-        return bins_of_labels(sample, settings, bins, reference, problem);
+        return bins_of_labels(sample, bins, reference, problem);
     bool labelled =
         settings->method == API_LABELS ||
         (settings->method == API_AUTO && (sample->booleans_alone || has_few_whole_numbers(sample)));
     if (labelled)
-        return label_numbers(sample, problem) &&
-               bins_of_labels(sample, settings, bins, reference, problem);
+        return label_numbers(sample, problem) && bins_of_labels(sample, bins, reference, problem);
     return bins_of_numbers(sample, settings, bins, reference, problem);
 }

@@ -10,6 +10,8 @@ struct api_weights {
     enum api_form form;
     double *values; /* as given, one for each bin, outer ones included */
     double n;       /* of API_SAMPLE; infinite for API_PROBABILITIES; else the sum */
+    double
+        choosing; /* rows, of which these are none, that chose the labels; 0 if nothing was chosen */
 };
 
 /* Reads the members counts or probabilities, n, and those of outer bins. `where` is the JSON Pointer
@@ -23,13 +25,17 @@ void api_weights_free(struct api_weights *weights);
 
 /* Names of members of a reference: values, of which weights are made, and those that weights have; NULL at the
  * end. */
-enum { API_WEIGHTS_MEMBERS = 8 };
+enum { API_WEIGHTS_MEMBERS = 9 };
 extern const char *const api_weights_members[];
 
 /* Turns the weights of observations into counts: those of a sample are n p, which must be whole
  * within 1e-6. */
 bool api_weights_to_counts(struct api_weights *weights, const struct api_bins *bins,
                            struct api_problem *problem);
+
+/* The greatest share of all values, but for one reference in a million, that a text which is no label may have had; 1
+ * if nothing is known of it. */
+double api_weights_unseen_share(const struct api_weights *weights, const struct api_bins *bins);
 
 /* Fills what scores are made of: counts, or exact probabilities. */
 void api_weights_score(const struct api_weights *weights, size_t n_bins, double *to);
