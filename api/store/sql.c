@@ -262,8 +262,8 @@ const char *const api_sql[API_STATEMENTS] = {
         " pooled_noise_floor = excluded.pooled_noise_floor, pooled_bins = excluded.pooled_bins,"
         " pooled_ratio = excluded.pooled_ratio, moments = excluded.moments,"
         " settings = excluded.settings, reference = excluded.reference",
-    [API_SQL_WINDOW_N] = "UPDATE kldiv_windows SET start_at = $1, end_at = $2, n = $3"
-                         " WHERE monitor = $4 AND id = $5",
+    [API_SQL_WINDOW_N] = "UPDATE kldiv_windows SET start_at = $1, end_at = $2, n = $3,"
+                         " moments = $4 WHERE monitor = $5 AND id = $6",
     [API_SQL_WINDOW_STATE] = "UPDATE kldiv_windows SET state = $1 WHERE monitor = $2 AND id = $3",
     [API_SQL_WINDOW_TOP] =
         "UPDATE kldiv_windows SET top = $1, top_share = $2 WHERE monitor = $3 AND id = $4",
@@ -341,6 +341,7 @@ const char *const api_sql[API_STATEMENTS] = {
         "IN"
         " (SELECT id FROM kldiv_windows w WHERE w.monitor = $1 AND revision = $2 AND closed = 1"
         " AND start_at >= $3 AND start_at < $4) GROUP BY bin",
+    [API_SQL_MOMENTS_BETWEEN] = "SELECT moments" CLOSED "start_at >= $3 AND start_at < $4",
     [API_SQL_COUNTS_OF_SEASON] =
         "WITH RECURSIVE season(at, k) AS (SELECT CAST($1 AS BIGINT) - CAST($2 AS BIGINT),"
         " CAST($3 AS BIGINT) UNION ALL SELECT at - CAST($2 AS BIGINT), k - 1 FROM season WHERE k > "
@@ -360,15 +361,16 @@ const char *const api_sql[API_STATEMENTS] = {
     [API_SQL_SERVER_NEXT] =
         "UPDATE kldiv_meta SET value = value + 1 WHERE name = 'server' RETURNING value",
     [API_SQL_SERVER_COUNTS_PUT] =
-        "INSERT INTO kldiv_server_counts (monitor, window_id, server, n, at, counts) VALUES ($1, "
-        "$2, $3, $4, $5, $6)"
+        "INSERT INTO kldiv_server_counts (monitor, window_id, server, n, at, counts, moments)"
+        " VALUES ($1, $2, $3, $4, $5, $6, $7)"
         " ON CONFLICT (monitor, window_id, server)"
-        " DO UPDATE SET n = excluded.n, at = excluded.at, counts = excluded.counts",
-    [API_SQL_SERVER_COUNTS] = "SELECT server, n, at, counts FROM kldiv_server_counts"
+        " DO UPDATE SET n = excluded.n, at = excluded.at, counts = excluded.counts,"
+        " moments = excluded.moments",
+    [API_SQL_SERVER_COUNTS] = "SELECT server, n, at, counts, moments FROM kldiv_server_counts"
                               " WHERE monitor = $1 AND window_id = $2",
     [API_SQL_SERVER_COUNTS_TAKE] =
         "DELETE FROM kldiv_server_counts WHERE monitor = $1 AND window_id = $2"
-        " RETURNING server, n, at, counts",
+        " RETURNING server, n, at, counts, moments",
     [API_SQL_SERVER_COUNTS_DELETE] = "DELETE FROM kldiv_server_counts WHERE monitor = $1",
     [API_SQL_OBSERVATIONS] = "SELECT observations + coalesce((SELECT CAST(sum(s.n) AS BIGINT) FROM"
                              " kldiv_server_counts s WHERE s.monitor = m.id), 0)"

@@ -268,8 +268,11 @@ static bool count_reference(const struct reading *r, size_t column, const char *
                 api_counting_init(&counting, &bins, r->problem) &&
                 api_counting_table(of_columns, r->table, r->references->stop, r->problem) &&
                 (api_weights_of_counts(&reference, counting.counts, bins.n_bins) ||
-                 api_fail_oom(r->problem)) &&
-                configure(r, name, &bins, &reference);
+                 api_fail_oom(r->problem));
+    if (good)
+        api_weights_set_spread(
+            &reference, api_moments_spread(&counting.moments, &bins, counting.moments.covered));
+    good = good && configure(r, name, &bins, &reference);
     if (good)
         api_warn_of_unreadable(&r->references->warnings, name, &counting.unreadable);
     free(of_columns);

@@ -47,7 +47,7 @@ static bool check_reference(const struct api_config *config, const json_t *refer
         if (api_setting_is_among(name, api_weights_members) &&
             made == (strcmp(name, "values") == 0))
             continue;
-        nearest = made ? NULL : api_nearest(name, api_weights_members, API_WEIGHTS_MEMBERS);
+        nearest = made ? NULL : api_nearest(name, api_weights_members, API_REFERENCE_MEMBERS);
         return api_fail_member(problem, (struct api_origin){"#/reference/", name},
                                nearest ? "option_unknown" : "counts_invalid",
                                "a reference%s has no member '%.60s'%s", made ? " of values" : "",

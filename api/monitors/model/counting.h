@@ -2,6 +2,7 @@
 #pragma once
 
 #include "api/monitors/model/config.h"
+#include "api/monitors/model/moments.h"
 #include "api/monitors/model/unseen.h"
 #include "api/tables/table.h"
 
@@ -34,6 +35,7 @@ struct api_counting {
         [2]; /* bins of false and true in any case; the number of bins if they have none */
     struct api_unreadable unreadable;
     struct api_label_table unseen; /* texts that are no label */
+    struct api_moments moments;    /* of numbers */
     size_t buffered;
     double buffer[API_COUNTED_AT_ONCE];
 };

@@ -225,7 +225,11 @@ static enum api_verdict judge_ratios(const struct api_evidence *evidence, const 
             !(p_value < significance_of(settings) || settings->significance >= 1))
             continue;
         worst = level;
-        *ratio = (struct api_pooled_ratio){cells->bins[i] + 1., r / all, c / n, x, p_value};
+        *ratio = (struct api_pooled_ratio){.bin = cells->bins[i] + 1.,
+                                           .reference = r / all,
+                                           .current = c / n,
+                                           .ratio = x,
+                                           .p_value = p_value};
     }
     return worst;
 }
@@ -255,6 +259,7 @@ enum api_verdict api_judge(const struct api_evidence *evidence, const struct api
     if (labelled)
         judge_unseen(evidence, sum, &cells, &level, pooled);
     if (by_ratio > API_OK && by_ratio >= level) {
+        ratio.is_alone = by_ratio > level;
         level = by_ratio;
         pooled->ratio = ratio;
     }

@@ -219,9 +219,13 @@ static bool bins_of_numbers(struct api_sample *sample, const struct api_monitor_
                                       : kl_quantile_edges(numbers, finite, wanted, edges);
     kl_bin_counts(edges, n, KL_FLOAT64, numbers, sample->n_numbers, counts);
     counts[n + 2] += sample->n_missing;
-    return (api_bins_of_edges(bins, edges, n) &&
-            api_weights_of_counts(reference, counts, bins->n_bins)) ||
-           api_fail_oom(problem);
+    if (!api_bins_of_edges(bins, edges, n) ||
+        !api_weights_of_counts(reference, counts, bins->n_bins))
+        return api_fail_oom(problem);
+    struct api_moments moments = {.n = 0};
+    api_moments_take(&moments, bins, numbers, finite);
+    api_weights_set_spread(reference, api_moments_spread(&moments, bins, (double)finite));
+    return true;
 }
 
 bool api_sample_bins(struct api_sample *sample, const struct api_monitor_settings *settings,

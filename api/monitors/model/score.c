@@ -17,6 +17,7 @@ struct api_snapshot *api_snapshot_new(struct api_config *config)
     snapshot->config = api_config_hold(config);
     snapshot->settings = config->settings;
     snapshot->turns = API_NO_TURNS;
+    snapshot->reference_spread = (struct api_spread)API_NO_SPREAD;
     snapshot->unseen_share = 1;
     snapshot->counts = calloc(config->bins.n_bins, sizeof *snapshot->counts);
     if (snapshot->counts)
@@ -37,6 +38,7 @@ struct api_snapshot *api_snapshot_copy(const struct api_snapshot *snapshot)
     copy->state = snapshot->state;
     copy->exact = snapshot->exact;
     copy->unseen_share = snapshot->unseen_share;
+    copy->reference_spread = snapshot->reference_spread;
     memcpy(copy->counts, snapshot->counts, size);
     copy->reference = snapshot->reference ? malloc(size) : NULL;
     if (copy->reference)
@@ -59,6 +61,8 @@ bool api_snapshot_refer(struct api_snapshot *snapshot)
     api_weights_score(reference, n_bins, snapshot->reference);
     snapshot->exact = reference->form == API_PROBABILITIES;
     snapshot->unseen_share = api_weights_unseen_share(reference, &snapshot->config->bins);
+    if (reference->has_spread)
+        snapshot->reference_spread = reference->spread;
     return true;
 }
 
@@ -134,6 +138,8 @@ static void score(const struct api_snapshot *snapshot, struct api_scores *scores
                                                .current = n > 0 ? snapshot->counts[i] / n : nothing,
                                                .contribution = nothing,
                                                .share = nothing};
+    scores->spread = api_moments_spread(&snapshot->window.moments, bins, n);
+    scores->reference_spread = snapshot->reference_spread;
     scores->missing_ratio = n > 0 ? snapshot->counts[api_bins_missing(bins)] / n : nothing;
     const struct api_evidence evidence = api_snapshot_evidence(snapshot);
     if (snapshot->window.closed)
@@ -226,6 +232,14 @@ static void write_scores(const struct api_scores *scores, struct api_buffer *out
     api_write_member(out, "missing_ratio", scores->missing_ratio);
 }
 
+static void write_spreads(const struct api_scores *scores, struct api_buffer *out)
+{
+    api_write_member(out, "mean", scores->spread.mean);
+    api_write_member(out, "sd", scores->spread.sd);
+    api_write_member(out, "mean_reference", scores->reference_spread.mean);
+    api_write_member(out, "sd_reference", scores->reference_spread.sd);
+}
+
 static void write_ratio(const struct api_bins *bins, const struct api_pooled_ratio *ratio,
                         struct api_buffer *out)
 {
@@ -279,6 +293,8 @@ void api_snapshot_write(const struct api_snapshot *snapshot, bool with_bins,
     api_write_member(out, "revision", (double)snapshot->window.revision);
     api_write_member(out, "n", scores.drift.n);
     api_write_member(out, "n_reference", scores.drift.n_reference);
+    if (!bins->labelled)
+        write_spreads(&scores, out);
     api_append_format(out, ",\"verdict\":\"%s\",\"state\":\"%s\"",
                       api_verdict_names[scores.verdict], api_verdict_names[snapshot->state]);
     write_pooled(bins, &scores, out);

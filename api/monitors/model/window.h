@@ -2,7 +2,7 @@
 #pragma once
 
 #include "api/json/format.h"
-#include "api/monitors/model/bins.h"
+#include "api/monitors/model/moments.h"
 #include "lib/drift.h"
 
 /* api_verdict: of a window, or the state of a monitor; the greater, the worse. The store holds their
@@ -20,6 +20,7 @@ enum api_verdict api_verdict_of(int64_t number);
  * p-value. All are doubles: the store has their bytes. */
 struct api_pooled_ratio {
     double bin, reference, current, ratio, p_value;
+    double is_alone; /* 1 if the divergence reached a lower level */
 };
 
 /* api_pooled: the pool that decided a verdict, see api/monitors/model/pool.h; of no window if none
@@ -41,6 +42,7 @@ struct api_pooled {
 struct api_scores {
     struct kl_drift drift;
     double missing_ratio;
+    struct api_spread spread, reference_spread;
     enum api_verdict verdict, alone; /* alone: the level that the window reached without others */
     struct api_pooled pooled;
     int64_t top;
@@ -68,6 +70,7 @@ struct api_window {
     int64_t id, revision, start, end;
     bool closed, restated;
     double n;
+    struct api_moments moments;
     struct api_scores scores;
     enum api_verdict state; /* of the monitor after the window, once closed */
     char *settings;         /* by which it was scored, as JSON; NULL if it was not */

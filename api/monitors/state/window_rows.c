@@ -22,6 +22,21 @@ static bool read_reference(struct api_window *window, const struct api_datum *da
     return window->reference != NULL;
 }
 
+void api_moments_read(const struct api_datum *datum, struct api_moments *moments)
+{
+    struct api_moments added;
+    if (datum->kind != API_SQL_BYTES || datum->size != sizeof added)
+        return;
+    memcpy(&added, datum->text, sizeof added);
+    api_moments_add(moments, &added);
+}
+
+struct api_datum api_moments_datum(const struct api_moments *moments)
+{
+    return moments->covered > 0 ? API_BYTES((const char *)moments, sizeof *moments)
+                                : (struct api_datum){.kind = API_SQL_NULL};
+}
+
 /* Windows of versions without pools decided alone. */
 static void read_pooled(struct api_scores *scores, const struct api_datum *values)
 {
@@ -59,6 +74,7 @@ static bool read_window(struct api_window *window, const struct api_datum *value
                    .top_share = api_datum_number(&values[17])},
         .state = api_verdict_of(values[15].integer)};
     read_pooled(&window->scores, &values[18]);
+    api_moments_read(&values[25], &window->moments);
     if (read_settings(window, &values[26]) && read_reference(window, &values[27]))
         return true;
     api_window_free(window);
@@ -103,7 +119,7 @@ bool api_window_store(struct api_store *store, int64_t monitor, const struct api
         has_pool && pooled->bins > 0 ? API_INTEGER(pooled->bins) : null,
         pooled->ratio.bin > 0 ? API_BYTES((const char *)&pooled->ratio, sizeof pooled->ratio)
                               : null,
-        null,
+        api_moments_datum(&window->moments),
         window->settings ? API_TEXT_DATUM(window->settings) : null,
         window->reference ? API_BYTES((const char *)window->reference,
                                       window->n_reference * sizeof *window->reference)

@@ -131,7 +131,7 @@ static void expect_reference(const json_t *json, const char *path, const char *r
         api_append(&expected, "0", tenfold && is_end);
     }
     api_append(&expected, "", 1);
-    expect_at(json, path, expected.data);
+    expect_counts_at(json, path, expected.data);
     api_buffer_free(&expected);
 }
 

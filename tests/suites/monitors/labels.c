@@ -113,8 +113,8 @@ Test(monitors_labels, long_texts_are_missing_or_other)
     struct api_buffer table = {0}, values = {0};
     expand(&table, "a\n1\n2.5\n@\n", 5000);
     json_t *json = monitors_get(&service, "PUT /monitors/g?method=width&bins=2", table.data, 201);
-    expect_at(json, "monitors.0.reference",
-              "{\"counts\":[1,1],\"missing\":1,\"overflow\":0,\"underflow\":0}");
+    expect_counts_at(json, "monitors.0.reference",
+                     "{\"counts\":[1,1],\"missing\":1,\"overflow\":0,\"underflow\":0}");
     expect_at(json, "warnings.0.line", "4");
     json_decref(json);
     monitors_expect(&service, "PUT /monitors/g/m",
