@@ -124,6 +124,22 @@ static const char seventh[] =
     "INSERT INTO kldiv_unseen SELECT monitor, window_id, 0, label, count FROM kldiv_unseen_former;"
     "DROP TABLE kldiv_unseen_former;";
 
+/* Adds what verdicts by joined bins, and falls of a state, need: bins of the pool that decided; where the state last rose,
+ * for those above ok by their events. Adds the cell of a pool whose ratio decided, and sums of values: see
+ * api_pooled_ratio and api_moments in api/monitors/model/window.h. */
+static const char eighth[] =
+    "ALTER TABLE kldiv_windows ADD COLUMN pooled_bins BIGINT;"
+    "ALTER TABLE kldiv_windows ADD COLUMN pooled_ratio BYTEA;"
+    "ALTER TABLE kldiv_windows ADD COLUMN moments BYTEA;"
+    "ALTER TABLE kldiv_server_counts ADD COLUMN moments BYTEA;"
+    "ALTER TABLE kldiv_monitors ADD COLUMN rose_at BIGINT;"
+    "ALTER TABLE kldiv_monitors ADD COLUMN rose_window BIGINT;"
+    "UPDATE kldiv_monitors SET rose_window = (SELECT window_id FROM kldiv_events e WHERE"
+    " e.monitor = kldiv_monitors.id AND to_state > from_state ORDER BY e.id DESC LIMIT 1)"
+    " WHERE state > 1;"
+    "UPDATE kldiv_monitors SET rose_at = (SELECT start_at FROM kldiv_windows w WHERE"
+    " w.monitor = kldiv_monitors.id AND w.id = rose_window) WHERE state > 1;";
+
 /* Versions up to the sixth refuse whatever is newer. */
 const struct api_migration api_migrations[] = {
     {first, "monitors, windows, counts, events", 1},
@@ -133,13 +149,15 @@ const struct api_migration api_migrations[] = {
     {fifth, "pools of windows, texts that are no labels, events of all monitors", 5},
     {sixth, "notifications, mutes, notes, and because of what monitors drift", 6},
     {seventh, "counts that servers keep apart", 7},
+    {eighth, "joined bins, ratios, means, and where states rose", 7},
     {NULL, NULL, 0},
 };
 
 #define WINDOW_OF(n, settings, reference)                                                          \
     "id, revision, start_at, end_at, closed, restated, " n ", kl, kl_reverse, js, psi, p_value,"   \
     " unseen_ratio, missing_ratio, verdict, state, top, top_share, pooled_windows, pooled_n,"      \
-    " pooled_kl, pooled_p_value, pooled_noise_floor, " settings ", " reference
+    " pooled_kl, pooled_p_value, pooled_noise_floor, pooled_bins, pooled_ratio, "                  \
+    "moments, " settings ", " reference
 
 /* ALL_N: values of a window, with those of server_counts, which only an open one has. */
 #define ALL_N                                                                                      \
@@ -156,7 +174,7 @@ const struct api_migration api_migrations[] = {
     "SELECT id, group_name, name, m.revision, version, settings, state,"                           \
     " observations + coalesce((SELECT CAST(sum(s.n) AS BIGINT) FROM kldiv_server_counts s"         \
     " WHERE s.monitor = m.id), 0), last_observation, last_window, severity_since, newest_end, "    \
-    "since, pool_from, definition,"                                                                \
+    "since, pool_from, rose_at, rose_window, definition,"                                          \
     " sentence, sentence_of, stale_told,"                                                          \
     " (SELECT max(s.at) FROM kldiv_server_counts s WHERE s.monitor = m.id)"                        \
     " FROM kldiv_monitors m"                                                                       \
@@ -212,7 +230,7 @@ const char *const api_sql[API_STATEMENTS] = {
         "= $3,"
         " last_window = $4, severity_since = $5, newest_end = $6, since = $7, pool_from = $8,"
         " sentence = $9, sentence_of = $10, stale_told = $11,"
-        " changed = $12 WHERE id = $13",
+        " changed = $12, rose_at = $13, rose_window = $14 WHERE id = $15",
     [API_SQL_MONITOR_DELETE] = "DELETE FROM kldiv_monitors WHERE id = $1",
     [API_SQL_MONITOR_REMOVE] =
         "DELETE FROM kldiv_monitors WHERE group_name = $1 AND name = $2 RETURNING id",
@@ -232,7 +250,7 @@ const char *const api_sql[API_STATEMENTS] = {
         ") VALUES ($1, $2, $3, $4, $5, $6, $7, $8,"
         " $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, "
         "$24,"
-        " $25, $26)"
+        " $25, $26, $27, $28, $29)"
         " ON CONFLICT (monitor, id) DO UPDATE SET"
         " start_at = excluded.start_at, end_at = excluded.end_at, closed = "
         "excluded.closed,"
@@ -243,10 +261,11 @@ const char *const api_sql[API_STATEMENTS] = {
         " state = excluded.state, top = excluded.top, top_share = excluded.top_share,"
         " pooled_windows = excluded.pooled_windows, pooled_n = excluded.pooled_n,"
         " pooled_kl = excluded.pooled_kl, pooled_p_value = excluded.pooled_p_value,"
-        " pooled_noise_floor = excluded.pooled_noise_floor,"
+        " pooled_noise_floor = excluded.pooled_noise_floor, pooled_bins = excluded.pooled_bins,"
+        " pooled_ratio = excluded.pooled_ratio, moments = excluded.moments,"
         " settings = excluded.settings, reference = excluded.reference",
-    [API_SQL_WINDOW_N] = "UPDATE kldiv_windows SET start_at = $1, end_at = $2, n = $3"
-                         " WHERE monitor = $4 AND id = $5",
+    [API_SQL_WINDOW_N] = "UPDATE kldiv_windows SET start_at = $1, end_at = $2, n = $3,"
+                         " moments = $4 WHERE monitor = $5 AND id = $6",
     [API_SQL_WINDOW_STATE] = "UPDATE kldiv_windows SET state = $1 WHERE monitor = $2 AND id = $3",
     [API_SQL_WINDOW_TOP] =
         "UPDATE kldiv_windows SET top = $1, top_share = $2 WHERE monitor = $3 AND id = $4",
@@ -324,6 +343,7 @@ const char *const api_sql[API_STATEMENTS] = {
         "IN"
         " (SELECT id FROM kldiv_windows w WHERE w.monitor = $1 AND revision = $2 AND closed = 1"
         " AND start_at >= $3 AND start_at < $4) GROUP BY bin",
+    [API_SQL_MOMENTS_BETWEEN] = "SELECT moments" CLOSED "start_at >= $3 AND start_at < $4",
     [API_SQL_COUNTS_OF_SEASON] =
         "WITH RECURSIVE season(at, k) AS (SELECT CAST($1 AS BIGINT) - CAST($2 AS BIGINT),"
         " CAST($3 AS BIGINT) UNION ALL SELECT at - CAST($2 AS BIGINT), k - 1 FROM season WHERE k > "
@@ -343,15 +363,16 @@ const char *const api_sql[API_STATEMENTS] = {
     [API_SQL_SERVER_NEXT] =
         "UPDATE kldiv_meta SET value = value + 1 WHERE name = 'server' RETURNING value",
     [API_SQL_SERVER_COUNTS_PUT] =
-        "INSERT INTO kldiv_server_counts (monitor, window_id, server, n, at, counts) VALUES ($1, "
-        "$2, $3, $4, $5, $6)"
+        "INSERT INTO kldiv_server_counts (monitor, window_id, server, n, at, counts, moments)"
+        " VALUES ($1, $2, $3, $4, $5, $6, $7)"
         " ON CONFLICT (monitor, window_id, server)"
-        " DO UPDATE SET n = excluded.n, at = excluded.at, counts = excluded.counts",
-    [API_SQL_SERVER_COUNTS] = "SELECT server, n, at, counts FROM kldiv_server_counts"
+        " DO UPDATE SET n = excluded.n, at = excluded.at, counts = excluded.counts,"
+        " moments = excluded.moments",
+    [API_SQL_SERVER_COUNTS] = "SELECT server, n, at, counts, moments FROM kldiv_server_counts"
                               " WHERE monitor = $1 AND window_id = $2",
     [API_SQL_SERVER_COUNTS_TAKE] =
         "DELETE FROM kldiv_server_counts WHERE monitor = $1 AND window_id = $2"
-        " RETURNING server, n, at, counts",
+        " RETURNING server, n, at, counts, moments",
     [API_SQL_SERVER_COUNTS_DELETE] = "DELETE FROM kldiv_server_counts WHERE monitor = $1",
     [API_SQL_OBSERVATIONS] = "SELECT observations + coalesce((SELECT CAST(sum(s.n) AS BIGINT) FROM"
                              " kldiv_server_counts s WHERE s.monitor = m.id), 0)"
@@ -378,6 +399,12 @@ const char *const api_sql[API_STATEMENTS] = {
         " window_id IN (SELECT id FROM kldiv_windows w WHERE w.monitor = $1 AND revision = $2 AND"
         " closed = 1 AND start_at >= $3 AND start_at < $4) GROUP BY label"
         " ORDER BY total DESC, label LIMIT $5",
+    [API_SQL_UNSEEN_OF_POOL] =
+        "SELECT window_id, label, CAST(sum(count) AS BIGINT) AS total FROM kldiv_unseen WHERE"
+        " monitor = $1 AND window_id IN"
+        " (SELECT id FROM kldiv_windows w WHERE w.monitor = $1 AND revision = $2 AND closed = 1"
+        " AND (start_at, id) < ($3, $4) ORDER BY start_at DESC, id DESC LIMIT $5)"
+        " GROUP BY window_id, label ORDER BY total DESC, label",
     [API_SQL_UNSEEN_DELETE] = "DELETE FROM kldiv_unseen WHERE monitor = $1 AND window_id = $2",
 
     [API_SQL_EVENT_PUT] = "INSERT INTO kldiv_events (monitor, id, at, from_state, to_state, kl, "

@@ -21,7 +21,7 @@ enum api_statement {
     API_SQL_MONITOR_IDS,      /* → id of each */
     API_SQL_MONITOR_PUT,      /* id, group, name, revision, version, settings, change */
     API_SQL_MONITOR_LIVE, /* state, observations to add, last observation, last window, severity since,
-                                 newest end of a window, since, pool from, sentence, its window, change; id
+                                 newest end of a window, since, pool from, sentence, its window, change, rose at, its window; id
                                */
     API_SQL_MONITOR_DELETE,   /* id */
     API_SQL_MONITOR_REMOVE,   /* group, name: deletes one that could not be read; id */
@@ -32,7 +32,7 @@ enum api_statement {
     API_SQL_REVISIONS_PRUNE,  /* monitor, current revision: deletes those that no window needs */
 
     API_SQL_WINDOW_PUT,     /* all columns: see api_window_row */
-    API_SQL_WINDOW_N,       /* start, end, n; monitor, id */
+    API_SQL_WINDOW_N,       /* start, end, n, moments; monitor, id */
     API_SQL_WINDOW_STATE,   /* state; monitor, id */
     API_SQL_WINDOW_TOP,     /* top, its share; monitor, id */
     API_SQL_WINDOW,         /* monitor, id */
@@ -58,13 +58,14 @@ enum api_statement {
     API_SQL_ORPHANS,            /* → monitors that are deleted, and have rows left */
     API_SQL_WINDOW_DELETE,      /* monitor, id */
 
-    API_SQL_COUNT_ADD,      /* monitor, window, then bin and count of each row */
-    API_SQL_COUNT_ADD_4,    /* 4 rows */
-    API_SQL_COUNT_ADD_16,   /* 16 rows: half the time of as many statements */
-    API_SQL_COUNTS,         /* monitor, window → bin, count */
-    API_SQL_COUNTS_BEFORE,  /* monitor, revision, start, id, limit → bin, sum over closed ones */
-    API_SQL_COUNTS_FROM,    /* monitor, revision, start, id → bin, sum over closed ones */
-    API_SQL_COUNTS_BETWEEN, /* monitor, revision, from, to → bin, sum over closed ones */
+    API_SQL_COUNT_ADD,       /* monitor, window, then bin and count of each row */
+    API_SQL_COUNT_ADD_4,     /* 4 rows */
+    API_SQL_COUNT_ADD_16,    /* 16 rows: half the time of as many statements */
+    API_SQL_COUNTS,          /* monitor, window → bin, count */
+    API_SQL_COUNTS_BEFORE,   /* monitor, revision, start, id, limit → bin, sum over closed ones */
+    API_SQL_COUNTS_FROM,     /* monitor, revision, start, id → bin, sum over closed ones */
+    API_SQL_COUNTS_BETWEEN,  /* monitor, revision, from, to → bin, sum over closed ones */
+    API_SQL_MOMENTS_BETWEEN, /* monitor, revision, from, to → moments of each closed window */
     API_SQL_COUNTS_OF_SEASON, /* start, period, k, monitor, revision → bin, sum over closed ones that start
                                  a period before, two ... k periods */
     API_SQL_POOL, /* monitor, revision, start, id, limit → start, id, reference of closed ones, newest first */
@@ -84,6 +85,7 @@ enum api_statement {
     API_SQL_UNSEEN_PRUNE, /* monitor, window, server, number: keeps as many, the most frequent */
     API_SQL_UNSEEN,       /* monitor, window, limit → label, count, most frequent first */
     API_SQL_UNSEEN_BETWEEN, /* monitor, revision, from, to, limit → label, sum over closed windows */
+    API_SQL_UNSEEN_OF_POOL, /* monitor, revision, start, id, limit → window, label, sum over the closed windows before */
     API_SQL_UNSEEN_DELETE, /* monitor, window */
 
     API_SQL_EVENT_PUT,     /* monitor, at, from, to, kl, window */

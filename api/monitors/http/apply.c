@@ -217,7 +217,7 @@ static bool observe(const struct api_observations *o, struct api_monitors *monit
                     struct api_observed *observed)
 {
     struct api_counting *counting = &observed->counting;
-    if (!api_observe(monitors, observed->monitor, counting->counts, o->time, &observed->dirty))
+    if (!api_observe(monitors, observed->monitor, counting, o->time, &observed->dirty))
         return false;
     observed->window = observed->dirty->snapshot->window.id;
     return api_unseen_store(monitors->store, observed->held.id, observed->window,

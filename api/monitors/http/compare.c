@@ -60,12 +60,21 @@ static bool set_reference(struct api_exchange *x, struct api_monitors *monitors,
     bool is_season = monitor->config->settings.period > 0;
     if (!c->has_against && !is_season)
         return api_snapshot_compare(monitors, monitor->id, NULL, first, c->snapshot);
-    c->snapshot->reference = calloc(monitor->config->bins.n_bins, sizeof *c->snapshot->reference);
+    const struct api_bins *bins = &monitor->config->bins;
+    struct api_moments moments = {.n = 0};
+    double n = 0;
+    c->snapshot->reference = calloc(bins->n_bins, sizeof *c->snapshot->reference);
     if (!c->snapshot->reference)
         return api_fail_oom(&x->problem);
-    return c->has_against ? api_period_add_up(monitors, monitor, against_names, max, &c->against,
-                                              c->snapshot->reference, &x->problem)
-                          : add_season(c, monitors, monitor);
+    if (!c->has_against)
+        return add_season(c, monitors, monitor);
+    if (!api_period_add_up(monitors, monitor, against_names, max, &c->against,
+                           c->snapshot->reference, &moments, &x->problem))
+        return false;
+    for (size_t i = 0; i < bins->n_bins; i++)
+        n += c->snapshot->reference[i];
+    c->snapshot->reference_spread = api_moments_spread(&moments, bins, n);
+    return true;
 }
 
 static bool read_unseen(struct comparison *c, struct api_monitors *monitors,
@@ -73,10 +82,12 @@ static bool read_unseen(struct comparison *c, struct api_monitors *monitors,
 {
     const struct api_datum of[] = {API_INTEGER(monitor->id), API_INTEGER(monitor->revision),
                                    API_INTEGER(c->period.from), API_INTEGER(c->period.to),
-                                   API_INTEGER(API_UNSEEN_TOLD)};
-    c->unseen.objects.size = c->unseen.count = 0;
-    return !monitor->config->bins.labelled ||
-           api_unseen_run(monitors->store, API_SQL_UNSEEN_BETWEEN, of, &c->unseen);
+                                   API_INTEGER(API_UNSEEN_KEPT)};
+    api_unseen_clear(&c->unseen);
+    bool good = !monitor->config->bins.labelled ||
+                api_unseen_run(monitors->store, API_SQL_UNSEEN_BETWEEN, of, &c->unseen);
+    c->snapshot->unseen = c->unseen.kept;
+    return good;
 }
 
 static bool read_comparison(struct api_exchange *x, struct api_monitors *monitors)
@@ -97,7 +108,7 @@ static bool read_comparison(struct api_exchange *x, struct api_monitors *monitor
     max = max > 1 ? max : 1;
     x->cost_ns = api_config_result_ns(monitor->config);
     return api_period_add_up(monitors, monitor, period_names, max, &c->period, c->snapshot->counts,
-                             &x->problem) &&
+                             &c->snapshot->window.moments, &x->problem) &&
            set_reference(x, monitors, monitor, max) && read_unseen(c, monitors, monitor);
 }
 

@@ -174,7 +174,10 @@ static void write_row(const struct api_snapshot *snapshot, struct api_buffer *ou
     write_cell(out, scores.drift.js);
     write_cell(out, scores.drift.psi);
     write_cell(out, scores.drift.p_value);
-    api_append_format(out, ",%s\r\n", api_verdict_names[scores.verdict]);
+    api_append_format(out, ",%s", api_verdict_names[scores.verdict]);
+    write_cell(out, scores.spread.mean);
+    write_cell(out, scores.spread.sd);
+    api_append_text(out, "\r\n");
 }
 
 /* Formats the cursor of the next page into header_text; false if there is none. */
@@ -206,7 +209,8 @@ static bool write_csv(struct api_exchange *x, const struct history *h)
     if (format_next(x))
         api_response_header(&x->response, "Next-Cursor", x->response.header_text);
     api_append_text(
-        out, "id,start,end,closed,restated,revision,n,kl,kl_reverse,js,psi,p_value,verdict\r\n");
+        out,
+        "id,start,end,closed,restated,revision,n,kl,kl_reverse,js,psi,p_value,verdict,mean,sd\r\n");
     for (size_t i = 0; i < h->n; i++)
         write_row(h->snapshots[i], out);
     return true;

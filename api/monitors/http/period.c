@@ -13,9 +13,14 @@ static void read_period(void *context, const struct api_datum *values)
     period->end = values[3].integer;
 }
 
+static void add_moments(void *context, const struct api_datum *values)
+{
+    api_moments_read(&values[0], context);
+}
+
 bool api_period_add_up(struct api_monitors *monitors, const struct api_monitor *monitor,
                        const char *const names[2], int64_t max, struct api_period *period,
-                       double *counts, struct api_problem *problem)
+                       double *counts, struct api_moments *moments, struct api_problem *problem)
 {
     const struct api_datum between[] = {API_INTEGER(monitor->id), API_INTEGER(monitor->revision),
                                         API_INTEGER(period->from), API_INTEGER(period->to),
@@ -33,5 +38,7 @@ bool api_period_add_up(struct api_monitors *monitors, const struct api_monitor *
                            "counts than are added up for a request; ask for a shorter period",
                            max, names[0], names[1]);
     return api_counts_run(counts, monitor->config->bins.n_bins, monitors->store,
-                          API_SQL_COUNTS_BETWEEN, between);
+                          API_SQL_COUNTS_BETWEEN, between) &&
+           api_store_run(monitors->store, API_SQL_MOMENTS_BETWEEN, between,
+                         &(struct api_rows){add_moments, moments});
 }

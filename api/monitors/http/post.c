@@ -46,9 +46,11 @@ static bool snapshot_counts(struct api_observations *o, struct api_observed *obs
         return api_fail_oom(&o->x->problem);
     for (size_t i = 0; i < observed->held.config->bins.n_bins; i++)
         snapshot->counts[i] = (double)observed->counting.counts[i];
+    snapshot->window.moments = observed->counting.moments;
     snapshot->window.revision = observed->held.revision;
     snapshot->state = observed->held.state;
     api_unseen_write_top(&observed->counting.unseen, &observed->unseen);
+    snapshot->unseen = observed->unseen.kept;
     return true;
 }
 

@@ -59,11 +59,15 @@ static enum api_outcome parse(struct api_exchange *x)
 /* Makes the config that has these counts as its reference; NULL with a problem. */
 static struct api_config *load_promoted(const struct api_monitors *monitors,
                                         const struct api_config *old, double *counts,
+                                        const struct api_moments *moments,
                                         struct api_problem *problem)
 {
     struct api_buffer text = {0};
-    const struct api_weights weights = {.form = API_COUNTS, .values = counts};
+    struct api_weights weights = {.form = API_COUNTS, .values = counts};
     struct api_config *config = NULL;
+    for (size_t i = 0; i < old->bins.n_bins; i++)
+        weights.n += counts[i];
+    api_weights_set_spread(&weights, api_moments_spread(moments, &old->bins, weights.n));
     api_append_text(&text, "{\"bins\":");
     api_bins_write(&old->bins, &text);
     api_append_text(&text, ",\"reference\":");
@@ -84,13 +88,14 @@ static bool promote(struct api_exchange *x, struct api_monitors *monitors)
     struct api_problem *problem = &x->problem;
     struct api_replacement *r = d->references.replacements;
     const struct api_monitor *monitor = api_monitor_of(x, monitors, problem);
+    struct api_moments moments = {.n = 0};
     double *counts = monitor ? calloc(monitor->config->bins.n_bins, sizeof *counts) : NULL;
     if (!counts)
         return monitor && api_fail_oom(problem);
     bool good = api_period_add_up(monitors, monitor, (const char *const[]){"from", "to"}, INT64_MAX,
-                                  &d->period, counts, problem);
+                                  &d->period, counts, &moments, problem);
     api_config_release(r->config);
-    r->config = good ? load_promoted(monitors, monitor->config, counts, problem) : NULL;
+    r->config = good ? load_promoted(monitors, monitor->config, counts, &moments, problem) : NULL;
     free(counts);
     return r->config &&
            api_config_retain(r->config, monitors->budget, api_monitor_size(r->group, r->name),

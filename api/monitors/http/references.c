@@ -155,6 +155,10 @@ static bool configure_column(const struct reading *r, struct api_sample *sample,
                 configure(r, name, &bins, &reference);
     api_bins_free(&bins);
     api_weights_free(&reference);
+    if (good && sample->n_chosen > 0)
+        api_warn(warnings, "labels_chosen", name, sample->n_chosen, 0,
+                 "so many labels have a bin: those seen 5 times in one half of the rows; the "
+                 "reference is counts of the other half, because not each was seen 10 times");
     if (good && sample->n_cut > 0)
         api_warn(warnings, "labels_cut", name, sample->n_cut, 0,
                  "so many distinct texts, the least frequent, have no label and count as other");
@@ -323,8 +327,11 @@ static bool count_reference(const struct reading *r, size_t column, const char *
                 api_counting_init(&counting, &bins, r->problem) &&
                 api_counting_table(of_columns, r->table, r->references->stop, r->problem) &&
                 (api_weights_of_counts(&reference, counting.counts, bins.n_bins) ||
-                 api_fail_oom(r->problem)) &&
-                configure(r, name, &bins, &reference);
+                 api_fail_oom(r->problem));
+    if (good)
+        api_weights_set_spread(
+            &reference, api_moments_spread(&counting.moments, &bins, counting.moments.covered));
+    good = good && configure(r, name, &bins, &reference);
     if (good)
         api_warn_of_unreadable(&r->references->warnings, name, &counting.unreadable);
     free(of_columns);

@@ -47,7 +47,7 @@ static bool check_reference(const struct api_config *config, const json_t *refer
         if (api_setting_is_among(name, api_weights_members) &&
             made == (strcmp(name, "values") == 0))
             continue;
-        nearest = made ? NULL : api_nearest(name, api_weights_members, API_WEIGHTS_MEMBERS);
+        nearest = made ? NULL : api_nearest(name, api_weights_members, API_REFERENCE_MEMBERS);
         return api_fail_member(problem, (struct api_origin){"#/reference/", name},
                                nearest ? "option_unknown" : "counts_invalid",
                                "a reference%s has no member '%.60s'%s", made ? " of values" : "",
@@ -216,11 +216,11 @@ bool api_config_retain(struct api_config *config, struct api_budget *budget, siz
                        bool is_stored, struct api_problem *problem)
 {
     /* OPEN_WINDOW: bytes of a snapshot, without its counts, and of the settings that it is scored by */
-    enum { COUNTS = 4, OPEN_WINDOW = 1024 };
+    enum { COUNTS = 4, OPEN_WINDOW = 1536 };
     size_t counts = ALLOCATION + config->bins.n_bins * sizeof(double);
     size_t size = sizeof *config + ALLOCATION + bins_size(&config->bins) +
                   text_size(config->definition) + text_size(config->others) + COUNTS * counts +
-                  OPEN_WINDOW + api_pool_size(&config->settings, config->bins.n_bins) + more;
+                  OPEN_WINDOW + api_pool_size(&config->settings, &config->bins) + more;
     if (!api_budget_retain(budget, size, is_stored))
         return api_fail(
             problem, is_stored ? "store_unavailable" : "out_of_memory",

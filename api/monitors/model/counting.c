@@ -203,6 +203,7 @@ bool api_counting_init(struct api_counting *counting, const struct api_bins *bin
     counting->bins = bins;
     counting->unreadable = (struct api_unreadable){0};
     counting->unseen = (struct api_label_table){.n = 0};
+    counting->moments = (struct api_moments){.n = 0};
     counting->buffered = 0;
     counting->numbered = NULL;
     counting->n_numbered = 0;
@@ -222,9 +223,11 @@ void api_counting_free(struct api_counting *counting)
 
 static void flush(struct api_counting *counting)
 {
-    if (counting->buffered > 0)
-        kl_bin_counts(counting->bins->edges, counting->bins->n, KL_FLOAT64, counting->buffer,
-                      counting->buffered, counting->counts);
+    if (counting->buffered == 0)
+        return;
+    kl_bin_counts(counting->bins->edges, counting->bins->n, KL_FLOAT64, counting->buffer,
+                  counting->buffered, counting->counts);
+    api_moments_take(&counting->moments, counting->bins, counting->buffer, counting->buffered);
     counting->buffered = 0;
 }
 
@@ -238,6 +241,7 @@ static void add_number(struct api_counting *counting, double number)
 static void add_missing(struct api_counting *counting)
 {
     counting->counts[api_bins_missing(counting->bins)]++;
+    counting->moments.covered++;
 }
 
 bool api_cell_is_text(const struct api_cell *cell)
@@ -337,6 +341,20 @@ static bool count_cell(void *context, size_t column, const struct api_cell *cell
     return true;
 }
 
+/* Adds up an array of numbers of any type. */
+static void add_up(struct api_counting *counting, enum kl_dtype dtype, const void *values, size_t n)
+{
+    double part[API_COUNTED_AT_ONCE];
+    for (size_t i = 0, size; i < n; i += size) {
+        size = n - i < API_COUNTED_AT_ONCE ? n - i : API_COUNTED_AT_ONCE;
+        if (dtype == KL_FLOAT64)
+            memcpy(part, (const double *)values + i, size * sizeof *part);
+        for (size_t j = 0; dtype != KL_FLOAT64 && j < size; j++)
+            part[j] = kl_load(dtype, values, i + j);
+        api_moments_take(&counting->moments, counting->bins, part, size);
+    }
+}
+
 static bool count_numbers(void *context, size_t column, enum kl_dtype dtype, const void *values,
                           size_t n, struct api_problem *problem)
 {
@@ -344,13 +362,15 @@ static bool count_numbers(void *context, size_t column, enum kl_dtype dtype, con
     struct api_counting *counting = pass->of_columns[column];
     struct api_cell cell = {.kind = API_CELL_NUMBER};
     (void)problem;
-    if (!counting->bins->labelled)
+    if (!counting->bins->labelled) {
         kl_bin_counts(counting->bins->edges, counting->bins->n, dtype, values, n, counting->counts);
-    else
-        for (size_t i = 0; i < n; i++) {
-            cell.number = kl_load(dtype, values, i);
-            count_label(counting, &cell, dtype);
-        }
+        add_up(counting, dtype, values, n);
+        return true;
+    }
+    for (size_t i = 0; i < n; i++) {
+        cell.number = kl_load(dtype, values, i);
+        count_label(counting, &cell, dtype);
+    }
     return true;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "api/monitors/model/config.h"
+#include "api/monitors/model/moments.h"
 #include "api/monitors/model/unseen.h"
 #include "api/tables/table.h"
 
@@ -39,6 +40,7 @@ struct api_counting {
     size_t n_numbered;
     struct api_unreadable unreadable;
     struct api_label_table unseen; /* texts that are no label */
+    struct api_moments moments;    /* of numbers */
     size_t buffered;
     double buffer[API_COUNTED_AT_ONCE];
 };

@@ -8,7 +8,7 @@
 
 /* entry: `at` is the offset of the text among all texts. */
 struct entry {
-    size_t at, count;
+    size_t at, count, choosing;
     uint32_t size, hash;
 };
 
@@ -70,7 +70,7 @@ bool api_labels_count_known(struct api_label_table *labels, const char *text, si
     return *slot != 0;
 }
 
-bool api_labels_add(struct api_label_table *labels, const char *text, size_t size)
+bool api_labels_add(struct api_label_table *labels, const char *text, size_t size, bool chooses)
 {
     uint32_t hash = api_hash_text(text, size);
     if (2 * (labels->n + 1) > labels->n_slots && !grow(labels))
@@ -78,9 +78,10 @@ bool api_labels_add(struct api_label_table *labels, const char *text, size_t siz
     uint32_t *slot = slot_of(labels, text, size, hash);
     if (*slot) {
         entry(labels, *slot - 1)->count++;
+        entry(labels, *slot - 1)->choosing += chooses;
         return true;
     }
-    const struct entry added = {labels->texts.size, 1, (uint32_t)size, hash};
+    const struct entry added = {labels->texts.size, 1, chooses, (uint32_t)size, hash};
     api_append(&labels->texts, text, size);
     api_append(&labels->texts, "", 1);
     api_append(&labels->entries, &added, sizeof added);
@@ -92,7 +93,8 @@ bool api_labels_add(struct api_label_table *labels, const char *text, size_t siz
 
 struct api_label api_labels_get(const struct api_label_table *labels, size_t i)
 {
-    return (struct api_label){labels->texts.data + entry(labels, i)->at, entry(labels, i)->count};
+    const struct entry *e = entry(labels, i);
+    return (struct api_label){labels->texts.data + e->at, e->count, e->choosing};
 }
 
 static int compare(const void *a, const void *b)
@@ -103,7 +105,16 @@ static int compare(const void *a, const void *b)
     return strcmp(first->text, second->text);
 }
 
-struct api_label *api_labels_sort(struct api_label_table *labels, size_t max, size_t *n)
+static int compare_choosing(const void *a, const void *b)
+{
+    const struct api_label *first = a, *second = b;
+    if (first->choosing != second->choosing)
+        return first->choosing > second->choosing ? -1 : 1;
+    return strcmp(first->text, second->text);
+}
+
+static struct api_label *sort(struct api_label_table *labels,
+                              int (*order)(const void *, const void *), size_t max, size_t *n)
 {
     *n = 0;
     if (!api_buffer_reserve(&labels->sorted, (labels->n + 1) * sizeof(struct api_label)))
@@ -111,7 +122,17 @@ struct api_label *api_labels_sort(struct api_label_table *labels, size_t max, si
     struct api_label *sorted = (struct api_label *)labels->sorted.data;
     for (size_t i = 0; i < labels->n; i++)
         sorted[i] = api_labels_get(labels, i);
-    qsort(sorted, labels->n, sizeof *sorted, compare);
+    qsort(sorted, labels->n, sizeof *sorted, order);
     *n = labels->n < max ? labels->n : max;
     return sorted;
+}
+
+struct api_label *api_labels_sort(struct api_label_table *labels, size_t max, size_t *n)
+{
+    return sort(labels, compare, max, n);
+}
+
+struct api_label *api_labels_sort_choosing(struct api_label_table *labels, size_t max, size_t *n)
+{
+    return sort(labels, compare_choosing, max, n);
 }

@@ -12,21 +12,23 @@ struct api_label_table {
 
 void api_labels_free(struct api_label_table *labels);
 
-/* Counts a text without NULs; false if memory is exhausted. */
-bool api_labels_add(struct api_label_table *labels, const char *text, size_t size);
+/* Counts a text without NULs, in the half of the rows that chooses labels or in the other; false if memory is
+ * exhausted. */
+bool api_labels_add(struct api_label_table *labels, const char *text, size_t size, bool chooses);
 
 /* Counts a text that was counted before; false if it was not. */
 bool api_labels_count_known(struct api_label_table *labels, const char *text, size_t size);
 
-/* api_label: a text, which ends with a NUL, and how often it occurs. */
+/* api_label: a text, which ends with a NUL, and how often it occurs, in all and in the half that chooses. */
 struct api_label {
     const char *text;
-    size_t count;
+    size_t count, choosing;
 };
 
-/* Sorts by frequency, ties by bytes, and returns the first `max` or fewer; they last as long as the
- * table, to which nothing may be added afterwards. */
+/* Sorts by frequency, or by that in the half that chooses, ties by bytes, and returns the first `max` or fewer; they
+ * last as long as the table, to which nothing may be added afterwards. */
 struct api_label *api_labels_sort(struct api_label_table *labels, size_t max, size_t *n);
+struct api_label *api_labels_sort_choosing(struct api_label_table *labels, size_t max, size_t *n);
 
 /* Distinct text number `i`, in order of their first sight. */
 struct api_label api_labels_get(const struct api_label_table *labels, size_t i);

@@ -6,29 +6,34 @@
 
 /* ---- Windows */
 
-static size_t size_of(const struct api_monitor_settings *settings, size_t n_bins)
+static size_t size_of(const struct api_monitor_settings *settings, const struct api_bins *bins)
 {
-    size_t max = api_settings_pool(settings) - 1, each = settings->period > 0 ? 2 : 1;
-    return sizeof(struct api_pool) + max * (2 * sizeof(int64_t) + each * n_bins * sizeof(double));
+    size_t max = api_settings_pool(settings) - 1, sums = settings->period > 0 ? 2 : 1;
+    size_t unseen = bins->labelled ? sizeof(struct api_unseen_counts) : 0;
+    return sizeof(struct api_pool) +
+           max * (2 * sizeof(int64_t) + sums * bins->n_bins * sizeof(double) + unseen);
 }
 
-size_t api_pool_size(const struct api_monitor_settings *settings, size_t n_bins)
+size_t api_pool_size(const struct api_monitor_settings *settings, const struct api_bins *bins)
 {
-    return api_settings_pool(settings) > 1 ? size_of(settings, n_bins) : 0;
+    return api_settings_pool(settings) > 1 ? size_of(settings, bins) : 0;
 }
 
-struct api_pool *api_pool_new(const struct api_monitor_settings *settings, size_t n_bins)
+struct api_pool *api_pool_new(const struct api_monitor_settings *settings,
+                              const struct api_bins *bins)
 {
-    struct api_pool *pool = malloc(size_of(settings, n_bins));
+    struct api_pool *pool = malloc(size_of(settings, bins));
     if (!pool)
         return NULL;
     *pool = (struct api_pool){.references = 1,
                               .compared = settings->period > 0,
                               .max = api_settings_pool(settings) - 1,
-                              .n_bins = n_bins,
+                              .n_bins = bins->n_bins,
                               .starts = (int64_t *)(pool + 1)};
     pool->ids = pool->starts + pool->max;
     pool->counts = (double *)(void *)(pool->ids + pool->max);
+    if (bins->labelled)
+        pool->unseen = (void *)api_pool_counts(pool, pool->max);
     return pool;
 }
 
@@ -48,7 +53,7 @@ void api_pool_release(struct api_pool *pool)
 struct api_pool *api_pool_with(const struct api_evidence *evidence)
 {
     const struct api_pool *before = evidence->pool;
-    struct api_pool *pool = api_pool_new(evidence->settings, before->n_bins);
+    struct api_pool *pool = api_pool_new(evidence->settings, evidence->bins);
     size_t size = before->n_bins * sizeof(double);
     if (!pool)
         return NULL;
@@ -62,6 +67,10 @@ struct api_pool *api_pool_with(const struct api_evidence *evidence)
     if (pool->compared)
         memcpy(api_pool_reference(pool, 0), evidence->reference, size);
     memcpy(api_pool_counts(pool, 1), before->counts, kept * size * (pool->compared ? 2 : 1));
+    if (!pool->unseen)
+        return pool;
+    pool->unseen[0] = *evidence->unseen;
+    memcpy(pool->unseen + 1, before->unseen, kept * sizeof *pool->unseen);
     return pool;
 }
 
@@ -76,20 +85,12 @@ bool api_pool_is_before(const struct api_pool *pool, struct api_position at)
 /* sums: of the last n windows up to that of one. */
 struct sums {
     const struct api_evidence *evidence;
-    size_t n, n_bins;
+    struct api_position after; /* all windows are */
+    struct api_sum sum;
     int64_t start; /* of the first */
-    double counts[API_MAX_BINS + KL_OUTER_BINS], reference[API_MAX_BINS + KL_OUTER_BINS];
+    double weight; /* of a season: see add_season */
+    double seasons[API_MAX_BINS + KL_OUTER_BINS];
 };
-
-static void begin(struct sums *sums, const struct api_evidence *evidence)
-{
-    sums->evidence = evidence;
-    sums->n = 1;
-    sums->n_bins = evidence->bins->n_bins;
-    sums->start = evidence->at.start;
-    memcpy(sums->counts, evidence->counts, sums->n_bins * sizeof(double));
-    memcpy(sums->reference, evidence->reference, sums->n_bins * sizeof(double));
-}
 
 static double add(double *to, const double *counts, size_t n)
 {
@@ -101,82 +102,105 @@ static double add(double *to, const double *counts, size_t n)
     return sum;
 }
 
+/* Adds what a window of a season is compared with, which weighs as the window does: summed references would make a
+ * difference without drift of each change of traffic. With n of a window, r and N of its reference, the sum is compared with
+ * q = sum(n r / N) / sum(n), as of a sample of sum(n)^2 / sum(n^2 / N), whose mean has the variance of q. */
+static void add_season(struct sums *sums, double n, const double *reference, double n_reference)
+{
+    struct api_sum *sum = &sums->sum;
+    double all = api_sum_n(sum);
+    sums->weight += n * n / n_reference;
+    for (size_t i = 0; i < sum->n_bins; i++) {
+        sums->seasons[i] += n * reference[i] / n_reference;
+        sum->reference[i] = sums->seasons[i] * all / sums->weight;
+    }
+}
+
+static double sum_of(const double *counts, size_t n)
+{
+    double sum = 0;
+    for (size_t i = 0; i < n; i++)
+        sum += counts[i];
+    return sum;
+}
+
+static void begin(struct sums *sums, const struct api_evidence *evidence, struct api_position after)
+{
+    struct api_sum *sum = &sums->sum;
+    sums->evidence = evidence;
+    sums->after = after;
+    sums->start = evidence->at.start;
+    sum->windows = 1;
+    sum->n_bins = evidence->bins->n_bins;
+    memcpy(sum->counts, evidence->counts, sum->n_bins * sizeof(double));
+    memcpy(sum->reference, evidence->reference, sum->n_bins * sizeof(double));
+    if (evidence->settings->period > 0) {
+        double n = api_sum_n(sum), n_reference = sum_of(sum->reference, sum->n_bins);
+        sums->weight = n * n / n_reference;
+        for (size_t i = 0; i < sum->n_bins; i++)
+            sums->seasons[i] = n * sum->reference[i] / n_reference;
+    }
+    if (!evidence->bins->labelled)
+        return;
+    sum->unseen = (struct api_unseen_sum){.n = 0};
+    api_unseen_sum_add(&sum->unseen, evidence->unseen);
+}
+
 /* Adds the window before. False if there is none, or it starts before evidence counts, or it had nothing to
  * be compared with: beside the reference of others it would be drift. */
 static bool add_window(struct sums *sums)
 {
+    struct api_sum *sum = &sums->sum;
     const struct api_pool *pool = sums->evidence->pool;
-    size_t i = sums->n - 1;
-    if (!pool || i >= pool->n || pool->starts[i] < sums->evidence->pool_from ||
-        (pool->compared && !(add(sums->reference, api_pool_reference(pool, i), sums->n_bins) > 0)))
+    size_t i = sum->windows - 1;
+    if (!pool || i >= pool->n || pool->starts[i] < sums->evidence->turns.pool_from ||
+        api_position_compare((struct api_position){pool->starts[i], pool->ids[i]}, sums->after) <=
+            0)
         return false;
-    add(sums->counts, api_pool_counts(pool, i), sums->n_bins);
+    double n_reference =
+        pool->compared ? sum_of(api_pool_reference(pool, i), sum->n_bins) : (double)NAN;
+    if (n_reference == 0)
+        return false;
+    double n = add(sum->counts, api_pool_counts(pool, i), sum->n_bins);
+    if (pool->compared)
+        add_season(sums, n, api_pool_reference(pool, i), n_reference);
+    if (pool->unseen)
+        api_unseen_sum_add(&sum->unseen, &pool->unseen[i]);
     sums->start = pool->starts[i];
-    sums->n++;
+    sum->windows++;
     return true;
-}
-
-static void score(const struct sums *sums, struct kl_drift *drift)
-{
-    const struct kl_drift_options options = {.pseudocount = sums->evidence->settings->pseudocount,
-                                             .significance = 1, /* no critical_kl is asked for */
-                                             .exact_reference = sums->evidence->exact};
-    kl_drift(sums->counts, sums->reference, sums->n_bins, &options, drift, NULL);
 }
 
 /* ---- Verdicts */
 
-double api_min_observations(const struct api_monitor_settings *settings,
-                            const struct api_bins *bins)
-{
-    double min = settings->min_observations;
-    return isnan(min) ? fmax(50, 5 * (double)bins->n) : min;
-}
-
-static double min_observations(const struct api_evidence *evidence)
-{
-    return api_min_observations(evidence->settings, evidence->bins);
-}
-
-static enum api_verdict level_of(const struct api_monitor_settings *settings,
-                                 const struct kl_drift *drift)
-{
-    double sizes = log2((double)api_settings_pool(settings)) + 1;
-    bool shows = drift->p_value < settings->significance / sizes || settings->significance >= 1;
-    if (isinf(drift->kl) || (drift->kl >= settings->critical && shows))
-        return API_CRITICAL;
-    return drift->kl >= settings->warning && shows ? API_WARNING : API_OK;
-}
-
 /* Has a pool decide if its level is above those of smaller ones. */
-static void consider(const struct api_evidence *evidence, size_t windows,
-                     const struct kl_drift *drift, struct api_scores *scores)
+static enum api_verdict consider(const struct sums *sums, const struct kl_drift *known,
+                                 struct api_scores *scores)
 {
-    enum api_verdict level = level_of(evidence->settings, drift);
-    if (drift->n < min_observations(evidence) || level <= scores->verdict)
-        return;
+    struct api_pooled pooled;
+    enum api_verdict level = api_judge(sums->evidence, &sums->sum, known, &pooled);
+    if (level <= scores->verdict)
+        return level;
     scores->verdict = level;
-    scores->pooled =
-        (struct api_pooled){windows, drift->n, drift->kl, drift->p_value, drift->noise_floor};
+    scores->pooled = pooled;
+    return level;
 }
 
 void api_pool_judge(const struct api_evidence *evidence, struct api_scores *scores)
 {
     struct sums sums;
-    struct kl_drift drift;
-    scores->verdict = API_INSUFFICIENT;
+    scores->verdict = scores->alone = API_INSUFFICIENT;
     scores->pooled = (struct api_pooled){.windows = 0};
     if (isnan(scores->drift.kl))
         return;
-    consider(evidence, 1, &scores->drift, scores);
-    if (!evidence->pool || evidence->pool->n == 0 || evidence->at.start < evidence->pool_from)
+    begin(&sums, evidence, API_NO_TURNS.rose);
+    scores->alone = consider(&sums, &scores->drift, scores);
+    if (evidence->at.start < evidence->turns.pool_from)
         return;
-    begin(&sums, evidence);
     for (size_t size = 2; size <= api_settings_pool(evidence->settings) &&
                           scores->verdict < API_CRITICAL && add_window(&sums);)
-        if (sums.n == size) {
-            score(&sums, &drift);
-            consider(evidence, size, &drift, scores);
+        if (sums.sum.windows == size) {
+            consider(&sums, NULL, scores);
             size *= 2;
         }
 }
@@ -185,37 +209,35 @@ void api_pool_judge(const struct api_evidence *evidence, struct api_scores *scor
 static bool is_enough(const struct sums *sums)
 {
     const struct api_monitor_settings *settings = sums->evidence->settings;
-    size_t max = api_settings_pool(settings), used = 0;
-    double n = 0, n_reference = 0;
-    if ((double)sums->n < settings->clear_after && sums->n < max)
+    size_t max = api_settings_pool(settings), windows = sums->sum.windows;
+    if ((double)windows < settings->clear_after && windows < max)
         return false;
-    for (size_t i = 0; i < sums->n_bins; i++) {
-        n += sums->counts[i];
-        n_reference += sums->reference[i];
-        used += sums->counts[i] + sums->reference[i] > 0;
-    }
-    double noise = (1 / n + (sums->evidence->exact ? 0 : 1 / n_reference)) / 2 * ((double)used - 1);
-    return n >= min_observations(sums->evidence) &&
-           (noise <= settings->warning / 2 || sums->n == max);
+    return api_sum_n(&sums->sum) >= api_min_observations(sums->evidence->settings, sums->evidence->bins) &&
+           (windows == max ||
+            api_judge_noise_floor(sums->evidence, &sums->sum) <= settings->warning / 2);
 }
 
 enum api_verdict api_pool_fall(const struct api_evidence *evidence, enum api_verdict state,
-                               int64_t *from)
+                               enum api_verdict alone, int64_t *from)
 {
     const struct api_monitor_settings *settings = evidence->settings;
     struct sums sums;
     struct kl_drift drift;
-    if (!evidence->reference || evidence->at.start < evidence->pool_from)
+    struct api_position rose = evidence->turns.rose;
+    int order = api_position_compare(evidence->at, rose);
+    if (!evidence->reference || !(sum_of(evidence->reference, evidence->bins->n_bins) > 0) ||
+        evidence->at.start < evidence->turns.pool_from || order == 0)
         return state;
-    begin(&sums, evidence);
+    begin(&sums, evidence, order > 0 ? rose : API_NO_TURNS.rose);
     while (!is_enough(&sums))
-        if (sums.n == api_settings_pool(settings) || !add_window(&sums))
+        if (sums.sum.windows == api_settings_pool(settings) || !add_window(&sums))
             return state;
-    score(&sums, &drift);
+    api_judge_score(evidence, &sums.sum, &drift);
     double k = drift.kl - drift.noise_floor;
-    if (!(k < settings->critical / 2))
-        return state;
-    enum api_verdict to = k < settings->warning / 2 ? API_OK : API_WARNING;
+    enum api_verdict to = k < settings->warning / 2    ? API_OK
+                          : k < settings->critical / 2 ? API_WARNING
+                                                       : API_CRITICAL;
+    to = alone > to ? alone : to;
     if (to >= state)
         return state;
     *from = sums.start;

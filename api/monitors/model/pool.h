@@ -6,8 +6,7 @@
  * significance (Bonferroni): windows without drift reach a level by no more than that. */
 #pragma once
 
-#include "api/monitors/model/settings.h"
-#include "api/monitors/model/window.h"
+#include "api/monitors/model/judge.h"
 
 #include <stdatomic.h>
 
@@ -22,16 +21,18 @@ struct api_pool {
     size_t max, n, n_bins;
     int64_t *starts, *ids;
     double *counts;
+    struct api_unseen_counts *unseen; /* of monitors of labels, else NULL */
 };
 
 /* Makes one without windows, with room for as many as a monitor's verdicts need beside the window that is judged;
  * NULL if memory is exhausted. */
-struct api_pool *api_pool_new(const struct api_monitor_settings *settings, size_t n_bins);
+struct api_pool *api_pool_new(const struct api_monitor_settings *settings,
+                              const struct api_bins *bins);
 struct api_pool *api_pool_hold(struct api_pool *pool);
 void api_pool_release(struct api_pool *pool); /* NULL is fine */
 
 /* Bytes of one. */
-size_t api_pool_size(const struct api_monitor_settings *settings, size_t n_bins);
+size_t api_pool_size(const struct api_monitor_settings *settings, const struct api_bins *bins);
 
 /* Counts of a window, and what it was compared with. */
 static inline double *api_pool_counts(const struct api_pool *pool, size_t i)
@@ -43,17 +44,6 @@ static inline double *api_pool_reference(const struct api_pool *pool, size_t i)
     return api_pool_counts(pool, i) + pool->n_bins;
 }
 
-/* api_evidence: a window that is judged: its counts, what it is compared with, and the windows before. */
-struct api_evidence {
-    const struct api_monitor_settings *settings;
-    const struct api_bins *bins;
-    struct api_position at;
-    const double *counts, *reference; /* the latter may be NULL */
-    bool exact;                       /* the reference holds probabilities */
-    const struct api_pool *pool;      /* windows before, or NULL */
-    int64_t pool_from; /* start of the first window that may be in a pool, or API_NO_TIME */
-};
-
 /* Makes a pool of a window and those before it, of which the oldest goes if there are more than needed. NULL
  * if memory is exhausted. */
 struct api_pool *api_pool_with(const struct api_evidence *evidence);
@@ -61,18 +51,18 @@ struct api_pool *api_pool_with(const struct api_evidence *evidence);
 /* True if a window starts after all of a pool. */
 bool api_pool_is_before(const struct api_pool *pool, struct api_position at);
 
-/* Observations that a pool has at least, to count. */
-double api_min_observations(const struct api_monitor_settings *settings,
-                            const struct api_bins *bins);
-
 /* Sets the verdict, beside scores of the window alone, and the pool that decides. A pool with at least
  * min_observations counts; it reaches a level if its divergence is infinite, or at least the threshold with
- * a p-value below significance / (log2 pool + 1). The highest level decides, then the fewest windows. */
+ * a p-value below significance / (log2 pool + 1), after what api/monitors/model/judge.h says of labels. The highest
+ * level decides, then the fewest windows. */
 void api_pool_judge(const struct api_evidence *evidence, struct api_scores *scores);
 
 /* The state that a state falls to after a window: it is judged by the least number of last windows, at least
  * clear_after, whose expected noise is at most half of the warning threshold, and falls if the divergence
  * without that noise is below half of a threshold. The distance between rise and fall keeps a shift at a
- * threshold from raising alarms again and again. *from becomes the start of these windows if it falls. */
+ * threshold from raising alarms again and again. Windows up to the one at which the state rose are not among them, for
+ * they may hold what was before the drift. It falls no lower than the level that the newest window alone reached: two
+ * that are far off, one this way and one that way, have an innocent sum. *from becomes the start of these windows if it
+ * falls. A state that rose at a window after this one, which lay ahead of the clock, may fall by any windows. */
 enum api_verdict api_pool_fall(const struct api_evidence *evidence, enum api_verdict state,
-                               int64_t *from);
+                               enum api_verdict alone, int64_t *from);

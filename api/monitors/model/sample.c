@@ -1,6 +1,7 @@
 #include "api/monitors/model/sample.h"
 
 #include "api/json/format.h"
+#include "api/monitors/model/halves.h"
 #include "api/tables/field.h"
 #include "api/text/decimal.h"
 
@@ -85,7 +86,8 @@ static bool add_label(struct api_sample *sample, const struct api_cell *cell, en
         label = *cell;
         label.size = cell->size < API_MAX_LABEL ? cell->size : API_MAX_LABEL;
     }
-    return label.size == 0 || api_labels_add(&sample->labels, label.text, label.size) ||
+    return label.size == 0 ||
+           api_labels_add(&sample->labels, label.text, label.size, api_row_chooses(cell->row)) ||
            api_fail_oom(problem);
 }
 
@@ -118,6 +120,7 @@ static bool sample_value(struct api_sample *sample, const struct api_cell *cell,
 {
     double number;
     bool value;
+    sample->n_rows++;
     if (api_cell_is_missing(cell)) {
         sample->n_missing++;
         return true;
@@ -145,7 +148,8 @@ static bool sample_cell(void *context, size_t column, const struct api_cell *cel
     if (sample->pass == API_SAMPLE_NUMBERS)
         return sample_value(sample, cell, problem);
     return api_cell_is_missing(cell) || api_cell_number(cell, true, &number) ||
-           api_labels_add(&sample->labels, cell->text, cell->size) || api_fail_oom(problem);
+           api_labels_add(&sample->labels, cell->text, cell->size, false) ||
+           api_fail_oom(problem);
 }
 
 static bool sample_numbers(void *context, size_t column, enum kl_dtype dtype, const void *values,
@@ -155,6 +159,7 @@ static bool sample_numbers(void *context, size_t column, enum kl_dtype dtype, co
     struct api_sample *sample = &pass->samples[column];
     struct api_cell cell = {.kind = API_CELL_NUMBER};
     sample->booleans_alone = false;
+    sample->n_rows += sample->pass == API_SAMPLE_NUMBERS ? n : 0;
     for (; cell.row < n; cell.row++) {
         cell.number = kl_load(dtype, values, cell.row);
         if (!(sample->pass == API_SAMPLE_LABELS ? add_label(sample, &cell, dtype, problem)

@@ -19,6 +19,7 @@ struct api_sample {
     enum api_sample_pass pass;
     struct api_buffer numbers; /* doubles */
     struct api_buffer commas;  /* doubles: texts that are numbers with a decimal comma */
+    size_t n_rows;             /* of the first pass */
     size_t n_numbers, n_texts, n_commas,
         n_missing;  /* texts hold the commas until the kind is known */
     bool has_point; /* a number has a decimal point */
@@ -34,6 +35,7 @@ struct api_sample {
         size_t row, line, size;
     } long_text;                   /* the first that is too long for a label; size 0: none */
     size_t n_cut;                  /* after api_sample_bins: distinct texts that got no label */
+    size_t n_chosen;               /* likewise: labels, if they were chosen in one half of the rows */
     bool is_excluded;              /* set by the caller: the column is not read */
     bool is_included;              /* likewise: it has bins also if it holds dates */
     bool text_for_certain;         /* a string of JSON or numpy was among them */

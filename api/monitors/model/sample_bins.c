@@ -2,6 +2,7 @@
 #include "api/monitors/model/sample.h"
 
 #include "api/monitors/model/edges.h"
+#include "api/monitors/model/halves.h"
 #include "api/tables/field.h"
 #include "lib/drift.h"
 
@@ -10,9 +11,12 @@
 #include <string.h>
 
 /* Bounds of the method auto. VALUES_EACH: values of the reference for each bin, at least: with more bins the reference
- * itself would have too few observations for a verdict. MIN_LABELS: labels that texts have in any case, as this many
- * want no more than the least min_observations. */
-enum { VALUES_EACH = 10, MIN_BINS = 2, MIN_LABELS = 10 };
+ * itself would have too few observations for a verdict. */
+enum { VALUES_EACH = 10, MIN_BINS = 2 };
+
+/* Bounds of labels: SEEN: times that each is seen where nothing is chosen. SEEN_CHOOSING: times in the half that chooses
+ * that one needs. MIN_CHOSEN: labels that are chosen in any case. */
+enum { SEEN = 10, SEEN_CHOOSING = 5, MIN_CHOSEN = 2 };
 
 static double *numbers_of(const struct api_sample *sample) { return (void *)sample->numbers.data; }
 
@@ -31,10 +35,7 @@ static size_t partition(struct api_sample *sample)
 }
 
 /* Bins that the method auto may make of n values. */
-static size_t max_bins(size_t n, size_t min)
-{
-    return n / VALUES_EACH > min ? n / VALUES_EACH : min;
-}
+static size_t max_bins(size_t n) { return n / VALUES_EACH > MIN_BINS ? n / VALUES_EACH : MIN_BINS; }
 
 /* Compares by the numbers that labels are. */
 static int compare_numbers(const void *a, const void *b)
@@ -56,24 +57,6 @@ static void order_numbers(struct api_label *labels, size_t n)
     qsort(labels, n, sizeof *labels, compare_numbers);
 }
 
-/* Counts texts that got no label as observations count them: one that is a number may have the label of that number. */
-static bool count_cut(const struct api_bins *bins, const struct api_label *cut, size_t n,
-                      uint64_t *counts, struct api_problem *problem)
-{
-    char text[API_MAX_LABEL + API_PADDING] = "";
-    struct api_counting counting = {.counts = NULL};
-    struct api_cell cell = {.kind = API_CELL_FIELD, .text = text};
-    if (!api_counting_init(&counting, bins, problem))
-        return false;
-    for (size_t i = 0; i < n; i++) {
-        cell.size = strlen(cut[i].text);
-        memcpy(text, cut[i].text, cell.size + 1);
-        counts[api_counting_find(&counting, &cell, KL_FLOAT64)] += cut[i].count;
-    }
-    api_counting_free(&counting);
-    return true;
-}
-
 static bool fail_long_text(const struct api_sample *sample, struct api_problem *problem)
 {
     const struct api_cell cell = {.row = sample->long_text.row, .line = sample->long_text.line};
@@ -82,28 +65,93 @@ static bool fail_long_text(const struct api_sample *sample, struct api_problem *
                           API_MAX_LABEL, sample->long_text.size);
 }
 
-static bool bins_of_labels(struct api_sample *sample, const struct api_monitor_settings *settings,
-                           struct api_bins *bins, struct api_weights *reference,
-                           struct api_problem *problem)
+/* choice: the labels that have a bin, the first n of all, and how many rows are counted. */
+struct choice {
+    struct api_label *labels;
+    size_t n, counted;
+    size_t choosing; /* rows that chose; 0 if nothing was chosen */
+};
+
+/* True if each text is seen often enough, and there are not too many, for a bin each. */
+static bool has_bin_for_each(const struct api_sample *sample)
+{
+    for (size_t i = 0; i < sample->labels.n; i++)
+        if (api_labels_get(&sample->labels, i).count < SEEN)
+            return false;
+    return sample->labels.n <= API_MAX_BINS;
+}
+
+/* Has all rows counted. */
+static void count_all(const struct api_sample *sample, struct choice *choice)
+{
+    choice->counted = sample->n_rows;
+    for (size_t i = 0; i < sample->labels.n; i++)
+        choice->labels[i].choosing = 0;
+}
+
+/* Chooses in one half of the rows; false if memory is exhausted. Of very few rows the other half may have no text: then
+ * all are counted. */
+static bool choose(struct api_sample *sample, struct choice *choice)
+{
+    size_t most, texts = 0;
+    bool all = has_bin_for_each(sample);
+    *choice = (struct choice){
+        .labels = all ? api_labels_sort(&sample->labels, API_MAX_BINS, &most)
+                      : api_labels_sort_choosing(&sample->labels, API_MAX_BINS, &most)};
+    if (!choice->labels)
+        return false;
+    while (choice->n < most &&
+           (all || choice->n < MIN_CHOSEN || choice->labels[choice->n].choosing >= SEEN_CHOOSING))
+        choice->n++;
+    for (size_t i = 0; !all && i < sample->n_rows; i++)
+        choice->choosing += api_row_chooses(i);
+    choice->counted = sample->n_rows - choice->choosing;
+    for (size_t i = 0; i < sample->labels.n; i++)
+        texts += choice->labels[i].count - choice->labels[i].choosing;
+    if (all || texts == 0)
+        count_all(sample, choice);
+    return true;
+}
+
+/* Counts the rows that are counted: labels, missing values, and texts that got no label as observations count them: one that
+ * is a number may have the label of that number. */
+static bool count_labels(const struct api_sample *sample, const struct choice *choice,
+                         const struct api_bins *bins, uint64_t *counts, struct api_problem *problem)
+{
+    char text[API_MAX_LABEL + API_PADDING] = "";
+    struct api_counting counting = {.counts = NULL};
+    struct api_cell cell = {.kind = API_CELL_FIELD, .text = text};
+    if (!api_counting_init(&counting, bins, problem))
+        return false;
+    counts[choice->n + 1] = choice->counted;
+    for (size_t i = 0; i < sample->labels.n; i++) {
+        const struct api_label *label = &choice->labels[i];
+        size_t count = label->count - label->choosing;
+        cell.size = strlen(label->text);
+        memcpy(text, label->text, cell.size + 1);
+        counts[i < choice->n ? i : api_counting_find(&counting, &cell, KL_FLOAT64)] += count;
+        counts[choice->n + 1] -= count;
+    }
+    api_counting_free(&counting);
+    return true;
+}
+
+static bool bins_of_labels(struct api_sample *sample, struct api_bins *bins,
+                           struct api_weights *reference, struct api_problem *problem)
 {
     const char *texts[API_MAX_BINS];
     uint64_t counts[API_MAX_BINS + 2] = {0};
-    size_t n, size = 0, all = sample->labels.n;
-    bool is_limited = settings->method == API_AUTO && !sample->booleans_alone &&
-                      (sample->is_text || sample->n_texts > 0);
-    size_t max =
-        is_limited ? max_bins(sample->n_texts + sample->n_numbers, MIN_LABELS) : API_MAX_BINS;
+    struct choice choice;
+    size_t size = 0;
     if (sample->long_text.size > 0)
         return fail_long_text(sample, problem);
-    struct api_label *labels =
-        api_labels_sort(&sample->labels, max < API_MAX_BINS ? max : API_MAX_BINS, &n);
-    if (!labels)
+    if (!choose(sample, &choice))
         return api_fail_oom(problem);
-    order_numbers(labels, n);
-    sample->n_cut = all - n;
-    for (size_t i = 0; i < n; i++) {
-        texts[i] = labels[i].text;
-        counts[i] = labels[i].count;
+    order_numbers(choice.labels, choice.n);
+    sample->n_cut = sample->labels.n - choice.n;
+    sample->n_chosen = choice.choosing > 0 ? choice.n : 0;
+    for (size_t i = 0; i < choice.n; i++) {
+        texts[i] = choice.labels[i].text;
         size += strlen(texts[i]);
     }
     if (size > API_MAX_LABELS)
@@ -112,10 +160,12 @@ static bool bins_of_labels(struct api_sample *sample, const struct api_monitor_s
             "the texts of column '%.80s' make labels of %zu bytes in all; a monitor may have at "
             "most %d",
             sample->table->columns[sample->column].name, size, API_MAX_LABELS);
-    counts[n + 1] = sample->n_missing;
-    return (api_bins_of_labels(bins, texts, n) || api_fail_oom(problem)) &&
-           count_cut(bins, labels + n, all - n, counts, problem) &&
-           (api_weights_of_counts(reference, counts, bins->n_bins) || api_fail_oom(problem));
+    if (!api_bins_of_labels(bins, texts, choice.n))
+        return api_fail_oom(problem);
+    bool good = count_labels(sample, &choice, bins, counts, problem) &&
+                (api_weights_of_counts(reference, counts, bins->n_bins) || api_fail_oom(problem));
+    reference->choosing = (double)choice.choosing;
+    return good;
 }
 
 static bool bins_of_numbers(struct api_sample *sample, const struct api_monitor_settings *settings,
@@ -130,22 +180,27 @@ static bool bins_of_numbers(struct api_sample *sample, const struct api_monitor_
         min = fmin(min, numbers[i]);
         max = fmax(max, numbers[i]);
     }
-    if (settings->method == API_AUTO && wanted > max_bins(finite, MIN_BINS))
-        wanted = max_bins(finite, MIN_BINS);
+    if (settings->method == API_AUTO && wanted > max_bins(finite))
+        wanted = max_bins(finite);
     n = settings->method == API_WIDTH ? kl_width_edges(min, max, wanted, edges)
                                       : kl_quantile_edges(numbers, finite, wanted, edges);
     api_edges_move(edges, n, numbers, finite);
     kl_bin_counts(edges, n, KL_FLOAT64, numbers, sample->n_numbers, counts);
     counts[n + 2] += sample->n_missing;
-    return (api_bins_of_edges(bins, edges, n) &&
-            api_weights_of_counts(reference, counts, bins->n_bins)) ||
-           api_fail_oom(problem);
+    if (!api_bins_of_edges(bins, edges, n) ||
+        !api_weights_of_counts(reference, counts, bins->n_bins))
+        return api_fail_oom(problem);
+    struct api_moments moments = {.n = 0};
+    api_moments_take(&moments, bins, numbers, finite);
+    api_weights_set_spread(reference, api_moments_spread(&moments, bins, (double)finite));
+    return true;
 }
 
 bool api_sample_bins(struct api_sample *sample, const struct api_monitor_settings *settings,
                      struct api_bins *bins, struct api_weights *reference,
                      struct api_problem *problem)
 {
-    return (sample->is_labelled ? bins_of_labels : bins_of_numbers)(sample, settings, bins,
-                                                                    reference, problem);
+    if (sample->is_labelled)
+        return bins_of_labels(sample, bins, reference, problem);
+    return bins_of_numbers(sample, settings, bins, reference, problem);
 }

@@ -16,7 +16,9 @@ struct api_snapshot *api_snapshot_new(struct api_config *config)
     snapshot->references = 1;
     snapshot->config = api_config_hold(config);
     snapshot->settings = config->settings;
-    snapshot->pool_from = API_NO_TIME;
+    snapshot->turns = API_NO_TURNS;
+    snapshot->reference_spread = (struct api_spread)API_NO_SPREAD;
+    snapshot->unseen_share = 1;
     snapshot->counts = calloc(config->bins.n_bins, sizeof *snapshot->counts);
     if (snapshot->counts)
         return snapshot;
@@ -35,6 +37,8 @@ struct api_snapshot *api_snapshot_copy(const struct api_snapshot *snapshot)
     copy->window.reference = NULL;
     copy->state = snapshot->state;
     copy->exact = snapshot->exact;
+    copy->unseen_share = snapshot->unseen_share;
+    copy->reference_spread = snapshot->reference_spread;
     memcpy(copy->counts, snapshot->counts, size);
     copy->reference = snapshot->reference ? malloc(size) : NULL;
     if (copy->reference)
@@ -56,6 +60,9 @@ bool api_snapshot_refer(struct api_snapshot *snapshot)
         return false;
     api_weights_score(reference, n_bins, snapshot->reference);
     snapshot->exact = reference->form == API_PROBABILITIES;
+    snapshot->unseen_share = api_weights_unseen_share(reference, &snapshot->config->bins);
+    if (reference->has_spread)
+        snapshot->reference_spread = reference->spread;
     return true;
 }
 
@@ -90,19 +97,25 @@ struct api_evidence api_snapshot_evidence(const struct api_snapshot *snapshot)
                                  .counts = snapshot->counts,
                                  .reference = snapshot->reference,
                                  .exact = snapshot->exact,
+                                 .unseen = &snapshot->unseen,
+                                 .unseen_share = snapshot->unseen_share,
                                  .pool = snapshot->pool,
-                                 .pool_from = snapshot->pool_from};
+                                 .turns = snapshot->turns};
 }
 
-/* Takes the verdict that a closed window has. What is stored of a pool of one window are its own scores. */
+/* Takes the verdict that a closed window has. The store keeps nothing of a pool that is the window as it is. */
 static void take_verdict(const struct api_scores *stored, struct api_scores *scores)
 {
     const struct kl_drift *drift = &scores->drift;
     scores->verdict = stored->verdict;
     scores->pooled = stored->pooled;
-    if (scores->pooled.windows == 1)
-        scores->pooled =
-            (struct api_pooled){1, drift->n, drift->kl, drift->p_value, drift->noise_floor};
+    if (scores->pooled.windows == 1 && isnan(scores->pooled.n))
+        scores->pooled = (struct api_pooled){.windows = 1,
+                                             .n = drift->n,
+                                             .kl = drift->kl,
+                                             .p_value = drift->p_value,
+                                             .noise_floor = drift->noise_floor,
+                                             .bins = drift->df + 1};
 }
 
 static void score(const struct api_snapshot *snapshot, struct api_scores *scores,
@@ -125,6 +138,8 @@ static void score(const struct api_snapshot *snapshot, struct api_scores *scores
                                                .current = n > 0 ? snapshot->counts[i] / n : nothing,
                                                .contribution = nothing,
                                                .share = nothing};
+    scores->spread = api_moments_spread(&snapshot->window.moments, bins, n);
+    scores->reference_spread = snapshot->reference_spread;
     scores->missing_ratio = n > 0 ? snapshot->counts[api_bins_missing(bins)] / n : nothing;
     const struct api_evidence evidence = api_snapshot_evidence(snapshot);
     if (snapshot->window.closed)
@@ -217,7 +232,36 @@ static void write_scores(const struct api_scores *scores, struct api_buffer *out
     api_write_member(out, "missing_ratio", scores->missing_ratio);
 }
 
-static void write_pooled(const struct api_scores *scores, struct api_buffer *out)
+static void write_spreads(const struct api_scores *scores, struct api_buffer *out)
+{
+    api_write_member(out, "mean", scores->spread.mean);
+    api_write_member(out, "sd", scores->spread.sd);
+    api_write_member(out, "mean_reference", scores->reference_spread.mean);
+    api_write_member(out, "sd_reference", scores->reference_spread.sd);
+}
+
+static void write_ratio(const struct api_bins *bins, const struct api_pooled_ratio *ratio,
+                        struct api_buffer *out)
+{
+    api_append_text(out, ",\"ratio\":");
+    if (!(ratio->bin > 0 && ratio->bin <= (double)bins->n_bins + 1)) {
+        api_append_text(out, "null");
+        return;
+    }
+    api_append_text(out, "{\"bin\":");
+    if (ratio->bin <= (double)bins->n_bins)
+        api_bins_write_name(bins, (size_t)ratio->bin - 1, out);
+    else
+        api_append_text(out, "\"other\"");
+    api_write_member(out, "reference", ratio->reference);
+    api_write_member(out, "current", ratio->current);
+    api_write_member(out, "ratio", ratio->ratio);
+    api_write_member(out, "p_value", ratio->p_value);
+    api_append_text(out, "}");
+}
+
+static void write_pooled(const struct api_bins *bins, const struct api_scores *scores,
+                         struct api_buffer *out)
 {
     const struct api_pooled *pooled = &scores->pooled;
     if (pooled->windows == 0) {
@@ -230,6 +274,8 @@ static void write_pooled(const struct api_scores *scores, struct api_buffer *out
     api_write_member(out, "kl", pooled->kl);
     api_write_member(out, "p_value", pooled->p_value);
     api_write_member(out, "noise_floor", pooled->noise_floor);
+    api_write_member(out, "bins", pooled->bins > 0 ? (double)pooled->bins : (double)NAN);
+    write_ratio(bins, &pooled->ratio, out);
     api_append_format(out, ",\"level\":\"%s\"}", api_verdict_names[scores->verdict]);
 }
 
@@ -247,9 +293,11 @@ void api_snapshot_write(const struct api_snapshot *snapshot, bool with_bins,
     api_write_member(out, "revision", (double)snapshot->window.revision);
     api_write_member(out, "n", scores.drift.n);
     api_write_member(out, "n_reference", scores.drift.n_reference);
+    if (!bins->labelled)
+        write_spreads(&scores, out);
     api_append_format(out, ",\"verdict\":\"%s\",\"state\":\"%s\"",
                       api_verdict_names[scores.verdict], api_verdict_names[snapshot->state]);
-    write_pooled(&scores, out);
+    write_pooled(bins, &scores, out);
     write_scores(&scores, out);
     if (bins->labelled) {
         api_append_text(out, ",\"unseen\":[");

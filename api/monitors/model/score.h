@@ -15,9 +15,12 @@ struct api_snapshot {
     double *counts;                       /* one for each bin, whose sum is window.n */
     double *reference; /* counts, or exact probabilities; NULL if there is none */
     bool exact;
-    struct api_pool *pool; /* windows before, or NULL; a closed window has its verdict */
-    int64_t pool_from;     /* start of the first window that may be in a pool, or API_NO_TIME */
-    char sentence[API_SENTENCE]; /* of a window that closes, or is restated */
+    double unseen_share;             /* see api_weights_unseen_share; 1 if it is not the config's */
+    struct api_unseen_counts unseen; /* of an open window, or one that is judged again */
+    struct api_pool *pool;           /* windows before, or NULL; a closed window has its verdict */
+    struct api_spread reference_spread; /* of the values of the reference */
+    struct api_turns turns;             /* of the monitor's state */
+    char sentence[API_SENTENCE];        /* of a window that closes, or is restated */
 };
 
 /* Makes a snapshot with one reference, with counts of 0 and without a reference; holds the config. NULL

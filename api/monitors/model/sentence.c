@@ -143,6 +143,49 @@ static void write_clause(const struct api_bins *bins, size_t bin, const struct a
     }
 }
 
+/* Appends a number before and now: with three digits, or as many as tell them apart, up to six. */
+static void write_pair(const char *name, double before, double now, struct api_buffer *out)
+{
+    char texts[2][API_DECIMAL_MAX];
+    for (int digits = 3; digits <= 6; digits++) {
+        snprintf(texts[0], sizeof texts[0], "%.*g", digits, before);
+        snprintf(texts[1], sizeof texts[1], "%.*g", digits, now);
+        if (strcmp(texts[0], texts[1]) != 0)
+            break;
+    }
+    api_append_text(out, name);
+    write_number(strtod(texts[0], NULL), out);
+    api_append_text(out, " → ");
+    write_number(strtod(texts[1], NULL), out);
+}
+
+/* Appends mean and standard deviation, which people look at first, if both are known. */
+static void write_spread(const struct api_scores *scores, struct api_buffer *out)
+{
+    const struct api_spread *now = &scores->spread, *before = &scores->reference_spread;
+    if (!isfinite(now->mean + now->sd + before->mean + before->sd))
+        return;
+    write_pair("mean ", before->mean, now->mean, out);
+    write_pair(", sd ", before->sd, now->sd, out);
+    api_append_text(out, "; ");
+}
+
+/* Appends the cell that was judged by its ratio: "fraud: 0.2 % → 0.4 %, 2 times". */
+static void write_ratio(const struct api_bins *bins, const struct api_pooled_ratio *ratio,
+                        struct api_buffer *out)
+{
+    const struct kl_drift_bin bin = {.reference = ratio->reference, .current = ratio->current};
+    size_t i = (size_t)ratio->bin - 1;
+    if (i < bins->n_bins)
+        write_subject(bins, i, out);
+    else
+        api_append_text(out, "rare values together");
+    api_append_text(out, i < bins->n_bins && i == api_bins_missing(bins) ? " " : ": ");
+    write_change(&bin, out);
+    if (isfinite(ratio->ratio))
+        api_append_format(out, ", %.2g times", ratio->ratio);
+}
+
 void api_sentence_write(const struct api_bins *bins, const struct api_scores *scores,
                         const struct kl_drift_bin *of_bins, const struct api_unseen *unseen,
                         char to[API_SENTENCE])
@@ -150,11 +193,19 @@ void api_sentence_write(const struct api_bins *bins, const struct api_scores *sc
     char memory[API_SENTENCE];
     struct api_buffer out = {0};
     api_buffer_borrow(&out, memory, sizeof memory);
+    const struct api_pooled_ratio *ratio = &scores->pooled.ratio;
+    bool has_ratio = ratio->bin > 0 && ratio->bin <= (double)bins->n_bins + 1;
+    if (api_top_at(scores->top, 0) || has_ratio)
+        write_spread(scores, &out);
+    if (has_ratio)
+        write_ratio(bins, ratio, &out);
     for (size_t rank = 0; rank < API_TOP; rank++) {
         size_t bin = api_top_at(scores->top, rank);
         if (bin == 0 || (rank > 0 && !(of_bins[bin - 1].contribution >= scores->drift.kl / 20)))
             break;
-        api_append_text(&out, rank > 0 ? "; " : "");
+        if (has_ratio && (bin == (size_t)ratio->bin || ratio->is_alone))
+            continue;
+        api_append_text(&out, rank > 0 || has_ratio ? "; " : "");
         write_clause(bins, bin - 1, scores, of_bins, unseen, &out);
     }
     size_t size = api_utf8_cut(out.data, out.size, API_SENTENCE - 1);

@@ -145,6 +145,10 @@ const struct api_field api_monitor_setting_rows[] = {
     {"critical", FIELD(critical), .parent = "thresholds", NUMBER("0.1", 0, 1e9)},
     {"significance", FIELD(significance), .parent = "thresholds", NUMBER("0.0001", 0, 1),
      .open = true},
+    {"ratio", FIELDS(ratio_warning, 2), .read = api_read_ratio, .fallback = "null",
+     .expected =
+         "null or {\"warning\": R, \"critical\": S}, numbers above 1 to 1e9, S not below R; in a "
+         "query null or R,S"},
     {"pool", FIELD(pool), .kind = API_POWER, NUMBER("16", 1, 64)},
     {"fire_after", FIELD(fire_after), WHOLE, NUMBER("1", 1, 1000)},
     {"clear_after", FIELD(clear_after), WHOLE, NUMBER("3", 1, 1000)},
@@ -372,15 +376,6 @@ void api_write_compare(const struct api_monitor_settings *settings, struct api_b
     api_append_text(out, "}");
 }
 
-void api_write_thresholds(const struct api_monitor_settings *settings, struct api_buffer *out)
-{
-    api_append_text(out, "{\"warning\":");
-    api_write_number(out, settings->warning);
-    api_write_member(out, "critical", settings->critical);
-    api_write_member(out, "significance", settings->significance);
-    api_append_text(out, "}");
-}
-
 void api_settings_write(const struct api_monitor_settings *settings, struct api_buffer *out)
 {
     api_append_text(out, "\"window\":");
@@ -391,6 +386,7 @@ void api_settings_write(const struct api_monitor_settings *settings, struct api_
     api_write_member(out, "min_observations", settings->min_observations);
     api_append_text(out, ",\"thresholds\":");
     api_write_thresholds(settings, out);
+    api_write_ratio(settings, out);
     api_write_member(out, "pool", settings->pool);
     api_write_member(out, "fire_after", settings->fire_after);
     api_write_member(out, "clear_after", settings->clear_after);

@@ -22,6 +22,8 @@ struct api_monitor_settings {
     double pseudocount;
     double min_observations; /* NaN: max(50, 5 times the bins) */
     double warning, critical, significance;
+    double ratio_warning,
+        ratio_critical; /* of one cell's share to the reference's; 0: it is not judged */
     double pool; /* windows of the largest pool, a power of two: see api/monitors/model/pool.h */
     double fire_after, clear_after;
     double stale_after; /* seconds; NaN: three windows of time, or never */
@@ -61,9 +63,14 @@ int64_t api_window_start(const struct api_monitor_settings *settings, int64_t ti
 /* Seconds without an observation after which a monitor is stale; infinite if it never is. */
 double api_settings_stale_after(const struct api_monitor_settings *settings);
 
-/* Append the value of `compare`, and of `thresholds`. */
+/* Append the value of `compare`, of `thresholds`; and the member `ratio`. */
 void api_write_compare(const struct api_monitor_settings *settings, struct api_buffer *out);
 void api_write_thresholds(const struct api_monitor_settings *settings, struct api_buffer *out);
+void api_write_ratio(const struct api_monitor_settings *settings, struct api_buffer *out);
+
+/* Reads a ratio: null, "2,4", or an object; see api_field. */
+bool api_read_ratio(const struct api_value *value, union api_field_value *to,
+                    struct kl_problem *problem);
 
 /* ---- The table of settings */
 

@@ -48,13 +48,17 @@ void api_state_advance(struct api_state_history *history, enum api_verdict verdi
 }
 
 void api_state_follow(struct api_state_history *history, const struct api_evidence *evidence,
-                      enum api_verdict verdict, int64_t *pool_from)
+                      const struct api_scores *scores, struct api_turns *turns)
 {
     enum api_verdict before = history->state;
-    api_state_advance(history, verdict);
-    if (api_settings_pool(evidence->settings) > 1 && history->state == before && before > API_OK &&
-        verdict != API_INSUFFICIENT)
-        history->state = api_pool_fall(evidence, before, pool_from);
+    if (scores->verdict == API_INSUFFICIENT)
+        return;
+    api_state_advance(history, scores->verdict);
+    if (history->state > before)
+        turns->rose = evidence->at;
+    else if (api_settings_pool(evidence->settings) > 1 && history->state == before &&
+             before > API_OK)
+        history->state = api_pool_fall(evidence, before, scores->alone, &turns->pool_from);
 }
 
 void api_event_write(const struct api_event *event, struct api_buffer *out)

@@ -24,9 +24,9 @@ void api_state_begin(struct api_state_history *history,
 /* Adds the verdict of the next window, by which the state rises, and without pools falls. */
 void api_state_advance(struct api_state_history *history, enum api_verdict verdict);
 
-/* Adds the verdict of a window that is the newest one, and has the state fall by pools too, which sets *pool_from. */
+/* Adds the verdict of a window that is the newest one, and has the state fall by pools too; tells of its turns. */
 void api_state_follow(struct api_state_history *history, const struct api_evidence *evidence,
-                      enum api_verdict verdict, int64_t *pool_from);
+                      const struct api_scores *scores, struct api_turns *turns);
 
 /* api_event: a change of a monitor's state, which a window brought. */
 struct api_event {

@@ -1,5 +1,7 @@
 #include "api/monitors/model/unseen.h"
 
+#include "api/text/hash.h"
+
 #include <string.h>
 
 /* MAX_DISTINCT: texts of a column that a request counts. */
@@ -9,7 +11,23 @@ void api_unseen_add(struct api_label_table *unseen, const char *text, size_t siz
 {
     size = api_utf8_cut(text, strnlen(text, size), API_UNSEEN_BYTES);
     if (!api_labels_count_known(unseen, text, size) && unseen->n < MAX_DISTINCT)
-        api_labels_add(unseen, text, size);
+        api_labels_add(unseen, text, size, false);
+}
+
+void api_unseen_keep(const char *text, size_t size, double count, struct api_unseen_counts *kept)
+{
+    enum { LONGEST_CHARACTER = 4 };
+    unsigned char hash[API_HASH];
+    if (kept->n == API_UNSEEN_KEPT || size > API_UNSEEN_BYTES - LONGEST_CHARACTER)
+        return;
+    api_hash(text, size, hash);
+    kept->labels[kept->n].count = count;
+    memcpy(&kept->labels[kept->n++].hash, hash, sizeof kept->labels->hash);
+}
+
+void api_unseen_clear(struct api_unseen *unseen)
+{
+    unseen->objects.size = unseen->told = unseen->count = unseen->kept.n = 0;
 }
 
 void api_unseen_write(const char *text, size_t size, size_t count, struct api_unseen *unseen)
@@ -17,7 +35,10 @@ void api_unseen_write(const char *text, size_t size, size_t count, struct api_un
     struct api_buffer *out = &unseen->objects;
     char copy[API_UNSEEN_BYTES + 1] = "";
     memcpy(copy, text, size <= API_UNSEEN_BYTES ? size : API_UNSEEN_BYTES);
-    if (unseen->count == 0) {
+    api_unseen_keep(text, size, (double)count, &unseen->kept);
+    if (unseen->told == API_UNSEEN_TOLD)
+        return;
+    if (unseen->told++ == 0) {
         memcpy(unseen->first, copy, sizeof copy);
         unseen->count = count;
     }
@@ -29,7 +50,7 @@ void api_unseen_write(const char *text, size_t size, size_t count, struct api_un
 void api_unseen_write_top(struct api_label_table *unseen, struct api_unseen *out)
 {
     size_t n;
-    const struct api_label *top = api_labels_sort(unseen, API_UNSEEN_TOLD, &n);
+    const struct api_label *top = api_labels_sort(unseen, API_UNSEEN_KEPT, &n);
     for (size_t i = 0; i < n; i++)
         api_unseen_write(top[i].text, strlen(top[i].text), top[i].count, out);
 }

@@ -11,14 +11,33 @@ enum { API_UNSEEN_KEPT = 20, API_UNSEEN_TOLD = 10, API_UNSEEN_BYTES = 256 };
  * that came first are counted. */
 void api_unseen_add(struct api_label_table *unseen, const char *text, size_t size);
 
+/* api_unseen_counts: how often the texts that a window has most of occur, by a hash of each, which few bytes keep apart.
+ * Without those that were cut, which may be several. */
+struct api_unseen_count {
+    uint64_t hash;
+    double count;
+};
+struct api_unseen_counts {
+    size_t n;
+    struct api_unseen_count labels[API_UNSEEN_KEPT];
+};
+
+/* Adds a text, unless that was cut, or there are as many as are kept. */
+void api_unseen_keep(const char *text, size_t size, double count, struct api_unseen_counts *kept);
+
 /* api_unseen: those that a window has most of, as objects with commas between, and the first of them. */
 struct api_unseen {
     struct api_buffer objects;
+    size_t told;  /* objects */
     size_t count; /* of the first; 0 if there is none */
     char first[API_UNSEEN_BYTES + 1];
+    struct api_unseen_counts kept;
 };
 
-/* Appends a text, the most frequent one first. */
+/* Forgets all texts. */
+void api_unseen_clear(struct api_unseen *unseen);
+
+/* Appends a text, the most frequent one first, to what is told and kept. */
 void api_unseen_write(const char *text, size_t size, size_t count, struct api_unseen *unseen);
 
 /* Appends the most frequent texts of a request. */

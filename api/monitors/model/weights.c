@@ -10,8 +10,9 @@
 
 static const double max_count = 0x1p53, tolerance = 1e-6;
 
-const char *const api_weights_members[] = {"values",   "counts", "probabilities", "n", "underflow",
-                                           "overflow", "other",  "missing",       NULL};
+const char *const api_weights_members[] = {
+    "values", "counts",  "probabilities", "n",    "underflow", "overflow",
+    "other",  "missing", "choosing",      "mean", "sd",        NULL};
 
 /* OUTER: index of the first name of an outer bin. */
 enum { OUTER = 4 };
@@ -74,7 +75,8 @@ static bool read_array(const struct reader *r, const char *member, const json_t 
 /* Reads the members of outer bins, which are those of this kind of bins. */
 static bool read_outer(const struct reader *r, const json_t *object)
 {
-    for (const char *const *name = api_weights_members + OUTER; *name; name++) {
+    for (const char *const *name = api_weights_members + OUTER;
+         name < api_weights_members + API_WEIGHTS_MEMBERS; name++) {
         const json_t *value = api_json_unboxed(json_object_get(object, *name));
         size_t bin = api_bins_outer(r->bins, *name);
         if (value && bin == r->bins->n_bins)
@@ -115,6 +117,30 @@ static bool read_n(const struct reader *r, const json_t *n)
            fail(r, "n", "must be a number above 0, at most 2^53");
 }
 
+/* Reads how many rows chose the labels. */
+static bool read_choosing(const struct reader *r, const json_t *choosing)
+{
+    double rows = json_number_value(choosing);
+    r->weights->choosing = rows;
+    return !choosing || json_is_null(choosing) ||
+           (json_is_number(choosing) && rows >= 0 && rows <= max_count && rows == floor(rows) &&
+            r->bins->labelled && r->weights->form == API_COUNTS) ||
+           fail(r, "choosing", "is for counts of labels, and a whole number from 0 to 2^53");
+}
+
+/* Reads what is known of the values beside their counts. */
+static bool read_spread(const struct reader *r, const json_t *mean, const json_t *sd)
+{
+    bool has_mean = mean && !json_is_null(mean), has_sd = sd && !json_is_null(sd);
+    r->weights->has_spread = has_mean && has_sd;
+    r->weights->spread = (struct api_spread){json_number_value(mean), json_number_value(sd)};
+    return (!has_mean && !has_sd) ||
+           (json_is_number(mean) && json_is_number(sd) && json_number_value(sd) >= 0 &&
+            !r->bins->labelled) ||
+           fail(r, has_mean ? "mean" : "sd",
+                "is for edges: mean and sd are numbers, both or none, sd not below 0");
+}
+
 bool api_weights_from_json(struct api_weights *weights, const struct api_bins *bins,
                            const json_t *object, const char *where, struct api_problem *problem)
 {
@@ -132,7 +158,16 @@ bool api_weights_from_json(struct api_weights *weights, const struct api_bins *b
         return api_fail_oom(problem);
     return (counts ? read_array(&r, "counts", counts)
                    : read_array(&r, "probabilities", probabilities)) &&
-           read_outer(&r, object) && read_n(&r, n);
+           read_outer(&r, object) && read_n(&r, n) &&
+           read_choosing(&r, api_json_unboxed(json_object_get(object, "choosing"))) &&
+           read_spread(&r, api_json_unboxed(json_object_get(object, "mean")),
+                       api_json_unboxed(json_object_get(object, "sd")));
+}
+
+void api_weights_set_spread(struct api_weights *weights, struct api_spread spread)
+{
+    weights->has_spread = isfinite(spread.mean) && isfinite(spread.sd);
+    weights->spread = spread;
 }
 
 bool api_weights_of_counts(struct api_weights *weights, const uint64_t *counts, size_t n_bins)
@@ -169,6 +204,19 @@ bool api_weights_to_counts(struct api_weights *weights, const struct api_bins *b
     return true;
 }
 
+/* Bounds of the mean of a Poisson variable that is at most 4, the times that a text without a bin was seen in the rows
+ * that chose, and of one that is 0, in all rows: with more it is so once in a million. */
+static const double rare = 23.431523423392214, never = 13.815510557964274;
+
+double api_weights_unseen_share(const struct api_weights *weights, const struct api_bins *bins)
+{
+    if (!bins->labelled || (weights->form != API_COUNTS && weights->form != API_SAMPLE))
+        return 1;
+    if (weights->choosing > 0)
+        return rare / weights->choosing;
+    return weights->values[api_bins_other(bins)] == 0 ? never / weights->n : 1;
+}
+
 void api_weights_score(const struct api_weights *weights, size_t n_bins, double *to)
 {
     for (size_t i = 0; i < n_bins; i++)
@@ -189,5 +237,11 @@ void api_weights_write(const struct api_weights *weights, const struct api_bins 
             api_write_member(out, api_bins_outer_name(bins, i), weights->values[i]);
     if (weights->form == API_SAMPLE)
         api_write_member(out, "n", weights->n);
+    if (weights->choosing > 0)
+        api_write_member(out, "choosing", weights->choosing);
+    if (weights->has_spread) {
+        api_write_member(out, "mean", weights->spread.mean);
+        api_write_member(out, "sd", weights->spread.sd);
+    }
     api_append(out, "}", 1);
 }

@@ -19,6 +19,8 @@ const struct api_window api_no_window = {.end = API_NO_TIME,
                                                               .noise_floor = (double)NAN,
                                                               .unseen_ratio = (double)NAN},
                                                     .missing_ratio = (double)NAN,
+                                                    .spread = API_NO_SPREAD,
+                                                    .reference_spread = API_NO_SPREAD,
                                                     .top = API_TOP_UNKNOWN,
                                                     .top_share = (double)NAN}};
 

@@ -1,7 +1,8 @@
 /* api_window: a window of a monitor, with its scores and its verdict. */
 #pragma once
 
-#include "api/monitors/model/bins.h"
+#include "api/json/format.h"
+#include "api/monitors/model/moments.h"
 #include "lib/drift.h"
 
 /* api_verdict: of a window, or the state of a monitor; the greater, the worse. The store holds their
@@ -14,11 +15,21 @@ extern const char *const api_verdict_names[API_VERDICTS];
 /* The verdict that the store holds as a number; insufficient for one that a damaged file holds. */
 enum api_verdict api_verdict_of(int64_t number);
 
+/* api_pooled_ratio: the cell of a pool whose ratio decided: the index of its bin, plus 1, or 1 more than the bins for what
+ * was joined of intervals; 0 if none did. Its shares, that of the pool over that of the reference, smoothed, and its
+ * p-value. All are doubles: the store has their bytes. */
+struct api_pooled_ratio {
+    double bin, reference, current, ratio, p_value;
+    double is_alone; /* 1 if the divergence reached a lower level */
+};
+
 /* api_pooled: the pool that decided a verdict, see api/monitors/model/pool.h; of no window if none
  * counts. Of one window it is that itself. */
 struct api_pooled {
     size_t windows;
     double n, kl, p_value, noise_floor;
+    size_t bins; /* that hold something, after joining; 0 of versions that did not keep it */
+    struct api_pooled_ratio ratio;
 };
 
 /* api_scores: scores of counts; those of `drift` are NaN if there is no reference, or no
@@ -31,7 +42,8 @@ struct api_pooled {
 struct api_scores {
     struct kl_drift drift;
     double missing_ratio;
-    enum api_verdict verdict;
+    struct api_spread spread, reference_spread;
+    enum api_verdict verdict, alone; /* alone: the level that the window reached without others */
     struct api_pooled pooled;
     int64_t top;
     double top_share; /* see api_top_share */
@@ -58,6 +70,7 @@ struct api_window {
     int64_t id, revision, start, end;
     bool closed, restated;
     double n;
+    struct api_moments moments;
     struct api_scores scores;
     enum api_verdict state; /* of the monitor after the window, once closed */
     char *settings;         /* by which it was scored, as JSON; NULL if it was not */
@@ -77,6 +90,14 @@ static inline int api_position_compare(struct api_position a, struct api_positio
 {
     return a.start != b.start ? (a.start < b.start ? -1 : 1) : (a.id > b.id) - (a.id < b.id);
 }
+
+/* api_turns: where a state has turned: the start of the first window that may be in a pool, as those before were other than
+ * those at its last fall, or API_NO_TIME; and the window at which it last rose, whose start is API_NO_TIME if it never did. */
+struct api_turns {
+    int64_t pool_from;
+    struct api_position rose;
+};
+#define API_NO_TURNS ((struct api_turns){API_NO_TIME, {API_NO_TIME, 0}})
 
 /* No window: id 0, n and scores NaN, no end. */
 extern const struct api_window api_no_window;

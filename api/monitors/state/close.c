@@ -109,8 +109,8 @@ static bool write_open(struct api_monitors *monitors, struct api_pending_monitor
     const struct api_window *window = &dirty->snapshot->window;
     int64_t monitor = pending->monitor->id;
     const struct api_datum row[] = {API_INTEGER(window->start), API_INTEGER(window->end),
-                                    API_INTEGER(window->n), API_INTEGER(monitor),
-                                    API_INTEGER(window->id)};
+                                    API_INTEGER(window->n),     api_moments_datum(&window->moments),
+                                    API_INTEGER(monitor),       API_INTEGER(window->id)};
     if (monitors->is_concurrent)
         return api_server_counts_add(monitors, pending, dirty);
     if (dirty->is_new)

@@ -73,7 +73,7 @@ static struct api_config *config_of(struct loading *loading, const struct api_da
 {
     struct api_registry *registry = &loading->monitors->registry;
     const struct api_monitor *known = api_registry_find(registry, group, name);
-    char *settings = text_of(&values[5]), *definition = text_of(&values[14]);
+    char *settings = text_of(&values[5]), *definition = text_of(&values[16]);
     struct api_config *config = NULL;
     if (settings && definition)
         config =
@@ -97,17 +97,18 @@ static struct api_monitor *make_monitor(struct loading *loading, const struct ap
     monitor->version = values[4].integer;
     monitor->status.state = api_verdict_of(values[6].integer);
     monitor->status.observations = values[7].integer;
-    monitor->status.last_observation = last_of(&values[8], &values[18]);
+    monitor->status.last_observation = last_of(&values[8], &values[20]);
     monitor->status.last_window = values[9].integer;
     monitor->status.severity_since = time_of(&values[10]);
     monitor->status.newest_end = time_of(&values[11]);
     monitor->status.since = time_of(&values[12]);
-    monitor->status.pool_from = time_of(&values[13]);
+    monitor->status.turns =
+        (struct api_turns){time_of(&values[13]), {time_of(&values[14]), values[15].integer}};
     monitor->may_have_expired = true;
-    monitor->status.sentence_of = values[16].integer;
-    monitor->status.stale_told = values[17].integer != 0;
-    if (values[15].kind == API_SQL_TEXT && values[15].size < API_SENTENCE)
-        memcpy(monitor->status.sentence, values[15].text, values[15].size);
+    monitor->status.sentence_of = values[18].integer;
+    monitor->status.stale_told = values[19].integer != 0;
+    if (values[17].kind == API_SQL_TEXT && values[17].size < API_SENTENCE)
+        memcpy(monitor->status.sentence, values[17].text, values[17].size);
     return monitor;
 }
 

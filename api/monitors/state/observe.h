@@ -1,6 +1,7 @@
 /* Observations find the window that they belong to. */
 #pragma once
 
+#include "api/monitors/model/counting.h"
 #include "api/monitors/state/transaction.h"
 
 /* End of the window that an observation of that time belongs to, or would begin. */
@@ -11,6 +12,7 @@ int64_t api_window_end(const struct api_monitor_settings *settings, int64_t time
 bool api_observe_only_adds(struct api_monitors *monitors, struct api_monitor *monitor, int64_t time,
                            int64_t *window);
 
-/* Adds counts to the window that a time belongs to; *dirty becomes that window. */
-bool api_observe(struct api_monitors *monitors, struct api_monitor *monitor, const uint64_t *counts,
-                 int64_t time, struct api_dirty_window **dirty);
+/* Adds what was counted to the window that a time belongs to; *dirty becomes that window. */
+bool api_observe(struct api_monitors *monitors, struct api_monitor *monitor,
+                 const struct api_counting *counting, int64_t time,
+                 struct api_dirty_window **dirty);

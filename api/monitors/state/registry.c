@@ -179,7 +179,8 @@ void api_standing_write(const struct api_standing *standing, struct api_buffer *
 void api_status_restart(struct api_monitor_status *status)
 {
     status->state = API_INSUFFICIENT;
-    status->since = status->severity_since = status->pool_from = API_NO_TIME;
+    status->since = status->severity_since = API_NO_TIME;
+    status->turns = API_NO_TURNS;
     status->next_close = INT64_MAX;
     status->last = api_no_window;
     status->sentence_of = 0;

@@ -18,7 +18,7 @@ struct api_monitor_status {
     enum api_verdict state;
     int64_t since; /* time of the event that left ok, or made it; API_NO_TIME if none did */
     int64_t severity_since;   /* that of the event that made the state */
-    int64_t pool_from;        /* start of the first window that may be in a pool, or API_NO_TIME */
+    struct api_turns turns;   /* of the state */
     int64_t observations;     /* values counted since the monitor was made */
     int64_t last_observation; /* newest timestamp, or API_NO_TIME */
     int64_t last_window;      /* highest number of a window */

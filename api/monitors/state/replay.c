@@ -19,8 +19,9 @@ struct slot {
 struct history {
     struct api_window_list list;
     size_t n, n_bins;
-    double *counts;     /* of each window */
-    struct slot *slots; /* windows in the order of their ids */
+    double *counts;                   /* of each window */
+    struct api_unseen_counts *unseen; /* likewise, of a monitor of labels */
+    struct slot *slots;               /* windows in the order of their ids */
     struct api_buffer
         compared; /* how settings begin that windows were compared by as they would be */
     struct api_snapshot *snapshot; /* of one window after the other */
@@ -31,6 +32,7 @@ static void free_history(struct history *h)
 {
     api_window_list_free(&h->list);
     free(h->counts);
+    free(h->unseen);
     free(h->slots);
     api_buffer_free(&h->compared);
     api_snapshot_release(h->snapshot);
@@ -70,6 +72,16 @@ static void add_count(void *context, const struct api_datum *values)
         h->counts[slot->i * h->n_bins + (size_t)values[1].integer] += api_datum_number(&values[2]);
 }
 
+static void add_unseen(void *context, const struct api_datum *values)
+{
+    const struct history *h = context;
+    const struct slot key = {.id = values[0].integer};
+    const struct slot *slot = bsearch(&key, h->slots, h->n, sizeof key, compare_ids);
+    if (slot)
+        api_unseen_keep(values[1].text, values[1].size, api_datum_number(&values[2]),
+                        &h->unseen[slot->i]);
+}
+
 static bool read_counts(struct history *h, struct api_monitors *monitors,
                         const struct api_monitor *monitor)
 {
@@ -78,13 +90,17 @@ static bool read_counts(struct history *h, struct api_monitors *monitors,
                                    API_INTEGER(INT64_MIN), API_INTEGER(h->n)};
     h->counts = calloc(h->n * h->n_bins + 1, sizeof *h->counts);
     h->slots = calloc(h->n + 1, sizeof *h->slots);
-    if (!h->counts || !h->slots)
+    bool labelled = h->snapshot->config->bins.labelled;
+    h->unseen = calloc(labelled ? h->n + 1 : 1, sizeof *h->unseen);
+    if (!h->counts || !h->slots || !h->unseen)
         return api_transaction_fail_oom(monitors);
     for (size_t i = 0; i < h->n; i++)
         h->slots[i] = (struct slot){h->list.windows[i].id, i};
     qsort(h->slots, h->n, sizeof *h->slots, compare_ids);
     return api_store_run(monitors->store, API_SQL_COUNTS_OF_POOL, of,
-                         &(struct api_rows){add_count, h});
+                         &(struct api_rows){add_count, h}) &&
+           (!labelled || api_store_run(monitors->store, API_SQL_UNSEEN_OF_POOL, of,
+                                       &(struct api_rows){add_unseen, h}));
 }
 
 /* ---- What a window is compared with */
@@ -167,10 +183,12 @@ static bool judge(struct history *h, size_t i, struct api_replay *replay)
     snapshot->window.id = window->id;
     snapshot->window.start = window->start;
     memcpy(snapshot->counts, h->counts + i * h->n_bins, h->n_bins * sizeof *h->counts);
+    if (snapshot->config->bins.labelled)
+        snapshot->unseen = h->unseen[i];
     set_reference(h, i);
     api_snapshot_score(snapshot, &scores, NULL);
     const struct api_evidence evidence = api_snapshot_evidence(snapshot);
-    api_state_follow(&h->state, &evidence, scores.verdict, &snapshot->pool_from);
+    api_state_follow(&h->state, &evidence, &scores, &snapshot->turns);
     if (h->state.state != before)
         note_change(window, before, h->state.state, scores.drift.kl, replay);
     if (!snapshot->pool)
@@ -185,7 +203,7 @@ static bool judge_all(struct history *h, struct api_replay *replay)
 {
     const struct api_monitor_settings *settings = &h->snapshot->settings;
     bool pools = api_settings_pool(settings) > 1;
-    h->snapshot->pool = pools ? api_pool_new(settings, h->n_bins) : NULL;
+    h->snapshot->pool = pools ? api_pool_new(settings, &h->snapshot->config->bins) : NULL;
     replay->events = calloc(h->n + 1, sizeof *replay->events);
     bool good = replay->events && (!pools || h->snapshot->pool);
     for (size_t i = h->n; good && i > 0; i--)
@@ -203,8 +221,9 @@ bool api_replay_windows(struct api_monitors *monitors, const struct api_monitor 
     struct history h = {.n = 0};
     size_t n_bins = config->bins.n_bins, limit = MAX_COUNTS / n_bins;
     limit = limit < MAX_WINDOWS ? limit : MAX_WINDOWS;
-    size_t size = limit * (sizeof(struct api_window) + sizeof(struct slot) +
-                           sizeof(struct api_event) + 2 * n_bins * sizeof(double));
+    size_t size =
+        limit * (sizeof(struct api_window) + sizeof(struct slot) + sizeof(struct api_event) +
+                 sizeof(struct api_unseen_counts) + 2 * n_bins * sizeof(double));
     api_replay_free(replay);
     if (!api_budget_reserve(monitors->budget, size))
         return api_fail_oom(problem);

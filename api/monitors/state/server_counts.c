@@ -1,5 +1,7 @@
 #include "api/monitors/state/server_counts.h"
 
+#include "api/monitors/state/window_rows.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,6 +11,7 @@
 struct sum {
     int64_t server, at;
     double n, *counts;
+    struct api_moments moments;
     size_t n_bins;
     bool is_there;
 };
@@ -24,6 +27,7 @@ static void add_row(void *context, const struct api_datum *values)
         memcpy(&count, values[3].text + i * sizeof count, sizeof count);
         sum->counts[i] += count;
     }
+    api_moments_read(&values[4], &sum->moments);
     sum->n += (double)values[1].integer;
     sum->at = values[2].integer > sum->at ? values[2].integer : sum->at;
     sum->is_there = true;
@@ -59,6 +63,7 @@ static bool read_own(struct api_monitors *monitors, const struct api_monitor *mo
     }
     bool good = add_rows(monitors, API_SQL_SERVER_COUNTS, monitor->id, counts->window, &sum);
     counts->n = sum.n;
+    counts->moments = sum.moments;
     return good;
 }
 
@@ -71,7 +76,8 @@ static bool write_own(struct api_monitors *monitors, const struct api_pending_mo
         API_INTEGER(monitors->server),
         API_INTEGER(counts->n),
         API_INTEGER(pending->status.last_observation),
-        API_BYTES((const char *)counts->counts, n_bins * sizeof *counts->counts)};
+        API_BYTES((const char *)counts->counts, n_bins * sizeof *counts->counts),
+        api_moments_datum(&counts->moments)};
     return api_store_run(monitors->store, API_SQL_SERVER_COUNTS_PUT, row, NULL);
 }
 
@@ -91,6 +97,7 @@ bool api_server_counts_add(struct api_monitors *monitors, struct api_pending_mon
         counts->counts[i] += dirty->added[i];
         counts->n += dirty->added[i];
     }
+    api_moments_add(&counts->moments, &dirty->moments);
     return write_own(monitors, pending, counts, n_bins);
 }
 
@@ -101,6 +108,7 @@ bool api_server_counts_read(struct api_monitors *monitors, int64_t monitor,
 {
     struct sum sum = {.counts = snapshot->counts, .n_bins = snapshot->config->bins.n_bins};
     bool good = add_rows(monitors, API_SQL_SERVER_COUNTS, monitor, snapshot->window.id, &sum);
+    api_moments_add(&snapshot->window.moments, &sum.moments);
     snapshot->window.n = 0; /* as read before, it may lack what others added meanwhile */
     for (size_t i = 0; i < sum.n_bins; i++)
         snapshot->window.n += sum.counts[i];

@@ -14,6 +14,7 @@
 struct api_server_counts {
     int64_t window;
     double n;
+    struct api_moments moments;
     double counts[]; /* one for each bin */
 };
 

@@ -175,11 +175,13 @@ bool api_status_store(struct api_monitors *monitors, struct api_pending_monitor 
                                     time_datum(status->severity_since),
                                     time_datum(status->newest_end),
                                     time_datum(status->since),
-                                    time_datum(status->pool_from),
+                                    time_datum(status->turns.pool_from),
                                     API_TEXT_DATUM(status->sentence),
                                     API_INTEGER(status->sentence_of),
                                     API_INTEGER(status->stale_told),
                                     API_INTEGER(api_change_of(monitors)),
+                                    time_datum(status->turns.rose.start),
+                                    API_INTEGER(status->turns.rose.id),
                                     API_INTEGER(pending->monitor->id)};
     pending->counted = 0;
     return api_store_run(monitors->store, API_SQL_MONITOR_LIVE, row, NULL);
@@ -284,7 +286,7 @@ static bool update_pooled(struct api_monitors *monitors, struct api_pending_moni
     if (history.fire_after > 1 && !read_history(monitors, pending->monitor, window, &history))
         return false;
     history.state = status->state;
-    api_state_follow(&history, &evidence, window->scores.verdict, &status->pool_from);
+    api_state_follow(&history, &evidence, &window->scores, &status->turns);
     if (newest)
         add_newest(status, window);
     return write_newest(monitors, pending, snapshot, history.state) &&

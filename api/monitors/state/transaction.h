@@ -15,7 +15,8 @@
 struct api_dirty_window {
     struct api_dirty_window *next;
     struct api_snapshot *snapshot;
-    double *added; /* counts of this transaction; NULL if none */
+    double *added;              /* counts of this transaction; NULL if none */
+    struct api_moments moments; /* likewise */
     bool is_new, closes, rescored;
     bool is_read; /* open, and from the store: it may have server_counts */
 };

@@ -65,6 +65,8 @@ static void add_pool_window(void *context, const struct api_datum *values)
     pool->starts[i] = values[0].integer;
     pool->ids[i] = values[1].integer;
     memset(api_pool_counts(pool, i), 0, size * (pool->compared ? 2 : 1));
+    if (pool->unseen)
+        pool->unseen[i].n = 0;
     if (pool->compared && values[2].kind == API_SQL_BYTES && values[2].size == size)
         memcpy(api_pool_reference(pool, i), values[2].text, size);
     pool->n++;
@@ -79,11 +81,20 @@ static void add_pool_count(void *context, const struct api_datum *values)
             api_pool_counts(pool, i)[values[1].integer] += api_datum_number(&values[2]);
 }
 
+static void add_pool_unseen(void *context, const struct api_datum *values)
+{
+    struct api_pool *pool = context;
+    for (size_t i = 0; i < pool->n; i++)
+        if (pool->ids[i] == values[0].integer)
+            api_unseen_keep(values[1].text, values[1].size, api_datum_number(&values[2]),
+                            &pool->unseen[i]);
+}
+
 /* Reads the closed windows before a position; NULL if the store or memory fails. */
 static struct api_pool *read_pool(struct api_monitors *monitors, const struct api_monitor *monitor,
                                   struct api_position at)
 {
-    struct api_pool *pool = api_pool_new(&monitor->config->settings, monitor->config->bins.n_bins);
+    struct api_pool *pool = api_pool_new(&monitor->config->settings, &monitor->config->bins);
     if (!pool) {
         api_transaction_fail_oom(monitors);
         return NULL;
@@ -94,7 +105,9 @@ static struct api_pool *read_pool(struct api_monitors *monitors, const struct ap
     if (api_store_run(monitors->store, API_SQL_POOL, before,
                       &(struct api_rows){add_pool_window, pool}) &&
         api_store_run(monitors->store, API_SQL_COUNTS_OF_POOL, before,
-                      &(struct api_rows){add_pool_count, pool}))
+                      &(struct api_rows){add_pool_count, pool}) &&
+        (!pool->unseen || api_store_run(monitors->store, API_SQL_UNSEEN_OF_POOL, before,
+                                        &(struct api_rows){add_pool_unseen, pool})))
         return pool;
     api_pool_release(pool);
     return NULL;
@@ -108,6 +121,24 @@ bool api_pending_pool(struct api_monitors *monitors, struct api_pending_monitor 
     return true;
 }
 
+static void add_unseen(void *context, const struct api_datum *values)
+{
+    api_unseen_keep(values[0].text, values[0].size, api_datum_number(&values[1]), context);
+}
+
+/* Reads the texts of a window that are no labels, by which it is judged. */
+static bool read_unseen(struct api_monitors *monitors, int64_t monitor,
+                        struct api_snapshot *snapshot)
+{
+    const struct api_bins *bins = &snapshot->config->bins;
+    const struct api_datum of[] = {API_INTEGER(monitor), API_INTEGER(snapshot->window.id),
+                                   API_INTEGER(API_UNSEEN_KEPT)};
+    snapshot->unseen.n = 0;
+    return !bins->labelled || snapshot->counts[api_bins_other(bins)] == 0 ||
+           api_store_run(monitors->store, API_SQL_UNSEEN, of,
+                         &(struct api_rows){add_unseen, &snapshot->unseen});
+}
+
 bool api_snapshot_pool(struct api_monitors *monitors, const struct api_monitor *monitor,
                        struct api_snapshot *snapshot)
 {
@@ -115,9 +146,11 @@ bool api_snapshot_pool(struct api_monitors *monitors, const struct api_monitor *
     struct api_pending_monitor *pending = monitor->pending;
     api_pool_release(snapshot->pool);
     snapshot->pool = NULL;
+    if (!read_unseen(monitors, monitor->id, snapshot))
+        return false;
     if (api_settings_pool(&snapshot->settings) == 1 || window->revision != monitor->revision)
         return true;
-    snapshot->pool_from = pending ? pending->status.pool_from : monitor->status.pool_from;
+    snapshot->turns = pending ? pending->status.turns : monitor->status.turns;
     if (pending && !api_pending_pool(monitors, pending))
         return false;
     struct api_pool *pool = pending ? pending->pool : monitor->pool;

@@ -22,6 +22,21 @@ static bool read_reference(struct api_window *window, const struct api_datum *da
     return window->reference != NULL;
 }
 
+void api_moments_read(const struct api_datum *datum, struct api_moments *moments)
+{
+    struct api_moments added;
+    if (datum->kind != API_SQL_BYTES || datum->size != sizeof added)
+        return;
+    memcpy(&added, datum->text, sizeof added);
+    api_moments_add(moments, &added);
+}
+
+struct api_datum api_moments_datum(const struct api_moments *moments)
+{
+    return moments->covered > 0 ? API_BYTES((const char *)moments, sizeof *moments)
+                                : (struct api_datum){.kind = API_SQL_NULL};
+}
+
 /* Windows of versions without pools decided alone. */
 static void read_pooled(struct api_scores *scores, const struct api_datum *values)
 {
@@ -30,7 +45,10 @@ static void read_pooled(struct api_scores *scores, const struct api_datum *value
                                          .n = api_datum_number(&values[1]),
                                          .kl = api_datum_number(&values[2]),
                                          .p_value = api_datum_number(&values[3]),
-                                         .noise_floor = api_datum_number(&values[4])};
+                                         .noise_floor = api_datum_number(&values[4]),
+                                         .bins = (size_t)values[5].integer};
+    if (values[6].kind == API_SQL_BYTES && values[6].size == sizeof scores->pooled.ratio)
+        memcpy(&scores->pooled.ratio, values[6].text, values[6].size);
 }
 
 /* Reads a row; false if memory is exhausted. */
@@ -56,7 +74,8 @@ static bool read_window(struct api_window *window, const struct api_datum *value
                    .top_share = api_datum_number(&values[17])},
         .state = api_verdict_of(values[15].integer)};
     read_pooled(&window->scores, &values[18]);
-    if (read_settings(window, &values[23]) && read_reference(window, &values[24]))
+    api_moments_read(&values[25], &window->moments);
+    if (read_settings(window, &values[26]) && read_reference(window, &values[27]))
         return true;
     api_window_free(window);
     return false;
@@ -68,7 +87,10 @@ bool api_window_store(struct api_store *store, int64_t monitor, const struct api
     const struct kl_drift *drift = &scores->drift;
     const struct api_pooled *pooled = &scores->pooled;
     const struct api_datum null = {.kind = API_SQL_NULL};
-    bool has_pool = pooled->windows > 1; /* else it is the window alone, or none */
+    bool has_pool =
+        pooled->windows > 1 || /* else it is the window as it is, or none */
+        (pooled->windows == 1 &&
+         (pooled->kl != drift->kl || pooled->p_value != drift->p_value || pooled->ratio.bin > 0));
     const struct api_datum parameters[] = {
         API_INTEGER(monitor),
         API_INTEGER(window->id),
@@ -94,6 +116,10 @@ bool api_window_store(struct api_store *store, int64_t monitor, const struct api
         has_pool ? API_REAL(pooled->kl) : null,
         has_pool ? API_REAL(pooled->p_value) : null,
         has_pool ? API_REAL(pooled->noise_floor) : null,
+        has_pool && pooled->bins > 0 ? API_INTEGER(pooled->bins) : null,
+        pooled->ratio.bin > 0 ? API_BYTES((const char *)&pooled->ratio, sizeof pooled->ratio)
+                              : null,
+        api_moments_datum(&window->moments),
         window->settings ? API_TEXT_DATUM(window->settings) : null,
         window->reference ? API_BYTES((const char *)window->reference,
                                       window->n_reference * sizeof *window->reference)
@@ -192,8 +218,8 @@ bool api_unseen_read(struct api_store *store, int64_t monitor, const struct api_
 {
     const struct api_bins *bins = &snapshot->config->bins;
     const struct api_datum of[] = {API_INTEGER(monitor), API_INTEGER(snapshot->window.id),
-                                   API_INTEGER(API_UNSEEN_TOLD)};
-    unseen->objects.size = unseen->count = 0;
+                                   API_INTEGER(API_UNSEEN_KEPT)};
+    api_unseen_clear(unseen);
     return !bins->labelled || snapshot->counts[api_bins_other(bins)] == 0 ||
            api_unseen_run(store, API_SQL_UNSEEN, of, unseen);
 }

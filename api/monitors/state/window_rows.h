@@ -5,6 +5,10 @@
 #include "api/monitors/model/unseen.h"
 #include "api/store/store.h"
 
+/* Adds the moments of a row to others, if it has some; the column of moments, NULL if they tell of no value. */
+void api_moments_read(const struct api_datum *datum, struct api_moments *moments);
+struct api_datum api_moments_datum(const struct api_moments *moments);
+
 /* Writes the row of a window. */
 bool api_window_store(struct api_store *store, int64_t monitor, const struct api_window *window);
 

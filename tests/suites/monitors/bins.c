@@ -104,19 +104,61 @@ static const struct {
      "{\"counts\":[1],\"missing\":1,\"other\":0}"},
 };
 
+/* Appends the items of a list ten times, so that each label is seen often enough for a bin of its own. */
+static void append_tenfold(struct api_buffer *to, const char *items, size_t size, char between)
+{
+    for (int i = 0; i < 10; i++) {
+        api_append(to, &between, i > 0);
+        api_append(to, items, size);
+    }
+}
+
+/* Appends a reference with its values ten times if labels are to be made of them. */
+static bool append_reference(struct api_buffer *to, const char *body, const char *bins)
+{
+    const char *first = strchr(body, '[') + 1, *end = strchr(first, ']');
+    bool tenfold = strncmp(bins, "{\"labels\"", 9) == 0 && !strstr(body, "\"bins\":{");
+    if (!tenfold) {
+        api_append_text(to, body);
+        return false;
+    }
+    api_append(to, body, (size_t)(first - body));
+    append_tenfold(to, first, (size_t)(end - first), ',');
+    api_append_text(to, end);
+    return true;
+}
+
+/* Expects counts, or ten times as many. */
+static void expect_reference(const json_t *json, const char *path, const char *reference,
+                             bool tenfold)
+{
+    struct api_buffer expected = {0};
+    for (const char *p = reference; *p; p++) {
+        bool is_end = *p >= '1' && *p <= '9' && (p[1] < '0' || p[1] > '9');
+        api_append(&expected, p, 1);
+        api_append(&expected, "0", tenfold && is_end);
+    }
+    api_append(&expected, "", 1);
+    expect_counts_at(json, path, expected.data);
+    api_buffer_free(&expected);
+}
+
 Test(monitors_bins, values_make_bins_and_counts)
 {
     struct api_service service = monitors_new(10);
     for (size_t i = 0; i < COUNT(made); i++) {
-        char body[400];
-        snprintf(body, sizeof body, "{\"reference\":%s}", made[i].body);
-        struct answer answer = monitors_ask(&service, "PUT /monitors/g/m", body);
-        cr_expect_leq(answer.status, 201, "%s: %s", body, text_of(answer.json, "detail"));
+        struct api_buffer body = {0};
+        api_append_text(&body, "{\"reference\":");
+        bool tenfold = append_reference(&body, made[i].body, made[i].bins);
+        api_append(&body, "}", 2);
+        struct answer answer = monitors_ask(&service, "PUT /monitors/g/m", body.data);
+        cr_expect_leq(answer.status, 201, "%s: %s", body.data, text_of(answer.json, "detail"));
         char *got = json_dumps(at(answer.json, "bins"), JSON_COMPACT | JSON_REAL_PRECISION(16));
-        cr_expect_str_eq(got ? got : "", made[i].bins, "%s: %s", body, got);
+        cr_expect_str_eq(got ? got : "", made[i].bins, "%s: %s", body.data, got);
         free(got);
-        expect_at(answer.json, "reference", made[i].reference);
+        expect_reference(answer.json, "reference", made[i].reference, tenfold);
         answer_free(&answer);
+        api_buffer_free(&body);
     }
     monitors_end(&service);
 }
@@ -160,14 +202,21 @@ Test(monitors_bins, columns_of_csv_are_numbers_if_half_of_their_fields_are)
     };
     struct api_service service = monitors_new(10);
     for (size_t i = 0; i < COUNT(cases); i++) {
-        char body[200];
-        snprintf(body, sizeof body, "a %s\n", cases[i].fields);
-        for (char *p = body; *p; p++)
+        struct api_buffer body = {0};
+        bool tenfold = strncmp(cases[i].bins, "{\"labels\"", 9) == 0;
+        api_append_text(&body, "a ");
+        if (tenfold)
+            append_tenfold(&body, cases[i].fields, strlen(cases[i].fields), ' ');
+        else
+            api_append_text(&body, cases[i].fields);
+        api_append(&body, "", 1);
+        for (char *p = body.data; *p; p++)
             *p = *p == ' ' ? '\n' : *p;
-        json_t *json = monitors_get(&service, "PUT /monitors/g", body, i ? 200 : 201);
+        json_t *json = monitors_get(&service, "PUT /monitors/g", body.data, i ? 200 : 201);
         expect_at(json, "monitors.0.bins", cases[i].bins);
-        expect_at(json, "monitors.0.reference", cases[i].reference);
+        expect_reference(json, "monitors.0.reference", cases[i].reference, tenfold);
         json_decref(json);
+        api_buffer_free(&body);
     }
     monitors_end(&service);
 }
@@ -178,17 +227,19 @@ Test(monitors_bins, tables_tell_what_they_leave_out)
     json_t *json = monitors_get(&service, "PUT /monitors/g",
                                 ",a,b,c\n0,1.5,,x\n1,two,NA,y\n2,3,\"\",y\n", 201);
     expect_at(json, "monitors.0.name", "\"a\"");
-    expect_at(json, "monitors.0.reference",
-              "{\"counts\":[1,1],\"missing\":1,\"overflow\":0,\"underflow\":0}");
     expect_at(json, "monitors.1.name", "\"c\"");
     expect_at(json, "warnings.0.code", "\"column_unnamed\"");
-    expect_at(json, "warnings.1.code", "\"values_unreadable\"");
+    expect_at(json, "warnings.1.code", "\"labels_chosen\"");
     expect_at(json, "warnings.1.column", "\"a\"");
-    expect_at(json, "warnings.1.count", "1");
-    expect_at(json, "warnings.1.line", "3");
-    expect_at(json, "warnings.2.code", "\"column_empty\"");
-    expect_at(json, "warnings.2.column", "\"b\"");
-    cr_expect_eq(json_array_size(at(json, "warnings")), 3);
+    expect_at(json, "warnings.1.count", "2");
+    expect_at(json, "warnings.2.code", "\"values_unreadable\"");
+    expect_at(json, "warnings.2.column", "\"a\"");
+    expect_at(json, "warnings.2.count", "1");
+    expect_at(json, "warnings.2.line", "3");
+    expect_at(json, "warnings.3.code", "\"column_empty\"");
+    expect_at(json, "warnings.3.column", "\"b\"");
+    expect_at(json, "warnings.4.code", "\"labels_chosen\"");
+    cr_expect_eq(json_array_size(at(json, "warnings")), 5);
     json_decref(json);
     monitors_refused(&service, "PUT /monitors/h", ",b\n0,\n", "reference_empty");
     monitors_refused(&service, "PUT /monitors/h", "a,b\n", "reference_empty");
@@ -224,26 +275,44 @@ Test(monitors_bins, a_thousand_is_the_limit)
     monitors_end(&service);
 }
 
-/* The value i occurs 1 + i % 3 times; "other" takes those beyond the thousand. */
-Test(monitors_bins, labels_are_the_thousand_most_frequent)
+/* Labels that are each seen ten times have a bin each, the most frequent first, unless there are more than a thousand: then
+ * one half of the rows chooses those that it has five times, and the other is counted. */
+Test(monitors_bins, labels_that_are_seen_often_have_a_bin_each)
 {
     struct api_service service = monitors_new(10);
-    struct api_buffer body = {0};
-    api_append_text(&body, "a");
-    for (size_t round = 0; round < 3; round++)
-        for (size_t i = 0; i < 1500; i++)
-            if (i % 3 >= round)
-                api_append_format(&body, "\nv%04zu", i);
-    api_append(&body, "", 1);
-    json_t *json = monitors_get(&service, "PUT /monitors/g/a?method=labels", body.data, 201);
-    cr_expect_eq(json_array_size(at(json, "bins.labels")), 1000);
-    expect_at(json, "bins.labels.0", "\"v0002\"");
-    expect_at(json, "bins.labels.499", "\"v1499\"");
-    expect_at(json, "bins.labels.500", "\"v0001\"");
-    expect_at(json, "bins.labels.999", "\"v1498\"");
-    expect_at(json, "reference.other", "500");
-    json_decref(json);
-    api_buffer_free(&body);
+    for (size_t n = 1000; n <= 1001; n++) {
+        struct api_buffer body = {0};
+        api_append_text(&body, "a");
+        for (size_t round = 0; round < 12; round++)
+            for (size_t i = 0; i < n; i++)
+                if (i % 3 + 10 > round)
+                    api_append_format(&body, "\nv%04zu", i);
+        api_append(&body, "", 1);
+        json_t *json =
+            monitors_get(&service, "PUT /monitors/g/a", body.data, n == 1000 ? 201 : 200);
+        double labels = (double)json_array_size(at(json, "bins.labels"));
+        double counted = number_at(json, "reference.other"), rows = 11 * (double)n - 1;
+        for (size_t i = 0; i < (size_t)labels; i++)
+            counted += json_number_value(json_array_get(at(json, "reference.counts"), i));
+        if (n == 1000) {
+            cr_expect_eq(labels, 1000);
+            expect_at(json, "bins.labels.0", "\"v0002\"");
+            expect_at(json, "bins.labels.333", "\"v0001\"");
+            expect_at(json, "bins.labels.999", "\"v0999\"");
+            cr_expect_null(at(json, "warnings"));
+            cr_expect_eq(counted, rows);
+        } else {
+            expect_at(json, "warnings.0.code", "\"labels_chosen\"");
+            expect_at(json, "warnings.1.code", "\"labels_cut\"");
+            cr_expect_eq(number_at(json, "warnings.0.count"), labels);
+            cr_expect_eq(number_at(json, "warnings.1.count"), 1001 - labels);
+            cr_expect_lt(fabs(counted - rows / 2), 4 * sqrt(rows / 4));
+            cr_expect_gt(labels, 500);
+            cr_expect_eq(counted + number_at(json, "reference.choosing"), rows);
+        }
+        json_decref(json);
+        api_buffer_free(&body);
+    }
     monitors_end(&service);
 }
 

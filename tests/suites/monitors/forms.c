@@ -341,6 +341,32 @@ static void write_counts(struct api_buffer *to, const char *result)
     json_decref(json);
 }
 
+/* Takes out of a result what counts tell nothing of. */
+static void forget_values(char **result)
+{
+    static const char *const members[] = {"unseen", "sentence", "pooled", "verdict", "mean", "sd"};
+    json_t *json = json_loads(*result, 0, NULL);
+    for (size_t i = 0; i < COUNT(members); i++)
+        json_object_del(json, members[i]);
+    free(*result);
+    *result = json_dumps(json, JSON_REAL_PRECISION(17));
+    json_decref(json);
+}
+
+/* Repeats the items of an array, which a body ends with from `first` on, ten times, so that each label has a bin and no text
+ * is unseen: a body of counts has none. */
+static void repeat(struct api_buffer *body, size_t first)
+{
+    size_t size = --body->size - first - 1;
+    char *items = strndup(body->data + first + 1, size);
+    for (int i = 1; i < 10; i++) {
+        api_append_text(body, ",");
+        api_append(body, items, size);
+    }
+    api_append_text(body, "]");
+    free(items);
+}
+
 Test(monitors_forms, one_monitor_takes_its_values_in_each)
 {
     static struct model m;
@@ -355,7 +381,9 @@ Test(monitors_forms, one_monitor_takes_its_values_in_each)
         strcpy(m.names[0], "values");
         fill(&m, 30 + pick(&m, 100));
         api_append_text(&bodies[0], "{\"reference\":{\"values\":");
+        size_t first = bodies[0].size;
         json_array_of(&m, &bodies[0], 0);
+        repeat(&bodies[0], first);
         api_append(&bodies[0], "}}", 3);
         monitors_expect(&service, "PUT /monitors/g/values?bins=5", bodies[0].data, 201);
         api_buffer_free(&bodies[0]);
@@ -369,6 +397,8 @@ Test(monitors_forms, one_monitor_takes_its_values_in_each)
                 write_counts(&bodies[j], results[0]);
             results[j] =
                 ask_body(&service, "POST /monitors/g/values/evaluate", single[j], &bodies[j]);
+            if (j == 2)
+                forget_values(&results[0]), forget_values(&results[2]);
             cr_expect_str_eq(results[j], results[0], "form %zu of %llu: %.*s", j, i,
                              (int)bodies[j].size, bodies[j].data);
         }

@@ -221,7 +221,7 @@ static void check_line(char *line, const json_t *window)
         "window.id",       "window.start", "window.end", "window.closed",
         "window.restated", "revision",     "n",          "kl",
         "kl_reverse",      "js",           "psi",        "g_test.p_value",
-        "verdict"};
+        "verdict",         "mean",         "sd"};
     for (size_t i = 0; i < COUNT(paths); i++) {
         const char *field = strsep(&line, ",");
         const json_t *value = at(window, paths[i]);
@@ -259,7 +259,7 @@ Test(monitors_lists, pages_of_windows_and_csv_are_the_same_windows)
     char *text = body_of(&csv), *rest = text;
     cr_expect_str_eq(
         strsep(&rest, "\r"),
-        "id,start,end,closed,restated,revision,n,kl,kl_reverse,js,psi,p_value,verdict");
+        "id,start,end,closed,restated,revision,n,kl,kl_reverse,js,psi,p_value,verdict,mean,sd");
     for (size_t i = 0; i < 101; i++)
         check_line(strsep(&rest, "\r") + 1, json_array_get(all, i));
     cr_expect_str_eq(rest, "\n");

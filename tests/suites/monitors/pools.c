@@ -18,7 +18,7 @@ static const char *const levels[] = {"insufficient_data", "ok", "warning", "crit
 struct window {
     long start, id;
     double counts[BINS], reference[BINS];
-    int verdict;
+    int verdict, alone;
 };
 
 /* scores: of a sum of windows; level of its pool. */
@@ -40,7 +40,7 @@ struct rule {
     struct window windows[MAX];
     size_t n;
     int state;
-    long pool_from, since, severity_since, now;
+    long ids, pool_from, since, severity_since, now, rose, rose_id;
     size_t events;
 };
 
@@ -90,16 +90,20 @@ static double sum(const double *counts)
 /* Scores the last `size` windows up to one. False if there are not so many that count. */
 static bool sum_up(const struct rule *r, size_t last, size_t size, struct scores *scores)
 {
-    double counts[BINS] = {0}, reference[BINS] = {0};
+    double counts[BINS] = {0}, reference[BINS] = {0}, weight = 0;
     for (size_t i = 0; i < size; i++) {
         if (i > last)
             return false;
         const struct window *w = &r->windows[last - i];
         if ((size > 1 && w->start < r->pool_from) || (r->period > 0 && sum(w->reference) == 0))
             return false;
+        double n = sum(w->counts), big_n = sum(w->reference);
+        weight += n * n / big_n;
         for (size_t bin = 0; bin < BINS; bin++)
-            counts[bin] += w->counts[bin], reference[bin] += w->reference[bin];
+            counts[bin] += w->counts[bin], reference[bin] += n * w->reference[bin] / big_n;
     }
+    for (size_t bin = 0; bin < BINS; bin++)
+        reference[bin] *= sum(counts) / weight; /* q N, see seasons in api/README.md */
     *scores = score(counts, r->period > 0 ? reference : r->reference);
     scores->windows = size;
     return true;
@@ -116,6 +120,7 @@ static int level_of(const struct rule *r, const struct scores *s)
 static struct scores judge(struct rule *r, size_t i)
 {
     struct scores best = {.level = INSUFFICIENT}, s;
+    r->windows[i].alone = sum_up(r, i, 1, &s) && s.n >= r->min ? level_of(r, &s) : INSUFFICIENT;
     for (size_t size = 1; size <= r->pool; size *= 2)
         if (sum_up(r, i, size, &s) && s.n >= r->min && (s.level = level_of(r, &s)) > best.level)
             best = s;
@@ -123,18 +128,25 @@ static struct scores judge(struct rule *r, size_t i)
     return best;
 }
 
+static bool is_after_rise(const struct rule *r, const struct window *window)
+{
+    return window->start > r->rose || (window->start == r->rose && window->id > r->rose_id);
+}
+
 static int fall(struct rule *r)
 {
     struct scores s;
     size_t last = r->n - 1, m = r->clear < r->pool ? r->clear : r->pool;
     for (;; m++) {
-        if (m > r->pool || r->windows[last].start < r->pool_from || !sum_up(r, last, m, &s))
+        if (m > r->pool || r->windows[last].start < r->pool_from || !sum_up(r, last, m, &s) ||
+            !is_after_rise(r, &r->windows[last + 1 - m]))
             return r->state;
         if (s.n >= r->min && (s.noise_floor <= r->warning / 2 || m == r->pool))
             break;
     }
     double k = s.kl - s.noise_floor;
     int to = k < r->warning / 2 ? OK : k < r->critical / 2 ? WARNING : CRITICAL;
+    to = r->windows[last].alone > to ? r->windows[last].alone : to;
     if (to >= r->state)
         return r->state;
     r->pool_from = r->windows[last + 1 - m].start;
@@ -157,9 +169,11 @@ static void advance(struct rule *r)
         }
     if (r->state == INSUFFICIENT)
         r->state = OK;
-    if (seen == r->fire && lowest > r->state)
+    if (seen == r->fire && lowest > r->state) {
         r->state = lowest;
-    else if (r->state > OK)
+        r->rose = newest->start;
+        r->rose_id = newest->id;
+    } else if (r->state > OK)
         r->state = fall(r);
     if (r->state == before)
         return;
@@ -192,7 +206,7 @@ static size_t observe(struct rule *r, long time, const double *counts)
         i--;
     if (i == 0 || r->batches || r->windows[i - 1].start < start) {
         memmove(&r->windows[i + 1], &r->windows[i], (r->n++ - i) * sizeof *r->windows);
-        r->windows[i] = (struct window){.start = start};
+        r->windows[i] = (struct window){.start = start, .id = ++r->ids};
     } else {
         i--;
     }
@@ -300,7 +314,7 @@ static void begin(struct rule *r)
     r->min = pick(r, 2) ? 50 : 1 + 100 * (double)pick(r, 3);
     r->size = (double)sizes[pick(r, COUNT(sizes))];
     r->batches = pick(r, 2);
-    r->pool_from = LONG_MIN;
+    r->pool_from = r->rose = LONG_MIN;
     r->now = BEGIN;
     for (size_t i = 1; i <= INNER; i++)
         r->reference[i] = 1000;

@@ -77,20 +77,24 @@ Test(store_locked_in, reaches_its_store_by_any_path_while_it_is_locked_in)
 
 /* ---- The log */
 
-/* COLUMNS, LABELS, LABEL: bytes of a label. A table of them is 12 MB, and half as much in the log. */
-enum { COLUMNS = 100, LABELS = 1000, LABEL = 60, TABLES = 13, MIB = 1 << 20 };
+/* COLUMNS, LABELS, LABEL: bytes of a label. The references of a version are 6 MB in the log. */
+enum { COLUMNS = 100, LABELS = 1000, LABEL = 60, VERSIONS = 13, MIB = 1 << 20 };
 
-/* Writes a reference table that differs from those of other versions. */
-static void write_table(struct api_buffer *to, int version)
+/* Gives a monitor a reference that differs from those of other versions. */
+static void put_reference(const struct server *server, int column, int version)
 {
-    to->size = 0;
-    for (int i = 0; i < COLUMNS; i++)
-        api_append_format(to, "%sc%d", i ? "," : "", i);
-    for (int row = 0; row < 2 * LABELS;
-         row++) /* twice each, for columns of distinct texts get no monitor */
-        for (int i = 0; i < COLUMNS; i++)
-            api_append_format(to, "%s%0*d-%d", i ? "," : "\n", LABEL - 3, row / 2, version);
-    api_append(to, "\n", 2);
+    struct api_buffer body = {0};
+    char target[60];
+    api_append_text(&body, "{\"bins\":{\"labels\":[");
+    for (int i = 0; i < LABELS; i++)
+        api_append_format(&body, "%s\"%0*d-%d\"", i ? "," : "", LABEL - 3, i, version);
+    api_append_text(&body, "]},\"reference\":{\"counts\":[");
+    for (int i = 0; i < LABELS; i++)
+        api_append_text(&body, i ? ",1" : "1");
+    api_append(&body, "]}}", 4);
+    snprintf(target, sizeof target, "/monitors/wide/c%d", column);
+    free(expect_status(server, "PUT", target, body.data, version ? 200 : 201));
+    api_buffer_free(&body);
 }
 
 static off_t size_of(const char *path, const char *suffix)
@@ -104,12 +108,10 @@ static off_t size_of(const char *path, const char *suffix)
 Test(store_locked_in, moves_its_log_into_the_file_while_it_is_locked_in)
 {
     struct database database = database_new();
-    struct api_buffer table = {0};
     struct server server = store_start(&database, NULL);
-    for (int i = 0; i < TABLES; i++) {
-        write_table(&table, i);
-        free(expect_status(&server, "PUT", "/monitors/wide?method=labels", table.data,
-                           i ? 200 : 201));
+    for (int i = 0; i < VERSIONS; i++) {
+        for (int column = 0; column < COLUMNS; column++)
+            put_reference(&server, column, i);
         free(expect_status(&server, "POST", "/monitors/wide/observations", "c1,c2\nx,y\n", 200));
     }
     cr_expect_gt(size_of(database.path, ""), 64 * MIB);
@@ -119,10 +121,9 @@ Test(store_locked_in, moves_its_log_into_the_file_while_it_is_locked_in)
     free(expect_status(&server, "POST", "/monitors/wide/observations", "c1,c2\nx,y\n", 200));
     cr_expect_eq(server_stop(&server, false), 0);
     cr_expect_eq(size_of(database.path, "-wal"), 0);
-    cr_expect_eq(ask_file(&database, "SELECT max(observations) FROM kldiv_monitors"), TABLES + 1);
+    cr_expect_eq(ask_file(&database, "SELECT max(observations) FROM kldiv_monitors"), VERSIONS + 1);
     cr_expect_eq(ask_file(&database, "SELECT count(*) FROM pragma_integrity_check WHERE"
                                      " integrity_check <> 'ok'"),
                  0);
-    api_buffer_free(&table);
     database_free(&database);
 }

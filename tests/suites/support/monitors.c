@@ -193,6 +193,16 @@ void expect_at(const json_t *json, const char *path, const char *expected)
     free(got);
 }
 
+void expect_counts_at(const json_t *json, const char *path, const char *expected)
+{
+    json_t *counts = json_deep_copy(at(json, path)),
+           *outer = json_pack("{so}", "reference", counts);
+    json_object_del(counts, "mean");
+    json_object_del(counts, "sd");
+    expect_at(outer, "reference", expected);
+    json_decref(outer);
+}
+
 const char *header_of_answer(const struct answer *answer, const char *name)
 {
     for (size_t i = 0; i < answer->response.n_headers; i++)

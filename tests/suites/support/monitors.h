@@ -48,6 +48,9 @@ const char *text_at(const json_t *json, const char *path);
 /* Expects that the member at a path, dumped with sorted keys and without blanks, is this text. */
 void expect_at(const json_t *json, const char *path, const char *expected);
 
+/* Likewise of a reference without its mean and standard deviation. */
+void expect_counts_at(const json_t *json, const char *path, const char *expected);
+
 /* Header field of an answer, "" if it is absent. */
 const char *header_of_answer(const struct answer *answer, const char *name);
 

@@ -30,7 +30,9 @@ struct column {
     bool is_labelled;
     struct api_pool *pool;
     enum api_verdict state;
-    int64_t pool_from, time;
+    struct api_turns turns;
+    struct api_state_history history;
+    int64_t time;
     size_t changes;
 };
 
@@ -92,8 +94,9 @@ static void begin(struct column *c, const struct drift *d, size_t n)
 {
     static const double of_labels[] = {0, 0.5, 1.5, 2};
     double sum = 0, squares = 0;
-    *c = (struct column){.state = API_INSUFFICIENT, .pool_from = INT64_MIN};
+    *c = (struct column){.turns = API_NO_TURNS};
     api_settings_init(&c->settings);
+    api_state_begin(&c->history, &c->settings);
     for (size_t i = 0; i < REFERENCE; i++) {
         c->sorted[i] = draw(d, false);
         sum += c->sorted[i], squares += c->sorted[i] * c->sorted[i];
@@ -108,7 +111,7 @@ static void begin(struct column *c, const struct drift *d, size_t n)
     c->bins.n_bins = c->n_bins + KL_OUTER_BINS;
     count(c, c->sorted, REFERENCE, c->counts);
     c->chunk_limit = limit_of_chunks(c, d, n);
-    c->pool = api_pool_new(&c->settings, c->bins.n_bins);
+    c->pool = api_pool_new(&c->settings, &c->bins);
 }
 
 /* The rule of monitors, as api/monitors/README.md tells it, after a window. */
@@ -120,7 +123,7 @@ static void advance(struct column *c, const double *counts, const double *refere
                                     .counts = counts,
                                     .reference = reference,
                                     .pool = c->pool,
-                                    .pool_from = c->pool_from};
+                                    .turns = c->turns};
     const struct kl_drift_options options = {.pseudocount = 0.5, .significance = 1};
     struct api_scores scores = {.drift = {.kl = (double)NAN}};
     double n = 0;
@@ -129,13 +132,9 @@ static void advance(struct column *c, const double *counts, const double *refere
     if (n > 0)
         kl_drift(counts, reference, c->bins.n_bins, &options, &scores.drift, NULL);
     api_pool_judge(&evidence, &scores);
-    enum api_verdict before = c->state;
-    if (scores.verdict != API_INSUFFICIENT) {
-        c->state = api_state_after(before, &scores.verdict, 1, 1, SIZE_MAX);
-        if (c->state == before && before > API_OK)
-            c->state = api_pool_fall(&evidence, before, &c->pool_from);
-    }
-    c->changes += c->state != before && before != API_INSUFFICIENT;
+    enum api_verdict before = c->history.state;
+    api_state_follow(&c->history, &evidence, &scores, &c->turns);
+    c->changes += c->history.state != before && before != API_INSUFFICIENT;
     struct api_pool *pool = api_pool_with(&evidence);
     api_pool_release(c->pool);
     c->pool = pool;
