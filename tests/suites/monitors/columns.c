@@ -507,8 +507,12 @@ Test(monitors_columns, that_are_bad_are_left_out_or_renamed_and_told)
                                                cases[i].body, observes ? 200 : 201);
             json_array_foreach(at(json, "monitors"), j, each)
                 api_append_format(&names, j ? " %s" : "%s", text_at(each, "name"));
-            json_array_foreach(at(json, "warnings"), j, each) api_append_format(
-                &codes, "%s %s, ", text_at(each, "code"), text_at(each, "column"));
+            json_array_foreach(at(json, "warnings"), j, each)
+            {
+                if (strncmp(text_at(each, "code"), "labels_", 7) != 0)
+                    api_append_format(&codes, "%s %s, ", text_at(each, "code"),
+                                      text_at(each, "column"));
+            }
             api_append(&names, "", 1);
             api_append(&codes, "", 1);
             cr_expect_str_eq(names.data, cases[i].monitors);
@@ -524,7 +528,7 @@ Test(monitors_columns, that_are_bad_are_left_out_or_renamed_and_told)
     /* nobody looks at what is excluded */
     json_t *json = monitors_get(&service, "PUT /monitors/g?exclude=a,..",
                                 "[{\"a\":[]},{\"..\":1,\"b\":1}]", 201);
-    expect_at(json, "warnings", "[]");
+    cr_expect_eq(count_warnings(json), 0);
     json_decref(json);
     monitors_refused(&service, "PUT /monitors/h", "[{\"a\":[]},{\"..\":1}]",
                      "reference_empty ~'a' (values_nested), '..' (name_invalid)");
