@@ -44,20 +44,17 @@ static void log_library(void *unused, const char *format, va_list arguments)
     srv_log(SRV_LOG_DEBUG, "libmicrohttpd: %s", message);
 }
 
-/* Starts a network thread. No timeout of the library: deadlines.c has more exact ones. */
+/* Starts a network thread; NULL if that fails. No timeout of the library: deadlines.c has more exact ones. */
 static struct MHD_Daemon *start_daemon(enum srv_quota quota)
 {
     const size_t limits[SRV_QUOTAS] = {http.options->max_connections, RESERVED, ADMIN};
-    struct MHD_Daemon *daemon = MHD_start_daemon(
+    return MHD_start_daemon(
         MHD_USE_EPOLL | MHD_USE_TURBO | MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_NO_LISTEN_SOCKET |
             MHD_USE_ITC | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG,
         0, NULL, NULL, srv_handle, NULL, MHD_OPTION_EXTERNAL_LOGGER, log_library, NULL,
         MHD_OPTION_CONNECTION_LIMIT, (unsigned)limits[quota] + SRV_ENDING + 16,
         MHD_OPTION_CONNECTION_TIMEOUT, 0u, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
         (size_t)CONNECTION_MEMORY, MHD_OPTION_NOTIFY_COMPLETED, srv_handled, NULL, MHD_OPTION_END);
-    if (!daemon)
-        srv_log(SRV_LOG_ERROR, "cannot start a network thread");
-    return daemon;
 }
 
 /* Tells a client that it cannot be served. Under TLS it is not told: a response would take a handshake. */

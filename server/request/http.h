@@ -8,8 +8,8 @@
 #include <stdatomic.h>
 #include <sys/socket.h>
 
-/* Starts the network threads; `service` and `options` outlive them. False, with a line logged,
- * if one cannot be started. */
+/* Starts the network threads; `service` and `options` outlive them. False if one cannot be
+ * started. */
 bool srv_http_start(const struct api_service *service, const struct srv_options *options);
 
 /* Takes ownership of an accepted connection, also if it fails. Over --max-connections the slowest
