@@ -5,7 +5,6 @@
 #include "lib/plan/problem.h"
 #include "lib/plan/shape.h"
 #include "lib/rows/parallel.h"
-#include "lib/threads/cancellation.h"
 
 #include <math.h>
 #include <string.h>
@@ -164,8 +163,9 @@ static bool compute(struct kl_job *job, struct kl_pool *pool, const struct kl_re
         return kl_fail(problem, KL_NO_OPERAND, "out_of_memory", "out of memory");
     double value = job->losses ? 0 : kl_total_value(&job->total);
     if (results->loss && !job->losses)
-        kl_store(plan->dtype, results->loss, 0,
-                 kl_reduced(value, job->divisor, plan->reduction, kl_is_zero_if_empty(plan)));
+        kl_store(
+            plan->dtype, results->loss, 0,
+            kl_reduced(value, job->divisor, plan->reduction, plan->options.compat == KL_ONEFLOW));
     if (job->partial)
         kl_fill_partial(plan, kl_total_exact(&job->total), job->partial);
     if (kl_is_stopped(plan))
@@ -195,38 +195,34 @@ static bool end_diagnosis(struct kl_diagnosing *d, struct kl_pool *pool, const v
     return good && (!kl_is_stopped(plan) || fail_stopped(problem));
 }
 
-/* Computes, and diagnoses the rows of each chunk after it. */
-static bool compute_and_diagnose(struct kl_job *job, struct kl_pool *pool,
-                                 const struct kl_results *results, struct kl_problem *problem)
-{
-    job->diagnosing = kl_diagnosing_new(job->plan);
-    if (!job->diagnosing)
-        return kl_fail(problem, KL_NO_OPERAND, "out_of_memory", "out of memory");
-    if (compute(job, pool, results, problem))
-        return end_diagnosis(job->diagnosing, pool, results->loss, results->diagnosis, problem);
-    kl_diagnosing_end(job->diagnosing, 0, NULL);
-    return false;
-}
-
-/* Diagnoses a call whose loss is known, or NULL. */
-static bool diagnose(const struct kl_plan *plan, struct kl_pool *pool, const void *loss,
-                     struct kl_diagnosis *diagnosis, struct kl_problem *problem)
+/* Diagnoses a call: the rows of each chunk after `job` has computed it, or all rows of a call whose loss is known, or
+ * NULL, if that is NULL. */
+static bool diagnose(const struct kl_plan *plan, struct kl_job *job, struct kl_pool *pool,
+                     const struct kl_results *results, struct kl_problem *problem)
 {
     struct kl_diagnosing *d = kl_diagnosing_new(plan);
+    bool good;
     if (!d)
         return kl_fail(problem, KL_NO_OPERAND, "out_of_memory", "out of memory");
-    kl_diagnose_all(d, pool);
-    if (!kl_is_stopped(plan))
-        return end_diagnosis(d, pool, loss, diagnosis, problem);
+    if (job) {
+        job->diagnosing = d;
+        good = compute(job, pool, results, problem);
+    } else {
+        kl_diagnose_all(d, pool);
+        good = !kl_is_stopped(plan) || fail_stopped(problem);
+    }
+    if (good)
+        return end_diagnosis(d, pool, results->loss, results->diagnosis, problem);
     kl_diagnosing_end(d, 0, NULL);
-    return fail_stopped(problem);
+    return false;
 }
 
 bool kl_diagnose(const struct kl_plan *plan, struct kl_pool *pool, struct kl_diagnosis *diagnosis,
                  struct kl_problem *problem)
 {
     int before = kl_disable_cancellation();
-    bool good = diagnose(plan, pool, NULL, diagnosis, problem);
+    const struct kl_results results = {.diagnosis = diagnosis};
+    bool good = diagnose(plan, NULL, pool, &results, problem);
     kl_restore_cancellation(before);
     return good;
 }
@@ -252,8 +248,8 @@ run_call(const struct kl_plan *plan, const struct kl_tensor *grad_output, struct
     job.partial = partial;
     job.wants_loss = results->loss || partial;
     job.losses = plan->reduction == KL_NONE ? results->loss : NULL;
-    return (diagnoses_chunks(plan, results) ? compute_and_diagnose : compute)(&job, pool, results,
-                                                                              problem);
+    return diagnoses_chunks(plan, results) ? diagnose(plan, &job, pool, results, problem)
+                                           : compute(&job, pool, results, problem);
 }
 
 bool kl_run_gradients(const struct kl_plan *plan, const struct kl_tensor *grad_output,
@@ -263,7 +259,7 @@ bool kl_run_gradients(const struct kl_plan *plan, const struct kl_tensor *grad_o
     int before = kl_disable_cancellation();
     bool good = run_call(plan, grad_output, pool, results, NULL, problem) &&
                 (!results->diagnosis || diagnoses_chunks(plan, results) ||
-                 diagnose(plan, pool, results->loss, results->diagnosis, problem));
+                 diagnose(plan, NULL, pool, results, problem));
     kl_restore_cancellation(before);
     return good;
 }

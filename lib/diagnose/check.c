@@ -149,13 +149,14 @@ static void merge(struct kl_row_stats *row, struct kl_row_stats more)
     row->exps += more.exps;
 }
 
-/* Finds the statistics of the group's rows of an operand. */
-static void find_stats(struct kl_workspace *b, int operand, bool exps, struct kl_row_stats *rows)
+/* Finds the statistics of the group's n rows of an operand. */
+static void find_stats(struct kl_workspace *b, int operand, bool exps, struct kl_row_stats *rows,
+                       size_t n)
 {
     const struct kl_kernel *kernel = b->job->kernel;
     enum kl_dtype dtype = b->job->operands[operand].dtype;
     double *v = b->v[0], *e = exps ? b->v[1] : v, min, max;
-    for (size_t i = 0; i < b->group->rows; i++)
+    for (size_t i = 0; i < n; i++)
         rows[i] = stats_of(NULL, NULL, NULL, 0);
     KL_FOR_EACH_TILE (b, tile) {
         const char *block = block_of(b, &tile, operand);
@@ -165,7 +166,7 @@ static void find_stats(struct kl_workspace *b, int operand, bool exps, struct kl
             kernel->scan[dtype](block, false, v, kl_tile_size(&tile), &min, &max);
         if (loops && exps)
             kernel->scan[dtype](block, true, e, kl_tile_size(&tile), &min, &max);
-        for (size_t i = 0, at = 0; i < tile.rows; i++, at += tile.length)
+        for (size_t i = 0, at = 0; i < n; i++, at += tile.length)
             merge(&rows[i], loops ? stats_of(v + at, e + at, mask ? mask + at : NULL, tile.length)
                                   : kernel->row_stats[dtype](block + at * kl_dtype_size(dtype),
                                                              tile.length, exps));
@@ -202,11 +203,11 @@ void kl_check_rows(struct kl_diagnosing *d, struct kl_workspace *b, size_t row, 
     bool suspects[KL_ROWS], any = false;
     kl_start_rows(b, &d->other, &group, row, n);
     for (int i = 0; i < KL_OPERANDS; i++)
-        find_stats(b, i, d->other.plan->spaces[i] == KL_LOG_PROB, stats[i]);
+        find_stats(b, i, d->other.plan->spaces[i] == KL_LOG_PROB, stats[i], n);
     for (size_t i = 0; i < n; i++)
         any |= is_like_logarithms(d, &stats[KL_TARGET][i]);
     if (any)
-        find_stats(b, KL_TARGET, true, stats[KL_TARGET]);
+        find_stats(b, KL_TARGET, true, stats[KL_TARGET], n);
     for (size_t i = 0; i < n; i++) {
         const struct kl_row_stats s[] = {stats[KL_INPUT][i], stats[KL_TARGET][i]};
         suspects[i] = check_row(d, row + i, s, counts);

@@ -121,8 +121,6 @@ double kl_divisor_of(const struct kl_plan *plan)
 
 /* ---- Partial results */
 
-bool kl_is_zero_if_empty(const struct kl_plan *plan) { return plan->options.compat == KL_ONEFLOW; }
-
 double kl_reduced(double sum, double divisor, enum kl_reduction reduction, bool zero_if_empty)
 {
     bool zero = reduction == KL_MEAN && zero_if_empty && divisor == 0 && sum == 0;
@@ -132,7 +130,8 @@ double kl_reduced(double sum, double divisor, enum kl_reduction reduction, bool 
 void kl_fill_partial(const struct kl_plan *plan, const struct kl_exact *sum,
                      struct kl_partial *partial)
 {
-    *partial = (struct kl_partial){.sum = *sum, .zero_if_empty = kl_is_zero_if_empty(plan)};
+    *partial =
+        (struct kl_partial){.sum = *sum, .zero_if_empty = plan->options.compat == KL_ONEFLOW};
     add_mean_divisor(plan, &partial->weights);
     kl_exact_add(&partial->entries, entries_of(plan));
 }

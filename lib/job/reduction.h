@@ -7,10 +7,7 @@
 /* The divisor of a call's reduction. */
 double kl_divisor_of(const struct kl_plan *plan);
 
-/* True if the mean of nothing is 0. */
-bool kl_is_zero_if_empty(const struct kl_plan *plan);
-
-/* A sum divided as the reduction says. */
+/* A sum divided as the reduction says; the mean of nothing is 0 with `zero_if_empty`. */
 double kl_reduced(double sum, double divisor, enum kl_reduction reduction, bool zero_if_empty);
 
 /* Fills a partial result of a call with the sum of its losses. */

@@ -104,13 +104,3 @@ struct kl_quotient kl_quotient(enum kl_rule rule, double q, double t)
     bool flat = t == 0 && rule != KL_PROB_PYTORCH;
     return (struct kl_quotient){log(q), t, 1, flat ? 1 : q};
 }
-
-size_t kl_bin(const double *edges, size_t bins, double value)
-{
-    size_t bin = 0;
-    if (isnan(value))
-        return bins + 2;
-    while (bin <= bins && value >= edges[bin])
-        bin++;
-    return value == edges[bins] ? bins : bin;
-}

@@ -8,9 +8,6 @@
 double kl_term(enum kl_rule rule, double input, double target);
 double kl_grad_term(enum kl_rule rule, enum kl_operand by, double input, double target);
 
-/* The bin of a value, 0 to bins + 2, as kl_bin_counts numbers them. */
-size_t kl_bin(const double *edges, size_t bins, double value);
-
 /* kl_quotient: operands of a KL_PROB rule that stand for probabilities q and t. The loss of q and t is
  * `times` that of x and t; the derivative by x over `divisor` is that by q. */
 struct kl_quotient {

@@ -1,7 +1,5 @@
 #include "lib/threads/pool.h"
-#include "lib/threads/cancellation.h"
 
-#include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdint.h>

@@ -3,6 +3,8 @@
 
 #include "lib/kldiv.h"
 
+#include <pthread.h>
+
 /* KL_THREAD_SCRATCH: bytes of scratch that each thread of a pool holds for what it runs, so that
  * large arrays lie on no stack. */
 enum { KL_THREAD_SCRATCH = 112 << 10 };
@@ -15,3 +17,14 @@ enum { KL_THREAD_SCRATCH = 112 << 10 };
 void kl_pool_run(struct kl_pool *pool, size_t n,
                  void (*task)(void *context, size_t i, void *scratch), void *context,
                  void *scratch);
+
+/* Disables cancellation, and returns the state of before, which kl_restore_cancellation brings back: a thread that is
+ * cancelled in a call would leave locks that others wait for, and memory, so it ends after the call. */
+static inline int kl_disable_cancellation(void)
+{
+    int before;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+    return before;
+}
+
+static inline void kl_restore_cancellation(int before) { pthread_setcancelstate(before, NULL); }
