@@ -268,8 +268,9 @@ void api_monitor_metrics_free(struct api_monitor_metrics *metrics)
     pthread_mutex_destroy(&metrics->lock);
 }
 
-/* Makes the lines of the monitors of a token, on a budget; NULL if memory is exhausted. If those are all, sets the memory that
- * monitors have counted: whole blocks of numbers, labels and lines, and what a budget has for small blocks alone. */
+/* Makes the lines of the monitors that a token is for, on a budget; NULL if memory is exhausted. If the token is for
+ * all monitors, the budget is the memory that monitors have counted: whole blocks of numbers, labels and lines, and
+ * the part of a budget that only small blocks may have. */
 static struct api_shared *make_lines(struct api_monitor_metrics *metrics,
                                      struct api_registry *registry, const struct api_token *token,
                                      enum api_metrics_format format, struct api_budget *budget)
@@ -305,13 +306,13 @@ static struct api_shared *make_lines(struct api_monitor_metrics *metrics,
     return NULL;
 }
 
-/* True if a text has lines that nobody reads. */
+/* True if a text has lines that no response holds. */
 static bool is_idle(const struct api_metrics_text *text)
 {
     return text->lines && atomic_load(&text->lines->references) == 1;
 }
 
-/* Makes new lines in the memory that is counted already, or else, while others have that, on the budget. */
+/* Makes new lines in the memory that is counted already, or on the budget while responses hold the lines in it. */
 static bool renew(struct api_monitor_metrics *metrics, struct api_registry *registry,
                   enum api_metrics_format format, struct api_budget *budget)
 {
