@@ -10,7 +10,7 @@
 /* api_monitor_metrics: the last lines. The lock is held while others are made, which takes 50 ms for 10,000
  * monitors; the registry is locked only to copy their numbers, 1 ms. */
 struct api_monitor_metrics {
-    bool groups_alone; /* without lines of single monitors; set before the first scrape */
+    bool groups_only; /* without lines of single monitors; set before the first scrape */
     pthread_mutex_t lock;
     struct api_budget paid; /* memory for one text, which the monitors have counted already */
     struct api_metrics_text {
