@@ -189,9 +189,9 @@ struct kl_options {
     enum kl_base base;
     enum kl_space input_space, target_space;
 
-    /* Divides logits before the softmax; 0 is absent, which is 1. An operand that holds something
-     * else is left alone; where neither holds logits only 1 is taken. Losses and gradients are not
-     * multiplied by its square, as some do who distill. */
+    /* Divides logits before the softmax; 0 is absent, which is 1. Operands that hold something else
+     * are left as they are; where neither holds logits only 1 is accepted. Losses and gradients are
+     * not multiplied by its square, as some programs for distillation do. */
     double temperature;
 
     /* Axes that losses are summed over before the reduction applies to what remains, counted from
@@ -214,11 +214,11 @@ struct kl_options {
      * infinite weight gives 0. */
     const struct kl_tensor *weight;
 
-    /* Broadcasts to the losses as weight does. Those masked out count nowhere: not in sums, not in
+    /* Broadcasts to the losses as weight does. Masked losses count nowhere: not in sums, not in
      * what KL_MEAN divides by (the losses left, or their weights) nor KL_BATCHMEAN (the entries of
      * the loss's first axis with any left), nor in the softmax of a row of logits. KL_NONE gives 0
-     * for them, their gradients are 0, and what the operands hold there is not looked at. NULL
-     * masks nothing. */
+     * for them, their gradients are 0, and what their operands hold has no effect. NULL masks
+     * nothing. */
     const struct kl_mask *mask;
 };
 

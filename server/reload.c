@@ -12,14 +12,15 @@ static bool read_tokens(const struct srv_options *options, struct api_tokens *to
     static const char option[] = "--auth-token-file";
     const char *path = options->auth_token_file;
     struct srv_text text;
-    struct api_parse_error mistake;
+    struct api_parse_error parse_error;
     if (!srv_text_read(&text, option, path, error))
         return false;
-    bool good = api_tokens_read(tokens, text.data, text.size, &mistake);
+    bool good = api_tokens_read(tokens, text.data, text.size, &parse_error);
     srv_text_free(&text);
-    return good || (mistake.line ? srv_file_fail(error, option, "%s, line %zu: %s", path,
-                                                 mistake.line, mistake.what)
-                                 : srv_file_fail(error, option, "%s: %s", path, mistake.what));
+    return good ||
+           (parse_error.line ? srv_file_fail(error, option, "%s, line %zu: %s", path,
+                                             parse_error.line, parse_error.what)
+                             : srv_file_fail(error, option, "%s: %s", path, parse_error.what));
 }
 
 static void log_tokens(const struct srv_options *options, struct api_tokens *tokens)

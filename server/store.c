@@ -31,7 +31,7 @@ struct api_monitors *srv_store_open(const struct srv_options *options, struct ap
     if (monitors)
         api_monitors_limit_store(monitors, options->max_store);
     if (monitors && options->monitor_metrics)
-        api_monitors_expose_groups_alone(monitors);
+        api_monitors_expose_groups_only(monitors);
     api_store_name(location, name, sizeof name);
     if (!monitors)
         fprintf(stderr, "kldivd: --store %s: %s\n", name, reason);

@@ -54,9 +54,9 @@ void api_monitors_limit_store(struct api_monitors *monitors, size_t bytes)
     monitors->max_store = (int64_t)bytes;
 }
 
-void api_monitors_expose_groups_alone(struct api_monitors *monitors)
+void api_monitors_expose_groups_only(struct api_monitors *monitors)
 {
-    monitors->metrics.groups_alone = true;
+    monitors->metrics.groups_only = true;
 }
 
 void api_monitors_notify(struct api_monitors *monitors, struct api_notifier *notifier)

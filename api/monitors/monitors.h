@@ -16,7 +16,7 @@ struct api_monitors *api_monitors_open(const char *location, size_t max_monitors
 void api_monitors_limit_store(struct api_monitors *monitors, size_t bytes);
 
 /* Leaves the lines of single monitors out of the metrics; before requests. */
-void api_monitors_expose_groups_alone(struct api_monitors *monitors);
+void api_monitors_expose_groups_only(struct api_monitors *monitors);
 
 /* The folder that the store writes; NULL if it writes none. Files that it reads when it connects to a
  * database, NULL at the end; NULL if it makes no connections. */

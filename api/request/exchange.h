@@ -61,8 +61,8 @@ struct api_header {
     const char *name, *value;
 };
 
-/* API_REPLY_TENSORS: maximum number of tensors that a response sends without a copy. */
-#define API_REPLY_TENSORS 3
+/* API_RESPONSE_TENSORS: maximum number of tensors that a response sends without a copy. */
+#define API_RESPONSE_TENSORS 3
 
 /* api_response: the response to a request. Its content is `file`; or `shared`, then `body`, then `tensors`. */
 struct api_response {
@@ -76,7 +76,7 @@ struct api_response {
     bool compress;             /* at any size, if the client accepts a coding */
     struct api_shared *shared; /* NULL if there is none */
     struct api_buffer body;
-    struct api_buffer tensors[API_REPLY_TENSORS];
+    struct api_buffer tensors[API_RESPONSE_TENSORS];
     size_t n_tensors;
     const void *file;          /* static bytes; NULL if there are none */
     size_t file_size;          /* bytes */

@@ -3,9 +3,9 @@
 
 #include "api/tables/columns.h"
 
-/* Parses a field of CSV as a number, rounded once: "1.5", with `decimal_comma` also "1,5"; "+1", "007", ".5",
- * "5.", "1E+05"; inf and infinity in any case, with signs; not NaN, not hexadecimal. Blanks around it are
- * ignored. False if it is none. A field that has a comma stands between quotes or other delimiters.
+/* Parses a field of CSV as a number, rounded once: "1.5", with `decimal_comma` also "1,5"; "+1", "007", ".5", "5.",
+ * "1E+05"; inf and infinity in any case, with signs; not NaN, not hexadecimal. Blanks around it are ignored. False if
+ * the field is no such number. A field with a comma is quoted, or the delimiter is another character.
  *
  * A copy of a text must be followed by API_PADDING readable bytes, the first of them a NUL. */
 bool api_field_number(const struct api_cell *cell, bool decimal_comma, double *number);

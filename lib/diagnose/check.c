@@ -84,7 +84,7 @@ static bool is_suspect(const struct kl_diagnosing *d, const struct kl_row_stats 
             plan->options.compat != KL_ONEFLOW);
 }
 
-/* True if a row is masked, or each of its elements, which does not keep it from being counted. */
+/* True if a row is masked, or all of its elements are. Only a row that is masked as a whole is not counted. */
 static bool is_masked(const struct kl_diagnosing *d, size_t index,
                       const struct kl_row_stats row[KL_OPERANDS], struct kl_finding_counts *counts)
 {
@@ -173,7 +173,7 @@ static void find_stats(struct kl_workspace *b, int operand, bool exps, struct kl
     }
 }
 
-/* ALONE: a row looked at alone takes so many elements' time more. */
+/* ALONE: checking a row by itself takes as much longer as so many elements take. */
 enum { ALONE = 16 };
 
 /* Looks at rows that may hold a loss that is not finite: few of them one by one. */

@@ -24,7 +24,7 @@ static void join(struct kl_finding_counts *all, const struct kl_finding_counts *
     }
 }
 
-/* BACKOFF_TILES: so many tiles after one whose rows are not all sound are looked at row by row at once. */
+/* BACKOFF_TILES: after a tile whose rows are not all sound, so many tiles are checked row by row at once. */
 enum { BACKOFF_TILES = 8 };
 
 void kl_diagnose_rows(struct kl_diagnosing *d, size_t row, size_t end, void *scratch)

@@ -32,10 +32,10 @@ void srv_connections_init(srv_look *look) { table.look = look; }
 
 void srv_connection_shutdown_read(struct srv_connection *c)
 {
-    /* Either wakes the thread at each call; edge-triggered epoll may have lost the end of the client's
-     * bytes. Bytes that have arrived can still be read. A client that still sends gets the response before
-     * it has sent all: the kernel resets a connection that is shut in both directions, and opens the
-     * window of one whose receiving side is shut no more. */
+    /* Both wake the thread at each call: edge-triggered epoll may have missed the end of the
+     * client's bytes. Bytes that have arrived can still be read. A client that still sends gets the
+     * response before it has sent all: the kernel resets a connection that is shut in both
+     * directions, and opens the window of a connection whose receiving side is no longer shut. */
     atomic_store(&c->read_shut, true);
     if (atomic_load(&c->phase) == SRV_IDLE || !srv_waker_wake(&c->waker))
         shutdown(c->watched.fd, SHUT_RD);

@@ -57,8 +57,8 @@ struct srv_taken {
     unsigned long long first, last, at;
 };
 
-/* srv_ahead: bytes of a connection that have come and wait: the beginning of a header, or what follows a request that is
- * answered. The framing has read `checked` of them. */
+/* srv_ahead: bytes of a connection that have come and are not used yet: the beginning of a header, or what follows a
+ * request that is being answered. The framing has read the first `checked` of them. */
 struct srv_ahead {
     char *bytes;
     atomic_size_t size;
@@ -94,8 +94,8 @@ struct srv_connection {
     _Atomic(const struct srv_error *) ending; /* why the server ends it; a static structure */
     atomic_bool read_shut; /* its thread was told to read what has arrived, and to end */
     atomic_bool stop;      /* nobody waits for the response any more */
-    _Atomic(struct api_buffer *)
-        lent; /* a body that arrives, whose memory another may free: whoever takes it */
+    /* A body that arrives. Another thread may take it and free its memory. */
+    _Atomic(struct api_buffer *) lent;
 
     /* Written with the watcher locked: */
     _Atomic enum srv_client client;
@@ -106,10 +106,11 @@ struct srv_connection {
 /* Sets the function by which the watcher looks at connections, before the first one. */
 void srv_connections_init(srv_look *look);
 
-/* Counts a connection; false if `limit` connections of the quota exist, without those that make way. */
+/* Counts a connection; false if the quota has `limit` connections, not counting those that are about to end to make
+ * room. */
 bool srv_connections_admit(enum srv_quota quota, size_t limit);
 
-/* Ends a connection, with the watcher locked, to make way for another of its quota; false if enough do. */
+/* Ends a connection to make room for another of its quota; false if enough are about to end. The watcher is locked. */
 bool srv_connection_make_way(struct srv_connection *connection);
 
 /* Adds an admitted connection, before libmicrohttpd takes its descriptor. False, and it does not count any more, if
@@ -123,18 +124,18 @@ void srv_connection_remove(struct srv_connection *connection);
  * watcher locked; by any thread of a descriptor that is no connection's. */
 struct srv_connection *srv_connection_at(int fd);
 
-/* Ends a connection, for a reason that its client is told while its request is still read. The watcher is locked;
- * the first reason counts. */
+/* Ends a connection. Its client is told the reason while its request is still being read. The watcher is locked; the
+ * first reason counts. */
 void srv_connection_end(struct srv_connection *connection, const struct srv_error *why);
 
 /* Suspends the connection in its network thread, once it is in SRV_WORK; its job resumes it once. */
 void srv_connection_suspend(struct srv_connection *connection, struct MHD_Connection *library);
 void srv_connection_resume(struct srv_connection *connection);
 
-/* Frees the memory of a body that is lent, with the watcher locked, for another thread's; false if none is. */
+/* Frees the memory of a body that a thread has put up to be freed, with the watcher locked; false if it has none. */
 bool srv_connection_take_body(struct srv_connection *connection);
 
-/* Takes a body back that was lent; false if its memory was freed. Called by the network thread. */
+/* Takes back a body that was put up to be freed; false if its memory was freed. Called by the network thread. */
 bool srv_connection_keep_body(struct srv_connection *connection);
 
 /* Lets the connection's thread read again, and see the end that the client or the server has set. */
@@ -150,8 +151,8 @@ void srv_connections_close_idle(void);
 /* Gives the next connection from the watcher's entry *i on, and advances *i; NULL at the end. The watcher is locked. */
 struct srv_connection *srv_connection_next(size_t *i);
 
-/* ---- eviction.c: the connection that ends so that others can be served, where there are no more connections or no
- * memory. Nobody waits for memory: who cannot be served is refused. */
+/* ---- eviction.c: chooses the connection that ends so that others can be served, when connections or memory run out.
+ * Nobody waits for memory: a request that gets none is refused. */
 
 /* Counts a connection before libmicrohttpd takes it. If `limit` connections of the quota exist already, the
  * slowest one is ended to make room, unless this one has `to_wait`; false if none is slow. */

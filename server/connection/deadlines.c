@@ -10,9 +10,9 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
-/* Bounds, in ms. HEADER_MS: a header in all, from its first byte or from the connection's begin.
- * ADMITTED_MS: as long is a connection safe from others that want to replace it. REPLY_RATE: the minimal rate of a
- * response, in bytes per ms, after its grace: 4 KiB/s. */
+/* Bounds, in ms. HEADER_MS: a header in all, from its first byte or from the beginning of the connection.
+ * ADMITTED_MS: for so long no other connection may replace a new one. REPLY_RATE: the minimal rate of a response, in
+ * bytes per ms, after its grace: 4 KiB/s. */
 enum {
     HEADER_MS = 10000,
     RESERVED_HEADER_MS = 1000,
@@ -65,7 +65,7 @@ static unsigned long long response_lag(const struct srv_connection *c, unsigned 
     return now > since + taken && now - since - taken > stalled ? now - since - taken : stalled;
 }
 
-/* The last moment of a phase, in ms, as far as its begin and the bytes that have come tell. */
+/* When a phase must have ended, in ms, by its beginning and the bytes that have come. */
 static unsigned long long end_of_phase(const struct srv_connection *c, enum srv_phase phase)
 {
     unsigned long long since = atomic_load(&c->since);
@@ -81,7 +81,7 @@ static unsigned long long end_of_phase(const struct srv_connection *c, enum srv_
     }
 }
 
-/* The last moment of the whole request. */
+/* When the whole request must have ended. */
 static unsigned long long end_of_request(const struct srv_connection *c, enum srv_phase phase)
 {
     return request_ms && phase != SRV_IDLE ? atomic_load(&c->begun) + request_ms : SRV_NEVER;
@@ -107,7 +107,7 @@ static const struct srv_error *overdue(const struct srv_connection *c, unsigned 
 
 /* ---- Looks */
 
-/* Time for which a phase needs a look for another reason than its end. */
+/* When a phase needs a look for another reason than its end. */
 static unsigned long long look_in_phase(const struct srv_connection *c, enum srv_phase phase,
                                         unsigned long long now)
 {
@@ -182,7 +182,7 @@ unsigned long long srv_lag(const struct srv_connection *c, unsigned long long no
 
 /* ---- Clients that leave */
 
-/* Marks what the kernel says of a client. */
+/* Marks in the connection what the kernel says of its client. */
 static void mark_client(struct srv_connection *c, unsigned events)
 {
     if (events & (EPOLLERR | EPOLLHUP)) {
@@ -194,9 +194,9 @@ static void mark_client(struct srv_connection *c, unsigned events)
         atomic_store(&c->client, SRV_HALF_CLOSED);
 }
 
-/* Sends the first byte of the response, which is the same for all, to a client whose response is not ready, once:
- * the kernel of a client that has left answers with a reset. The response then leaves it out. Not with TLS. The
- * connection is suspended. */
+/* Asks whether the client of a suspended connection is still there: sends the first byte of the response, which is
+ * the same for all responses, once. The kernel of a client that has left answers with a reset; otherwise the response
+ * is sent from its second byte on. Not with TLS. */
 static void probe(struct srv_connection *c)
 {
     if (!c->session && c->probed == 0)
@@ -219,9 +219,9 @@ static void follow_client(struct srv_connection *c, unsigned long long now)
 
 /* ---- Looks of the watcher */
 
-/* Bytes that a client has taken: those that its kernel has acknowledged. Of a local client the kernel counts what
- * is unread in the memory that it takes, which is more than the bytes, and frees it in pieces of at most
- * 48 KiB. False if the number is unknown. */
+/* Bytes that a client has taken: those that its kernel has acknowledged. For a local client the kernel counts the
+ * memory of unread bytes, which is more than the bytes, and frees it in pieces of at most 48 KiB. False if the number
+ * is unknown. */
 static bool bytes_taken(const struct srv_connection *c, unsigned long long *bytes)
 {
     struct tcp_info info;

@@ -12,8 +12,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* What is relied on: an error EAGAIN, or fewer bytes than were asked for, say that the socket is drained, and epoll will
- * tell of more; EINTR does not. Requests are asked for when the response before is sent. */
+/* What the door relies on: if recv gives EAGAIN, or fewer bytes than were asked for, the socket is drained and epoll
+ * will report more; EINTR says nothing of the kind. libmicrohttpd asks for a request once the response before it is
+ * sent. */
 _Static_assert(MHD_VERSION == 0x00097500, "the door was not tried with this libmicrohttpd");
 
 /* PIECE: bytes of one system call, but of a body that is received in place: IN_PLACE bytes of it or more, at most AT_ONCE,
@@ -151,7 +152,8 @@ static bool is_body_here(const struct srv_connection *c, const struct input *in)
     return is_here;
 }
 
-/* Begins a request, and has its body come if its client waits for that. False if no memory is left. */
+/* Begins a request, and asks its client for the body if the client waits for that (100 Continue). False if no memory
+ * is left. */
 static bool begin(struct srv_connection *c, const struct input *in)
 {
     static const char go_on[] = "HTTP/1.1 100 Continue\r\n\r\n";
@@ -186,8 +188,8 @@ static bool read_input(struct srv_connection *c, struct input *in)
     return true;
 }
 
-/* Ends reading, as the client or the server has ended: a request that has begun is told why, if the server has. Gives 1 if
- * there is something to answer, 0 if the connection ends. */
+/* Ends reading, because the client or the server has ended the connection. If the server has, a request that has
+ * begun gets the reason. Returns 1 if there is something to answer, 0 if the connection ends. */
 static int end_reading(struct srv_connection *c, const struct input *in)
 {
     const struct srv_error *why = atomic_load(&c->ending);
@@ -319,7 +321,7 @@ int srv_mhd_setsockopt(int fd, int level, int name, const void *value, socklen_t
 
 /* ---- Ending and waiting */
 
-/* Each connection ends here, also one that libmicrohttpd did not take, or drops without a notice. */
+/* Each connection ends here, also those that libmicrohttpd did not accept or drops without a notice. */
 int srv_mhd_close(int fd)
 {
     struct srv_connection *c = srv_connection_at(fd);
@@ -331,7 +333,7 @@ int srv_mhd_close(int fd)
     return close(fd);
 }
 
-/* Tells the waker of a connection whether libmicrohttpd waits for its bytes. */
+/* Sets, for the waker of a connection, whether libmicrohttpd waits for its bytes. */
 int srv_mhd_epoll_ctl(int loop, int action, int fd, struct epoll_event *event)
 {
     struct srv_connection *c = srv_connection_at(fd);
@@ -343,8 +345,8 @@ int srv_mhd_epoll_ctl(int loop, int action, int fd, struct epoll_event *event)
     return result;
 }
 
-/* libmicrohttpd 0.9.75 waits again, without end, where it gets as many events as it has room for, before it acts on any
- * of them: it gets one less. */
+/* libmicrohttpd 0.9.75 waits again, for ever, if it gets as many events as it has room for, before it acts on any of
+ * them. So it gets one less. */
 int srv_mhd_epoll_wait(int loop, struct epoll_event *events, int max, int timeout)
 {
     return epoll_wait(loop, events, max - 1, timeout);

@@ -1,7 +1,7 @@
-/* The door: libmicrohttpd runs the loops of network threads and sends responses, but sees no byte of a client. Its calls
- * to the network come here; the Makefile renames them in a copy of its archive, so that nothing else in the process is
- * touched. The door reads a whole request, plain or by TLS, and gives libmicrohttpd a constant one in its place, for
- * which that asks for the response. */
+/* The door: libmicrohttpd runs the loops of network threads and sends responses, but sees no byte of a client. Its
+ * calls to the network come here; the Makefile renames them in a copy of its archive, so that nothing else in the
+ * process is touched. The door reads a whole request, plain or by TLS. Then it gives libmicrohttpd a constant
+ * request, the same each time, for which libmicrohttpd asks for the response. */
 #pragma once
 
 #include "server/connection/connections.h"

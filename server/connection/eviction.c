@@ -50,8 +50,8 @@ static double cost_of(const struct srv_connection *c, unsigned long long now)
     return (double)atomic_load(&c->held) * (double)lag;
 }
 
-/* Requests that may end for another: bodies, whose memory is free at once; then also responses, whose memory is free
- * once their threads have noticed. */
+/* Which requests may end so that another can be served: first bodies, whose memory is free at once; then also
+ * responses, whose memory is free once their threads have noticed. */
 enum { BODIES, ALL, KINDS };
 
 /* candidates: what the slow requests of a kind hold together, in bytes, and the costliest of them. */
@@ -61,7 +61,7 @@ struct candidates {
     struct srv_connection *costliest;
 };
 
-/* Small holders do not end where more than a small block is missing. */
+/* A request that holds little does not end where more than a small block is missing. */
 static void find_candidates(const struct srv_connection *asking, size_t missing,
                             struct candidates found[KINDS])
 {

@@ -5,8 +5,8 @@
 #include <string.h>
 #include <strings.h>
 
-/* A field of which the first line must not be taken for all: a proxy may check another than is used, and
- * a list that is cut short may allow what all of it forbids. */
+/* Fields that may come once: a proxy may check another line than the server uses, and a list that is cut short may
+ * allow what the whole list forbids. */
 #define ONCE(letter, text) [SRV_SLOT(sizeof(text) - 1, letter)] = {text, sizeof(text) - 1, true}
 #define NAME(letter, text) [SRV_SLOT(sizeof(text) - 1, letter)] = {text, sizeof(text) - 1, false}
 static const struct {

@@ -37,8 +37,8 @@ struct srv_header {
  * header points into it. */
 void srv_header_read(struct srv_header *header, char *text);
 
-/* Files what there is of a header that is not in order or not complete: the beginning of its target, if the first line has
- * one. The method is "". */
+/* Files a header that is malformed or incomplete: the beginning of its target, if the first line has one. The method
+ * is "". */
 void srv_header_guess(struct srv_header *header, char *text);
 
 /* Value of a field that header.c has the name of, in any case; NULL if it is absent. All lines of Accept are one. */

@@ -89,8 +89,8 @@ static void look(struct srv_watched *watched, unsigned events, unsigned long lon
     srv_watcher_lock();
 }
 
-/* An entry for a new connection: a free one, or that of the connection which ends first: it has sent its body, or is
- * there for longest. *replaced becomes its descriptor. NULL if there is none. */
+/* An entry for a new connection: a free one, or the entry of the connection that ends first, because it has sent its
+ * body or is there for longest. *replaced becomes that connection's descriptor. NULL if there is none. */
 static struct lingering *free_entry(int *replaced)
 {
     struct lingering *oldest = NULL;

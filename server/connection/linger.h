@@ -13,10 +13,10 @@ enum { SRV_LINGERING = 256 };
 /* Makes room for `capacity` connections, but for 64 at least and no more than SRV_LINGERING. */
 void srv_linger_init(size_t capacity);
 
-/* Takes a descriptor of its own of a connection whose response is sent. Ends that direction, then drops
- * received bytes, for 60 s at most and for 5 s of silence (not `patient`: for 1 s), and closes it. After
- * `left` bytes the client has 1 s to close. A connection for which there is no room replaces the one that ends
- * first. Any thread may call it. */
+/* Takes over a duplicated descriptor of a connection whose response is sent. Ends the sending direction, then drops
+ * received bytes, for 60 s at most and for 5 s of silence (not `patient`: for 1 s), and closes it. After `left` bytes
+ * the client has 1 s to close. If there is no room, the connection replaces the one that ends first. Any thread may
+ * call it. */
 void srv_linger(int fd, bool patient, uint64_t left);
 
 /* Closes the connections when each is finished, or after `ms`; those that come later at once. */

@@ -206,7 +206,7 @@ void *srv_tls_begin(int fd)
     return NULL;
 }
 
-/* A session's pointer tells that its handshake is over. */
+/* A session's pointer is set once its handshake is over. */
 static bool is_connected(gnutls_session_t session) { return gnutls_session_get_ptr(session); }
 
 /* The result of a system call for that of GnuTLS. */

@@ -32,7 +32,7 @@ ssize_t srv_tls_send(void *session, const struct iovec *pieces, size_t n);
 /* Tells the client that no more will be sent, if the handshake is over. */
 void srv_tls_bye(void *session);
 
-/* Does that, too, and frees the session, before its descriptor is closed. */
+/* As srv_tls_bye; then frees the session, before its descriptor is closed. */
 void srv_tls_end(void *session);
 
 /* Frees the pair, after the last handshake. */

@@ -5,8 +5,8 @@
 #include <stdbool.h>
 #include <sys/epoll.h>
 
-/* srv_waker: of a connection that epoll watches. The thread finds an event of a descriptor that has the mark
- * of the connection. Zeroed before use. Its functions may be called by any thread. */
+/* srv_waker: wakes the thread of a connection that epoll watches: by an event of another descriptor, which carries
+ * the mark of the connection. Zeroed before use. Any thread may call its functions. */
 struct srv_waker {
     bool watched, wanted;
     int loop;     /* epoll, while `watched` */
@@ -14,8 +14,8 @@ struct srv_waker {
     epoll_data_t mark;
 };
 
-/* Follows what epoll is told of the connection's descriptor: that it is added, or removed. It is removed at
- * the connection's end, too, which frees what the waker holds. */
+/* Notes that the connection's descriptor was added to epoll, or removed. It is also removed at the connection's end,
+ * which frees what the waker holds. */
 void srv_waker_add(struct srv_waker *waker, int loop, epoll_data_t mark);
 void srv_waker_remove(struct srv_waker *waker);
 

@@ -161,7 +161,7 @@ void srv_watcher_end_process(size_t seconds)
     atomic_store(&watcher.process_end, srv_now_ms() + seconds * 1000);
 }
 
-/* True if the process was told to end, and the main thread has not taken the signal. */
+/* True if the process got a signal to end that the main thread has not taken. */
 static bool is_told_to_end(void)
 {
     sigset_t signals;
@@ -202,8 +202,8 @@ static void lock_and_check(void)
 
 /* ---- Thread */
 
-/* An entry that becomes due sooner while it is looked at is filed by who asks for that: its time is none meanwhile, so
- * that srv_watch_soon waits for the lock. */
+/* While an entry is looked at, its due time is none, so that srv_watch_soon waits for the lock: a thread that wants
+ * the entry sooner then files it itself. */
 static void look_at(struct srv_watched *w, unsigned events, unsigned long long now)
 {
     srv_watch_at(w, SRV_NEVER);

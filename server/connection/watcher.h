@@ -24,8 +24,8 @@ struct srv_watched {
 /* SRV_NEVER: the due time of an entry that waits for events alone. */
 #define SRV_NEVER (~0ull)
 
-/* Starts the thread, with room for descriptors below `descriptors`; false if it cannot be started. Where a signal to end
- * waits for 5 s, as the main thread is stuck, the process ends `seconds` later. */
+/* Starts the thread, with room for descriptors below `descriptors`; false if it cannot be started. If a signal to end
+ * waits for 5 s because the main thread is stuck, the process ends `seconds` later. */
 bool srv_watcher_start(size_t descriptors, size_t seconds);
 void srv_watcher_stop(void);
 
@@ -33,8 +33,9 @@ void srv_watcher_stop(void);
  * it has after --drain-timeout to end its threads and close its store. */
 enum { SRV_EXIT_STUCK = 2, SRV_LAST_RESORT = 5 };
 
-/* Has the process end after so many seconds, with SRV_EXIT_STUCK and a line in the log. That needs neither memory nor
- * descriptors, as a call may have failed that others rely on, nor the watcher's lock, which another may keep. */
+/* Ends the process after so many seconds, with SRV_EXIT_STUCK and a line in the log. It needs neither memory nor
+ * descriptors, because a call that others rely on may have failed, nor the watcher's lock, which another thread may
+ * hold. */
 void srv_watcher_end_process(size_t seconds);
 
 /* Locks the watcher: nothing is looked at, added or removed until it is unlocked. */

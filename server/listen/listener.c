@@ -85,7 +85,7 @@ void srv_turn_away(int client)
     }
 }
 
-/* Tells a client that there is no descriptor for it, which else would hang in the backlog. */
+/* Answers a client for which there is no descriptor; without an answer it would wait in the backlog. */
 static void turn_one_away(struct srv_listener *l)
 {
     struct sockaddr_storage address;

@@ -1,5 +1,5 @@
-/* The lobby: new connections for which there is no room wait here, for a moment, until the header of their
- * request has come. Who sends none gets no connection that a health check, or a call, could have. */
+/* The lobby: at the connection limit, a new connection waits here for a moment until the header of its request has
+ * come. A client that sends no header takes no connection from health checks and calls. */
 #pragma once
 
 #include <stdbool.h>
@@ -16,8 +16,8 @@ typedef void srv_admit(int client, const struct sockaddr *address, socklen_t siz
  * is complete. */
 void srv_lobby_init(size_t capacity, srv_admit *admit);
 
-/* Lets a connection wait, at most 300 ms; then it is turned away. The oldest makes room for another. Any
- * thread may call it. */
+/* Lets a connection wait, at most 300 ms; then it is turned away. If the lobby is full, the oldest connection leaves
+ * it. Any thread may call it. */
 void srv_lobby_take(int client, const struct sockaddr *address, socklen_t size);
 
 /* Returns when nobody waits any more; nobody is taken meanwhile. */

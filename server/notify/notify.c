@@ -95,7 +95,8 @@ static size_t take_answers(void)
     return asking;
 }
 
-/* Begins anew with the receivers of now, if they are others and no job is under way. What is under way is sent again. */
+/* If the receivers have changed and no job is under way, begins anew with the present ones. Messages under way are
+ * sent again. */
 static void renew_receivers(size_t asking)
 {
     struct api_receivers *receivers = api_notifier_receivers(&notify.notifier);

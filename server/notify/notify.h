@@ -12,7 +12,7 @@ bool srv_notify_open(const struct srv_options *options, FILE *errors);
 /* Sets the files that are read again, at most `max`, in a list that is NULL from there on. */
 void srv_notify_list_files(const struct srv_options *options, const char **files, size_t max);
 
-/* Has changes of the monitors stored to be sent; before their thread starts. */
+/* Makes the monitors store changes for the receivers; call it before their thread starts. */
 void srv_notify_attach(struct api_monitors *monitors);
 
 /* Starts the thread; stops it, when no request is left: what was not sent stays in the store. */

@@ -100,7 +100,7 @@ static const struct srv_error *prepare(struct srv_request *request, size_t n)
     return make_room(request, n) ? NULL : &srv_no_memory;
 }
 
-/* Counts `n` bytes that have come, and lends the memory of the body until more do. */
+/* Counts `n` bytes that have come. Until more come, the memory of the body may be freed for other requests. */
 static void count(struct srv_request *request, size_t n)
 {
     struct api_buffer *body = &request->body;

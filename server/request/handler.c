@@ -235,7 +235,8 @@ static bool refuse_arriving(struct srv_connection *entry, const char *text, size
 
 /* ---- Work */
 
-/* True if nobody is to get the response; what is stored is answered by that none the less. */
+/* True if nobody waits for the response, so that work on it stops. A request whose observations are stored goes on to
+ * its response. */
 static bool is_stopped(const struct srv_request *request)
 {
     return atomic_load(&request->entry->stop) && !request->exchange.is_stored;
@@ -266,8 +267,8 @@ static void work(struct srv_job *job)
     srv_connection_resume(request->entry);
 }
 
-/* Queues the request as a job of the queue for its kind or cost. If the queue is full, it is refused, unless
- * the store has what came with it: then it is answered here and now. */
+/* Queues the request as a job of the queue for its kind or cost. If the queue is full, the request is refused; but if
+ * the store already has its observations, this thread makes the response instead. */
 static bool hand_over(struct srv_request *request)
 {
     request->job.run = work;

@@ -86,8 +86,8 @@ static bool take_regularly(int client, const struct sockaddr *address, socklen_t
     return true;
 }
 
-/* Takes a client whose header has come. If no room can be made, what may be a probe has all reserved
- * connections; others, which are told there that there is no room, have half of them. */
+/* Takes a client whose header has come. If no room can be made, it gets a reserved connection: any of them if it may
+ * be a probe; otherwise one of half of them, on which it is answered that there is no room. */
 static void admit(int client, const struct sockaddr *address, socklen_t size, bool may_probe)
 {
     if (take_regularly(client, address, size, false))

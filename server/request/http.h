@@ -17,7 +17,7 @@ bool srv_http_start(const struct api_service *service, const struct srv_options 
  * all others get 503. Any thread may call it. */
 void srv_http_take(int client, const struct sockaddr *address, socklen_t size);
 
-/* Does that for a connection of --admin-listen. */
+/* As srv_http_take, for a connection of --admin-listen. */
 void srv_http_take_admin(int client, const struct sockaddr *address, socklen_t size);
 
 /* Number of connections beyond --max-connections that may be open. */

@@ -88,7 +88,7 @@ static struct MHD_Response *make_body(struct srv_request *request)
     if (response->n_tensors == 0 && !response->shared)
         return MHD_create_response_from_buffer_with_free_callback_cls(
             body->size, body->data ? body->data : request->text, srv_request_release, request);
-    struct MHD_IoVec pieces[2 + API_REPLY_TENSORS];
+    struct MHD_IoVec pieces[2 + API_RESPONSE_TENSORS];
     unsigned n = 0;
     if (response->shared)
         pieces[n++] =

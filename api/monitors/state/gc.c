@@ -86,7 +86,7 @@ bool api_gc_expire(struct api_monitors *monitors, struct api_pending_monitor *pe
     return good;
 }
 
-/* Takes a step with the last deleted monitor; *n becomes the number of windows that went. */
+/* Takes a step with the last deleted monitor; *n becomes the number of windows that were deleted. */
 static bool collect_tombstone(struct api_monitors *monitors, size_t *n)
 {
     int64_t id = monitors->tombstones[monitors->n_tombstones - 1];
@@ -104,7 +104,7 @@ static bool collect_tombstone(struct api_monitors *monitors, size_t *n)
     return true;
 }
 
-/* Reads what is left, so that a monitor shows no window that is gone. */
+/* Reads the windows that are left, so that a monitor shows no deleted window. */
 static bool forget(struct api_monitors *monitors, struct api_pending_monitor *pending)
 {
     const struct api_monitor *monitor = pending->monitor;
@@ -113,7 +113,7 @@ static bool forget(struct api_monitors *monitors, struct api_pending_monitor *pe
            api_store_run(monitors->store, API_SQL_REVISIONS_PRUNE, current, NULL);
 }
 
-/* A monitor of which nothing expires has no pending monitor, which would be written. */
+/* A monitor without expired windows gets no pending monitor, which would be written. */
 static bool collect_monitor(struct api_monitors *monitors, struct api_monitor *monitor)
 {
     bool is_new = !monitor->pending;

@@ -1,9 +1,9 @@
-/* Windows that are too old, and what deleted monitors leave, go in small steps between requests. */
+/* Deletes windows that are too old, and the rows of deleted monitors, in small steps between requests. */
 #pragma once
 
 #include "api/monitors/state/transaction.h"
 
-/* Takes one round of steps; monitors->gc_unfinished becomes true if there may be others. */
+/* Takes one round of steps; monitors->gc_unfinished becomes true if more steps may be left. */
 bool api_gc(struct api_monitors *monitors);
 
 /* Deletes windows of a monitor that ended too long before its newest, and events of such times, a hundred
@@ -17,8 +17,7 @@ bool api_gc_add_tombstone(struct api_monitors *monitors, int64_t monitor);
 /* Remembers a row of deleted monitors; the context is struct api_monitors, whose out_of_memory it may set. */
 void api_gc_read_deleted(void *context, const struct api_datum *values);
 
-/* Deletes monitors of this name, or of the group if it is NULL, that were left out as they could not be
- * read; adds their number to *n, and collects their rows later. Those that are known must be deleted
- * before. */
+/* Deletes monitors of this name, or of the group if it is NULL, that were left out because they could not be read;
+ * adds their number to *n, and deletes their rows later. The monitors in the registry must be deleted before. */
 bool api_gc_delete_left_out(struct api_monitors *monitors, const char *group, const char *name,
                             size_t *n);

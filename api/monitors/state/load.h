@@ -8,5 +8,5 @@
  * that cannot be read are left out. */
 bool api_load(struct api_monitors *monitors);
 
-/* Tells the log of monitors that were left out before there was one. */
+/* Logs the monitors that were left out before there was a log. */
 void api_load_tell(struct api_monitors *monitors);

@@ -194,11 +194,11 @@ static void write_groups(const struct samples *samples, struct api_buffer *out)
 /* HEADS: bytes of the heads of all families, at most. */
 enum { HEADS = 4 << 10 };
 
-static void write_lines(const struct samples *samples, bool groups_alone, struct api_buffer *out)
+static void write_lines(const struct samples *samples, bool groups_only, struct api_buffer *out)
 {
     const struct sample *of_monitors = (const void *)samples->of_monitors.data;
     size_t n = samples->of_monitors.size / sizeof *of_monitors;
-    for (size_t i = 0; i < N_FAMILIES && n > 0 && !groups_alone; i++) {
+    for (size_t i = 0; i < N_FAMILIES && n > 0 && !groups_only; i++) {
         api_append_format(out, "# HELP %s %s\n# TYPE %s %s\n", families[i].name, families[i].help,
                           families[i].name, families[i].type);
         for (size_t j = 0; j < n && !out->failed; j++)
@@ -223,14 +223,14 @@ struct sizes {
     size_t lines, numbers, labels;
 };
 
-static void add_size(struct sizes *sizes, const char *group, const char *name, bool groups_alone)
+static void add_size(struct sizes *sizes, const char *group, const char *name, bool groups_only)
 {
     /* LINES of a monitor: seven values, two thresholds, four states, four more values, four of its group, which may
      * have no other; LINE: the longest
      * name, a severity or a state, a number; LABELS: their names and quotes. */
     enum { LINES = 21, LINES_OF_GROUP = 4, LINE = 48 + 32 + 28, LABELS = 24 };
     size_t labels = LABELS + escaped_size(group) + escaped_size(name);
-    sizes->lines += (groups_alone ? LINES_OF_GROUP : LINES) * (LINE + labels);
+    sizes->lines += (groups_only ? LINES_OF_GROUP : LINES) * (LINE + labels);
     sizes->numbers += sizeof(struct sample);
     sizes->labels += labels;
 }
@@ -268,8 +268,9 @@ void api_monitor_metrics_free(struct api_monitor_metrics *metrics)
     pthread_mutex_destroy(&metrics->lock);
 }
 
-/* Makes the lines of the monitors of a token, on a budget; NULL if memory is exhausted. If those are all, sets the memory that
- * monitors have counted: whole blocks of numbers, labels and lines, and what a budget has for small blocks alone. */
+/* Makes the lines of the monitors that a token is for, on a budget; NULL if memory is exhausted. If the token is for
+ * all monitors, the budget is the memory that monitors have counted: whole blocks of numbers, labels and lines, and
+ * the part of a budget that only small blocks may have. */
 static struct api_shared *make_lines(struct api_monitor_metrics *metrics,
                                      struct api_registry *registry, const struct api_token *token,
                                      enum api_metrics_format format, struct api_budget *budget)
@@ -279,7 +280,7 @@ static struct api_shared *make_lines(struct api_monitor_metrics *metrics,
     for (size_t i = 0; i < registry->n; i++)
         if (api_token_has_group(token, registry->monitors[i]->group))
             add_size(&sizes, registry->monitors[i]->group, registry->monitors[i]->name,
-                     metrics->groups_alone);
+                     metrics->groups_only);
     size_t size =
         api_block_size(sizes.lines) + api_block_size(sizes.numbers) + api_block_size(sizes.labels);
     if (!api_token_is_bound(token))
@@ -294,7 +295,7 @@ static struct api_shared *make_lines(struct api_monitor_metrics *metrics,
     struct api_shared *lines = good && !samples.labels.failed ? api_shared_new(budget) : NULL;
     good = lines && api_buffer_reserve(&lines->bytes, sizes.lines);
     if (good)
-        write_lines(&samples, metrics->groups_alone, &lines->bytes);
+        write_lines(&samples, metrics->groups_only, &lines->bytes);
     if (good && format == API_METRICS_OPEN)
         api_metrics_open(&lines->bytes);
     api_buffer_free(&samples.of_monitors);
@@ -305,13 +306,13 @@ static struct api_shared *make_lines(struct api_monitor_metrics *metrics,
     return NULL;
 }
 
-/* True if a text has lines that nobody reads. */
+/* True if a text has lines that no response holds. */
 static bool is_idle(const struct api_metrics_text *text)
 {
     return text->lines && atomic_load(&text->lines->references) == 1;
 }
 
-/* Makes new lines in the memory that is counted already, or else, while others have that, on the budget. */
+/* Makes new lines in the memory that is counted already, or on the budget while responses hold the lines in it. */
 static bool renew(struct api_monitor_metrics *metrics, struct api_registry *registry,
                   enum api_metrics_format format, struct api_budget *budget)
 {

@@ -1,5 +1,5 @@
-/* The metrics of monitors, for Prometheus: the lines of all of them as they were at one moment. Who
- * asks while lines are made gets the next ones; who waits for the same ones shares them. */
+/* The metrics of monitors, for Prometheus: the lines of all monitors as they were at one moment. Responses that are
+ * asked for while lines are made get the next lines, which they share. */
 #pragma once
 
 #include "api/memory/shared.h"
@@ -10,7 +10,7 @@
 /* api_monitor_metrics: the last lines. The lock is held while others are made, which takes 50 ms for 10,000
  * monitors; the registry is locked only to copy their numbers, 1 ms. */
 struct api_monitor_metrics {
-    bool groups_alone; /* without lines of single monitors; set before the first scrape */
+    bool groups_only; /* without lines of single monitors; set before the first scrape */
     pthread_mutex_t lock;
     struct api_budget paid; /* memory for one text, which the monitors have counted already */
     struct api_metrics_text {
@@ -27,10 +27,10 @@ void api_monitor_metrics_free(struct api_monitor_metrics *metrics);
 /* Bytes that a monitor of this name takes beside its config, with its lines and what they are made of. */
 size_t api_monitor_size(const char *group, const char *name);
 
-/* Adds the lines of all monitors to a response, as they are not before `since`, in s of api_seconds. The
- * response's body, which is complete, comes after them. Both are compressed if `with_gzip` is true and memory
- * allows it. Where it does not allow new lines while slow clients read old ones, the last lines are given
- * again. False if memory is exhausted. */
+/* Adds the lines of all monitors to a response; they were read not before `since`, in s of api_seconds. The
+ * response's body, which is complete, comes after them. Both are compressed if `with_gzip` is true and memory allows
+ * it. If slow clients still read old lines and memory does not allow new ones, the last lines are sent again. False
+ * if memory is exhausted. */
 bool api_monitor_metrics_response(struct api_monitor_metrics *metrics,
                                   struct api_registry *registry, double since,
                                   enum api_metrics_format format, bool with_gzip,

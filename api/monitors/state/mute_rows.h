@@ -6,9 +6,9 @@
 /* Reads all mutes into a list that is empty. */
 bool api_mutes_read(struct api_monitors *monitors, struct api_mutes *mutes);
 
-/* After a transaction has changed mutes, or deleted monitors: deletes those that are over or of nothing, tells other
- * servers, and reads what is left. */
+/* After a transaction has changed mutes, or deleted monitors: deletes mutes that are over, or whose monitor or group
+ * is gone; makes other servers read them again; and reads those that are left. */
 bool api_mutes_renew(struct api_monitors *monitors, struct api_mutes *mutes);
 
-/* Lets the registry have a list, under its lock; the former one is freed, and `mutes` is empty. */
+/* Moves a list into the registry, under its lock; frees the list that was there, and empties `mutes`. */
 void api_mutes_publish(struct api_monitors *monitors, struct api_mutes *mutes);

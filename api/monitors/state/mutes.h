@@ -1,5 +1,5 @@
-/* api_mutes: monitors and groups about which nobody is told until a time. Their states, events and pages go on.
- * Guarded as the registry that holds them. */
+/* api_mutes: monitors and groups that are muted until a time: no receiver is told about them. Their states, events
+ * and pages go on. Guarded by the lock of the registry that holds them. */
 #pragma once
 
 #include "api/json/problem.h"
@@ -13,7 +13,7 @@ enum { API_MAX_NAME = 128, API_MAX_MUTE_REASON = 200 };
 /* api_mute: until when, API_NO_TIME if not at all; a text without control characters, which may be empty. */
 struct api_mute {
     int64_t until;
-    bool of_group; /* it is that of the whole group */
+    bool of_group; /* the mute is of the whole group */
     char reason[API_MAX_MUTE_REASON + 1];
 };
 extern const struct api_mute api_no_mute;
@@ -39,7 +39,7 @@ struct api_mute api_mutes_find(const struct api_mutes *mutes, const char *group,
 enum { API_MUTE_SIZE = 2 * API_MAX_MUTE_REASON + 100 };
 void api_mute_write(const struct api_mute *mute, struct api_buffer *out);
 
-/* Brings a list into order of groups and names, in which it is looked through. */
+/* Sorts a list by groups and names, for searches. */
 void api_mutes_sort(struct api_mutes *mutes);
 
 /* Frees a list, which is empty then. */

@@ -6,13 +6,13 @@
 #include <string.h>
 #include <sys/random.h>
 
-/* GROUPING: microseconds for which changes are collected. MAX_AGE: those after which one is given up. LEASE: for which a
- * server is the one that sends; a server that ends lets others wait for so long. */
+/* GROUPING: microseconds for which changes are collected. MAX_AGE: microseconds after which a change is given up.
+ * LEASE: microseconds for which a server stays the sender; if it ends, the others wait for so long. */
 #define GROUPING (INT64_C(5) * API_SECOND_US)
 #define MAX_AGE API_DAY_US
 #define LEASE API_MINUTE_US
 
-/* MAX_CHANGES: of a message. MAX_STALE: monitors of which one transaction tells. */
+/* MAX_CHANGES: of a message. MAX_STALE: monitors whose staleness one transaction reports. */
 enum { MAX_CHANGES = 10000, MAX_STALE = 500 };
 
 /* ---- In */
@@ -76,7 +76,7 @@ bool api_outbox_is_due(const struct api_monitors *monitors)
     return false;
 }
 
-/* Tells that a monitor has become stale, or is not any more, and notes that it is told. */
+/* Stores the change of a monitor that has become stale, or is not stale any more, and that receivers know it. */
 static bool tell_stale(struct api_monitors *monitors, struct api_monitor *monitor)
 {
     struct api_pending_monitor *pending = api_pending_of(monitors, monitor);
@@ -180,8 +180,8 @@ static void read_lease(void *context, const struct api_datum *values)
     *(is_owner ? &lease->owner : &lease->until) = values[1].integer;
 }
 
-/* Makes this server the one that sends, or lets it stay so; *ours is false if another one is. A lease is renewed while
- * it has time for an attempt left. */
+/* Makes this server the sender, or keeps it so; *ours is false if another server is. The lease is renewed when less
+ * time is left than an attempt may take. */
 static bool take_lease(struct api_monitors *monitors, const struct api_outbox_job *job, bool *ours)
 {
     struct lease lease = {0};
@@ -231,7 +231,7 @@ static void read_first(void *context, const struct api_datum *values)
     api_append(&first->group, values[2].text, values[2].size);
 }
 
-/* A number for a message that no other ever has. */
+/* A number that no other message ever has. */
 static int64_t new_number(void)
 {
     uint64_t number;
@@ -240,7 +240,7 @@ static int64_t new_number(void)
     return (int64_t)(number >> 1 | 1);
 }
 
-/* Makes a message of the changes of the group that waits longest, once they were collected. */
+/* Makes a message of the changes of the group that waits longest, once its changes were collected for long enough. */
 static bool make(struct api_monitors *monitors, struct api_outbox_job *job,
                  const struct first *first)
 {

@@ -1,4 +1,5 @@
-/* The outbox: changes of state that are to be told, stored in the transaction of the change, until they are. */
+/* The outbox: changes of state for receivers. A change is stored in the transaction that makes it, and deleted once
+ * it is delivered. */
 #pragma once
 
 #include "api/monitors/state/transaction.h"
@@ -9,8 +10,8 @@
 bool api_outbox_put(struct api_monitors *monitors, struct api_pending_monitor *pending,
                     const struct api_change *change);
 
-/* Tells of monitors that have become stale, or are not any more; some hundred at a time. api_outbox_is_due: if there are
- * any. */
+/* Stores the changes of monitors that have become stale, or are not stale any more; some hundred at a time.
+ * api_outbox_is_due: true if there are any. */
 bool api_outbox_watch(struct api_monitors *monitors);
 bool api_outbox_is_due(const struct api_monitors *monitors);
 
@@ -27,7 +28,7 @@ struct api_outbox_job {
     int64_t server;    /* number of this server, to tell it from others on the store */
 
     bool is_shared;                /* other servers may use the store */
-    bool is_sender;                /* this one is the one that sends */
+    bool is_sender;                /* this server is the sender */
     int64_t number;                /* of the message; 0 if there is none */
     int64_t wait;                  /* microseconds until there may be one; 0 if nothing waits */
     size_t pending, expired;       /* changes that wait; that were given up for their age */
@@ -40,6 +41,7 @@ void api_outbox_job_init(struct api_outbox_job *job, struct api_budget *budget);
 void api_outbox_job_free(struct api_outbox_job *job);
 struct api_change *api_outbox_changes(struct api_outbox_job *job);
 
-/* Fills a job with the changes that last: of monitors that are not ok, or stale, and that the receiver wants. */
+/* Fills a job with the present states, as changes, of monitors that are not ok, or stale, and that the receiver
+ * wants. */
 void api_outbox_collect_lasting(struct api_monitors *monitors, const struct api_receiver *receiver,
                                 struct api_outbox_job *job);

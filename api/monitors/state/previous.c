@@ -128,7 +128,7 @@ bool api_previous_read(struct api_previous *previous, struct api_store *store,
 
 /* ---- Windows before a position */
 
-/* Adds the sum without the windows from the position on, and as many that are before the oldest. */
+/* Adds the sum, without its windows from the position on, and with as many windows before its oldest. */
 static bool add_except_newest(const struct api_previous *previous, struct api_store *store,
                               struct api_position before, int64_t n, double *to)
 {
@@ -158,7 +158,7 @@ bool api_previous_add_up(const struct api_previous *previous, struct api_store *
 
 /* ---- Changes */
 
-/* Has the sum begin after its oldest window, which is taken away. */
+/* Makes the sum begin after its oldest window, which is taken out. */
 static bool drop_oldest(struct api_previous *previous, struct api_store *store)
 {
     struct keys keys;

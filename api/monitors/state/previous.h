@@ -15,7 +15,7 @@ struct api_previous_of {
 
 /* Zeroed before its first use. */
 struct api_previous {
-    bool is_read, holds; /* holds: what follows is of `of`; else the store has no such sum */
+    bool is_read, holds; /* holds: the store has a sum of `of`: what follows */
     bool has_changed;
     struct api_previous_of of;
     int64_t n; /* windows in the sum; less than k only if there are no more */
@@ -25,12 +25,12 @@ struct api_previous {
 
 void api_previous_free(struct api_previous *previous);
 
-/* Reads the sum; `may_build`: adds it up if the store has none. False if the store or memory fails. */
+/* Reads the sum. If the store has none, adds it up if `may_build`. False if the store or memory fails. */
 bool api_previous_read(struct api_previous *previous, struct api_store *store,
                        const struct api_previous_of *of, bool may_build);
 
-/* Adds to `to` the counts of up to k closed windows before a position, of a sum that was read. Where the
- * windows between are more than half of k, they are added up anew. */
+/* Adds to `to` the counts of up to k closed windows before a position, from a sum that was read. If more than half of
+ * k windows lie between the position and the end of the sum, the windows are added up anew. */
 bool api_previous_add_up(const struct api_previous *previous, struct api_store *store,
                          struct api_position before, double *to);
 

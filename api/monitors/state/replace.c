@@ -141,7 +141,7 @@ bool api_replace_dry_run(struct api_monitors *monitors, struct api_replacement *
     return check_room(monitors, replacements, n, problem);
 }
 
-/* Deletes the sum of the windows before if it is of others from now on. */
+/* Deletes the sum of the previous windows if other windows are compared with from now on. */
 static bool forget_sum(struct api_monitors *monitors, const struct api_pending_monitor *pending,
                        const struct api_replacement *r)
 {

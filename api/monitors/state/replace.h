@@ -29,7 +29,7 @@ bool api_replace_after_windows(struct api_monitors *monitors, struct api_replace
 void api_replace_publish(struct api_monitors *monitors, struct api_replacement *replacements,
                          size_t n);
 
-/* Sets what the first step would, and fails as it would, but writes nothing. */
+/* As the first step, sets its results, and fails as it would, but writes nothing. */
 bool api_replace_dry_run(struct api_monitors *monitors, struct api_replacement *replacements,
                          size_t n, struct api_problem *problem);
 

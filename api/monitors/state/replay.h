@@ -1,4 +1,4 @@
-/* api_replay: what a monitor's closed windows would have raised by other settings. */
+/* api_replay: the alarms that a monitor's closed windows would have raised by other settings. */
 #pragma once
 
 #include "api/monitors/model/state.h"

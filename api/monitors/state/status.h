@@ -31,7 +31,7 @@ bool api_status_explain(struct api_monitors *monitors, int64_t monitor,
 /* Writes the live numbers of a pending monitor. */
 bool api_status_store(struct api_monitors *monitors, struct api_pending_monitor *pending);
 
-/* True if a window is the newest closed one, or would be. */
+/* True if a window is the newest closed window, or would be once closed. */
 bool api_status_is_last(const struct api_monitor_status *status, const struct api_window *window);
 
 /* Updates the state after a window that is scored, writes the window, and the event of a change. Of windows

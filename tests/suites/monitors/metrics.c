@@ -91,7 +91,7 @@ Test(monitors_metrics, count_the_monitors_of_groups)
 Test(monitors_metrics, are_those_of_groups_alone_if_asked_for)
 {
     struct api_service service = monitors_new(100);
-    api_monitors_expose_groups_alone(service.monitors);
+    api_monitors_expose_groups_only(service.monitors);
     for (int i = 0; i < 30; i++) {
         char line[100];
         snprintf(line, sizeof line, "PUT /monitors/g%d/m%d", i / 10, i);
