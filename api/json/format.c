@@ -164,7 +164,7 @@ static bool read_zone(const char *p, int *offset)
     return hours >= 0 && hours < 24 && minutes >= 0 && minutes < 60 && *p == '\0';
 }
 
-/* A time that timegm changes is none: 31 February, 24:00. Seconds may be 60. */
+/* Fails for a time that timegm changes, such as 31 February or 24:00. Seconds may be 60. */
 static bool parse_time(const char *text, int64_t *time)
 {
     static const char *const separators[] = {"-", "-", "Tt ", ":", ":"};

@@ -35,8 +35,9 @@ static inline const char *api_json_array_hint(const char *p)
     return hint + (typed ? 0 : sizeof hint - 1);
 }
 
-/* Checks the string whose opening quote is at `p`: UTF-8, escapes. Returns the position after it; with *what,
- * that of the error. *has_escapes becomes true if it has any. The rest is from `p` on what is not plain. */
+/* Checks the string whose opening quote is at `p`: UTF-8, escapes. Returns the position after the string; with *what,
+ * the position of the error. *has_escapes becomes true if the string has any. api_json_check_rest begins at `p`, the
+ * first character that is not plain. */
 const char *api_json_check_rest(const char *p, bool *has_escapes, const char **what);
 static inline const char *api_json_check_string(const char *p, bool *has_escapes, const char **what)
 {

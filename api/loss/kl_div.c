@@ -45,8 +45,8 @@ static bool check_infer(struct api_exchange *x)
 static bool read_query(struct api_exchange *x, struct api_options *options)
 {
     const char *query = x->request.query;
-    bool known_alone = x->response.endpoint->steps == &api_infer;
-    return !query || !*query || api_options_from_query(options, query, known_alone, &x->problem);
+    bool only_known = x->response.endpoint->steps == &api_infer;
+    return !query || !*query || api_options_from_query(options, query, only_known, &x->problem);
 }
 
 /* Decodes the body and plans the call. */

@@ -35,7 +35,7 @@ static bool prune_keys(struct api_monitors *monitors)
 }
 
 /* Reads what other servers have observed, before a monitor is reported as stale: others may have observed it. */
-static bool look_before_telling(struct api_monitors *monitors)
+static bool refresh_before_reporting(struct api_monitors *monitors)
 {
     if (!api_store_is_shared(monitors->store) || !api_outbox_is_due(monitors))
         return true;
@@ -56,7 +56,8 @@ bool api_maintain(struct api_monitors *monitors)
 {
     const struct api_registry *registry = &monitors->registry;
     size_t due = 0;
-    if ((!atomic_load(&monitors->stored) && !probe(monitors)) || !look_before_telling(monitors))
+    if ((!atomic_load(&monitors->stored) && !probe(monitors)) ||
+        !refresh_before_reporting(monitors))
         return false;
     for (size_t i = 0; i < registry->n && due < MAX_DUE; i++)
         if (registry->monitors[i]->status.next_close <= monitors->now) {

@@ -1,4 +1,4 @@
-/* api_message: what a receiver is told, as bytes. Pure functions. */
+/* api_message: a notification for one receiver, as bytes. Pure functions. */
 #pragma once
 
 #include "api/notify/receivers.h"

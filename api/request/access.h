@@ -1,6 +1,5 @@
-/* Checks of who asks, from the header alone, in this order: the host, the token, its scope. Each
- * fails with a problem of x->problem; endpoints with API_OPEN pass all of
- * them, those with API_PUBLIC the last two. */
+/* Checks of the client, from the header alone, in this order: the host, the token, its scope. Each fails with a
+ * problem of x->problem. Endpoints with API_OPEN pass all of them, those with API_PUBLIC the last two. */
 #pragma once
 
 #include "api/request/route.h"
@@ -56,5 +55,5 @@ bool api_check_group(struct api_exchange *x, const char *group);
  * if it is *, which stands for any. */
 bool api_origin_is_valid(const char *origin);
 
-/* The scope write and the origin, for a request that writes at an endpoint that else only reads. */
+/* The checks of scope and origin for a request that writes at an endpoint that otherwise only reads. */
 bool api_check_writer(struct api_exchange *x);

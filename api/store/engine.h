@@ -11,7 +11,7 @@ struct api_database {
     const struct api_engine *engine; /* set by the store */
     char reason[256];                /* of the last failure, as a part of a sentence */
     bool out_of_memory;              /* so that the failure says nothing of the database */
-    bool is_away;                    /* it could not be reached, which may pass */
+    bool is_unreachable;             /* it could not be reached, which may pass */
     bool is_lost; /* the transaction failed for the connection, or for a wait that was too long */
     bool is_uncertain; /* its commit was asked for, and nobody knows whether it was done */
     bool is_new;       /* it was connected to, or came back, since the last commit */

@@ -107,8 +107,8 @@ static bool read_result(struct api_postgresql_connection *c, const struct api_ro
     return good && (status == PGRES_PIPELINE_SYNC || read_end(c));
 }
 
-/* Reads what is unread; the rows of the last statement go to `rows`, unless it is NULL. The synchronization,
- * unlike a mere flush, lets PostgreSQL see a session that is idle in its transaction. */
+/* Reads unread results; the rows of the last statement go to `rows`, unless it is NULL. Each is followed by a
+ * synchronization: after a mere flush PostgreSQL would not see that a session is idle in its transaction. */
 static bool read_results(struct api_postgresql_connection *c, const struct api_rows *rows)
 {
     if (PQpipelineSync(c->pg) != 1)
@@ -330,15 +330,15 @@ static bool may_migrate(struct api_database *database, bool *may)
     "ALTER INDEX keys_by_time RENAME TO kldiv_keys_by_time"
 
 #define BEGIN "BEGIN ISOLATION LEVEL READ COMMITTED;"
-#define LOCK_ALONE "SELECT pg_advisory_xact_lock(" KEYS ");"
+#define LOCK_EXCLUSIVE "SELECT pg_advisory_xact_lock(" KEYS ");"
 #define LOCK_SHARED "SELECT pg_advisory_xact_lock_shared(" KEYS ");"
 
 const struct api_engine api_postgresql = {.prefix = "postgresql://",
                                           .clustered = "",
-                                          .transaction = BEGIN LOCK_ALONE,
+                                          .transaction = BEGIN LOCK_EXCLUSIVE,
                                           .concurrent = BEGIN LOCK_SHARED,
-                                          .migration =
-                                              BEGIN LOCK_ALONE "SET LOCAL statement_timeout = 0",
+                                          .migration = BEGIN LOCK_EXCLUSIVE
+                                          "SET LOCAL statement_timeout = 0",
                                           .open = api_postgresql_open,
                                           .close = api_postgresql_close,
                                           .reach = reach,

@@ -97,7 +97,7 @@ static bool check_age(struct api_observations *o, struct api_monitors *monitors,
     const struct api_monitor_status *status =
         monitor->pending ? &monitor->pending->status : &monitor->status;
     int64_t newest, end = api_window_end(&monitor->config->settings, o->time);
-    observed->is_behind = api_end_is_ahead(monitors, monitor, status->newest_end);
+    observed->is_window_ahead = api_end_is_ahead(monitors, monitor, status->newest_end);
     if (!api_status_newest_end(monitors, monitor, status, &newest))
         return false;
     char text[API_TIME_TEXT], last[API_TIME_TEXT];
@@ -109,7 +109,7 @@ static bool check_age(struct api_observations *o, struct api_monitors *monitors,
                     monitor->name, api_time_text(newest, last));
 }
 
-/* max_observations: values that a monitor counts, of which every sum is exact. */
+/* max_observations: the number of values that a monitor may count: up to it every sum of counts is exact. */
 static const double max_observations = 0x1p53;
 
 static bool check_total(struct api_observations *o, const struct api_observed *observed)
@@ -134,8 +134,8 @@ static bool count_windows(struct api_monitors *monitors, const struct api_monito
                          &(struct api_rows){api_datum_read_integer, n});
 }
 
-/* max_reads: counts that one request may have read of windows before its own in a transaction, which takes
- * about a second and keeps others from the store. One column never needs as many. */
+/* max_reads: how many counts of earlier windows a transaction may read for one request. Reading them takes about a
+ * second, and keeps others from the store. A single column never needs more. */
 static const double max_reads = 4e6;
 
 /* Reads the sum that a column's windows are compared with. If the store has no sum, as after a change of the number
@@ -156,7 +156,7 @@ static bool make_sum(struct api_monitors *monitors, struct api_monitor *monitor,
     return *reads > max_reads || api_pending_previous(monitors, pending, true);
 }
 
-/* Reads the windows of a column's pools if they are not in memory, likewise. */
+/* As make_sum, reads the windows of a column's pools if they are not in memory. */
 static bool make_pool(struct api_monitors *monitors, struct api_monitor *monitor, double *reads)
 {
     size_t windows = api_settings_pool(&monitor->config->settings);
@@ -169,8 +169,8 @@ static bool make_pool(struct api_monitors *monitors, struct api_monitor *monitor
     return *reads > max_reads || (pending && api_pending_pool(monitors, pending));
 }
 
-/* Makes the sums that are not there. If they are too many for a transaction, it keeps some, and the request
- * comes again. */
+/* Makes the sums and pools that are missing. If that would be too much for one transaction, keeps some, and the
+ * request runs again. */
 static enum api_outcome make_sums(struct api_observations *o, struct api_monitors *monitors)
 {
     double reads = 0;
@@ -181,7 +181,7 @@ static enum api_outcome make_sums(struct api_observations *o, struct api_monitor
     return reads > max_reads ? API_RUN_AGAIN : API_DONE;
 }
 
-/* Adds the counts that are read for a window with which a monitor goes back: see api_previous_add_up. */
+/* Adds how many counts are read when a monitor goes back to a window: see api_previous_add_up. */
 static bool add_reads(struct api_observations *o, struct api_monitors *monitors,
                       const struct api_monitor *monitor, double *reads)
 {
@@ -260,7 +260,7 @@ static enum api_outcome check_concurrent(struct api_observations *o, struct api_
         return API_FAILED;
     if (adds && o->x->job.key && !store_idempotency(o, monitors, &adds))
         return API_FAILED;
-    return adds ? API_DONE : API_RUN_ALONE;
+    return adds ? API_DONE : API_RUN_EXCLUSIVE;
 }
 
 static bool store(struct api_observations *o, struct api_monitors *monitors)
@@ -298,7 +298,7 @@ enum api_outcome api_apply_run(struct api_exchange *x, struct api_monitors *moni
     return outcome == API_DONE ? api_outcome_of(store(o, monitors)) : outcome;
 }
 
-/* Reads the window, as it is now, that a request went to when it came first. */
+/* Reads the present window of a repeated request: the one that its observations went to when it came first. */
 static bool read_again(struct api_observations *o, struct api_monitors *monitors,
                        struct api_observed *observed, const int64_t *pair)
 {

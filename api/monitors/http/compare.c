@@ -1,4 +1,4 @@
-/* GET compare: closed windows of a period against those of another, or against what they are compared with. */
+/* GET compare: closed windows of a period against those of another period, or against what the monitor compares with. */
 #include "api/json/format.h"
 #include "api/monitors/http/endpoints.h"
 
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* MAX_COUNTS: of all windows that are added up, which the store's thread reads in some 100 ms. */
+/* MAX_COUNTS: how many counts of windows are added up: the store's thread reads them in some 100 ms. */
 enum { MAX_COUNTS = 250000 };
 
 struct comparison {

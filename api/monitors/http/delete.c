@@ -46,7 +46,7 @@ static enum api_outcome run(struct api_exchange *x, struct api_monitors *monitor
     return api_outcome_of(delete_all(x, monitors));
 }
 
-/* Forgets monitors, whose rows are collected later; without memory to remember them, at the next start. */
+/* Forgets monitors. Their rows are deleted later; if there is no memory to remember that, after the next start. */
 static void publish(struct api_exchange *x, struct api_monitors *monitors)
 {
     struct deleting *d = x->state;

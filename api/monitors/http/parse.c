@@ -24,7 +24,7 @@ void api_observations_drop(struct api_observations *o)
     api_buffer_free(&o->warnings);
 }
 
-/* Counts, for the budget, what a column holds until the response: its counts, and its window with a
+/* Counts, for the budget, how much memory a column holds until the response: its counts, and its window with a
  * reference and scores. */
 static bool count_memory(struct api_observations *o, const struct api_bins *bins)
 {

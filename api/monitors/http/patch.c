@@ -263,8 +263,8 @@ static enum api_outcome parse(struct api_exchange *x)
     d->previews = true;
     if (!read_query(x) || !check_members(x))
         return API_FAILED;
-    if (api_must_look(x))
-        return API_LOOK;
+    if (api_must_refresh(x))
+        return API_REFRESH;
     return api_outcome_of(api_find_monitor(x, &x->problem) && hold_monitors(x) && patch_all(x) &&
                           api_replacing_reserve(x));
 }
@@ -293,8 +293,9 @@ static bool patch_again(struct api_exchange *x)
     return hold_monitors(x) && patch_all(x) && api_replacing_reserve(x);
 }
 
-/* Configs that are not current are made again before another transaction; in this one, while others wait, if that was
- * in vain: a group that changes all the time can be patched, too. */
+/* Configs whose monitors have changed are made again before another transaction. If monitors change again and again,
+ * configs are made within the transaction, while others wait: so a group that changes all the time can be patched,
+ * too. */
 static enum api_outcome run(struct api_exchange *x, struct api_monitors *monitors)
 {
     enum { IN_VAIN = 3 };

@@ -70,8 +70,8 @@ static bool read_query(struct api_exchange *x, json_t **parameters)
     return *parameters && api_replacing_read_dry(x, *parameters);
 }
 
-/* Checks labels that the body has. Those of a store of before they had a limit may stay: PUT takes what
- * GET gives. */
+/* Checks labels that the body has. Labels that were stored before they had a limit may stay, so that PUT takes the
+ * response of GET. */
 static bool check_labels(struct api_exchange *x, const struct api_config *config)
 {
     struct api_problem problem = {0};
@@ -165,7 +165,7 @@ static enum api_outcome run(struct api_exchange *x, struct api_monitors *monitor
                           api_replacing_store(x, monitors));
 }
 
-/* Replays the windows of the one monitor of the path by the settings that it would have. */
+/* Replays the windows of the one monitor of the path with its new settings. */
 static bool preview(struct api_exchange *x, struct api_monitors *monitors)
 {
     struct api_replacing *d = x->state;

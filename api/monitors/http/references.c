@@ -214,7 +214,7 @@ static bool reserve(struct api_references *references, size_t n, struct api_prob
 
 /* ---- Columns by name */
 
-/* Finds the columns of a list, `text`, of names with commas between, which may have commas themselves. */
+/* Finds the columns of a list, `text`: names with commas between; a name may itself have commas. */
 static bool choose(const struct api_table *table, const char *parameter, const char *text,
                    enum choice choice, enum choice *choices, struct api_problem *problem)
 {

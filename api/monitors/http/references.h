@@ -16,9 +16,9 @@ struct api_references {
     const char *include, *exclude;        /* names of columns with commas between, or NULL */
 };
 
-/* Makes configs of the columns that have a name and values, by the settings among `members`: of those that `include`
- * names, else of all but the nearly unique ones, and of none that `exclude` names. Fails with column_missing for a
- * name that is none. */
+/* Makes configs of the columns that have a name and values, by the settings among `members`: of the columns that
+ * `include` names, otherwise of all but nearly unique ones; never of those that `exclude` names. Fails with
+ * column_missing if a name in either list is no column. */
 bool api_references_read(struct api_references *references, struct api_table *table,
                          const char *group, const json_t *members, struct api_problem *problem);
 

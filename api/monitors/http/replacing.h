@@ -15,7 +15,7 @@ struct api_replacing {
     struct api_period period; /* whose windows become the reference */
 };
 
-/* Reads dry_run among the parameters, after which the place is to read. */
+/* Reads dry_run from the parameters; with it the request only reads the store. */
 bool api_replacing_read_dry(struct api_exchange *x, const json_t *parameters);
 
 /* Makes room for the response. */

@@ -123,14 +123,14 @@ struct api_monitor *api_monitor_of(const struct api_exchange *x,
     return monitor;
 }
 
-bool api_must_look(const struct api_exchange *x)
+bool api_must_refresh(const struct api_exchange *x)
 {
-    return !x->has_looked && api_store_is_shared(x->service->monitors->store);
+    return !x->is_refreshed && api_store_is_shared(x->service->monitors->store);
 }
 
 bool api_check_monitor(struct api_exchange *x)
 {
-    return api_check_names(x) && (api_must_look(x) || api_find_monitor(x, &x->problem));
+    return api_check_names(x) && (api_must_refresh(x) || api_find_monitor(x, &x->problem));
 }
 
 bool api_check_change(struct api_exchange *x)
