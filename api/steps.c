@@ -134,6 +134,7 @@ static bool take_back(struct api_exchange *x)
 /* Undoes the coding of the body, after which a small one may be too large. */
 static bool begin(struct api_exchange *x, double max_ns)
 {
+    api_body_find_coding(x);
     bool is_coded = !api_coding_is_none(x->coding);
     double start = is_coded ? api_seconds() : 0;
     x->cost_ns = 0;

@@ -50,6 +50,11 @@ static bool find_parameter(const char *value, const char *end, const char *name,
     return false;
 }
 
+bool api_form_parameter(const char *value, const char *name, char *to, size_t size)
+{
+    return find_parameter(value, value + strlen(value), name, to, size);
+}
+
 /* True if a Content-Transfer-Encoding does not change the content. */
 static bool sends_as_it_is(const char *value, const char *end)
 {
@@ -143,8 +148,7 @@ bool api_form_begin(struct api_form *form, const char *content_type, const char 
 {
     const char *type = content_type ? content_type : "";
     *form = (struct api_form){.body = body, .p = body, .end = body + size, .delimiter = "\r\n--"};
-    if (!find_parameter(type, type + strlen(type), "boundary", form->delimiter + 4,
-                        API_MAX_BOUNDARY + 1))
+    if (!api_form_parameter(type, "boundary", form->delimiter + 4, API_MAX_BOUNDARY + 1))
         return api_fail(problem, "multipart_malformed",
                         "the Content-Type has no boundary of 1 to 70 characters");
     form->delimiter_size = strlen(form->delimiter);

@@ -29,5 +29,9 @@ bool api_form_begin(struct api_form *form, const char *content_type, const char 
 /* Reads the next part; false at the end, and with a problem. */
 bool api_form_next(struct api_form *form, struct api_form_part *part, struct api_problem *problem);
 
+/* Finds a parameter of a header's value, such as charset in `text/csv; charset="utf-8"`. False, with "" or not, if it is
+ * absent, empty, unterminated or too long. */
+bool api_form_parameter(const char *value, const char *name, char *to, size_t size);
+
 /* Fails with multipart_malformed where the reader is. */
 bool api_form_malformed(const struct api_form *form, const char *what, struct api_problem *problem);

@@ -5,6 +5,7 @@
 #include "api/request/response.h"
 
 #include <stdint.h>
+#include <string.h>
 
 /* Time, in ns, to inflate to a byte. */
 static const double inflate_ns = 4;
@@ -32,6 +33,17 @@ bool api_body_check_size(struct api_exchange *x)
                         "the body has %llu bytes; this server accepts at most %zu",
                         (unsigned long long)x->request.content_length, max);
     return true;
+}
+
+void api_body_find_coding(struct api_exchange *x)
+{
+    static const char magic[] = "\x1f\x8b\x08";
+    const char *body = x->request.body;
+    if (!api_coding_is_none(x->coding) || x->response.endpoint->steps->max_body != API_WHOLE_BODY ||
+        x->request.body_size < sizeof magic - 1 || memcmp(body, magic, sizeof magic - 1) != 0)
+        return;
+    bool is_safetensors = x->request.body_size >= 9 && memcmp(body + 5, "\0\0\0{", 4) == 0;
+    x->coding = is_safetensors ? x->coding : "gzip";
 }
 
 bool api_body_undo_coding(struct api_exchange *x, struct api_buffer *inflated, double max_ns)

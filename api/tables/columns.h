@@ -77,6 +77,7 @@ struct api_table {
     struct api_buffer memory;  /* of `columns` */
     struct api_buffer arrays;  /* struct api_array: of each column, if they are arrays */
     struct api_buffer file;    /* of a form: a copy of its file, which is the body then */
+    struct api_buffer text;    /* of another encoding: the body in UTF-8, which is the body then */
     char delimiter;            /* of CSV: ',', ';' or a tab */
     size_t rows_at, rows_line; /* of CSV: the first byte after the header, and its line */
     void *state;

@@ -2,6 +2,7 @@
 
 #include "api/files/form.h"
 #include "api/json/json_text.h"
+#include "api/tables/encoding.h"
 #include "api/text/accept.h"
 #include "api/text/nearest.h"
 
@@ -21,8 +22,17 @@ static const struct api_table_format *const formats[] = {
 #define N_FORMATS (sizeof formats / sizeof *formats)
 
 /* guessed: the format of bodies whose Content-Type is one that clients make up. */
-static const char *const unspecific[] = {"", "application/x-www-form-urlencoded", "text/plain",
-                                         "application/octet-stream", NULL};
+static const char *const unspecific[] = {
+    "",
+    "application/x-www-form-urlencoded",
+    "text/plain",
+    "application/octet-stream",
+    "application/vnd.ms-excel", /* CSV, in browsers on Windows */
+    "application/zip",
+    "application/x-zip-compressed",
+    "application/gzip",
+    "application/x-gzip",
+    NULL};
 static const struct api_table_format guessed = {.media_types = unspecific};
 
 /* columnar: files that are named, but not read. */
@@ -45,6 +55,37 @@ static bool refuse_columnar(struct api_table *table, struct api_problem *problem
 static const struct api_table_format columnar = {.media_types = columnar_types,
                                                  .open = refuse_columnar};
 
+/* spreadsheets: likewise. */
+static const char *const spreadsheet_types[] = {
+    "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+    "application/vnd.oasis.opendocument.spreadsheet", NULL};
+
+static bool refuse_spreadsheet(struct api_table *table, struct api_problem *problem)
+{
+    (void)table;
+    return api_fail(
+        problem, "media_type_unsupported",
+        "this is a spreadsheet (.xlsx, .xls or .ods), which is not read here: save it as CSV "
+        "UTF-8 and send that");
+}
+
+static const struct api_table_format spreadsheet = {.media_types = spreadsheet_types,
+                                                    .open = refuse_spreadsheet};
+
+/* zipped: gzip that is left when the coding of the body is undone. */
+static bool refuse_gzip(struct api_table *table, struct api_problem *problem)
+{
+    (void)table;
+    return api_fail(
+        problem, "media_type_unsupported",
+        "this is a gzip file within a form, or gzip twice: send the file alone as the body, which "
+        "is unpacked, or what is in it");
+}
+
+static const struct api_table_format zipped = {.open = refuse_gzip};
+
+static const struct api_table_format *const named[] = {&columnar, &spreadsheet};
+
 const struct api_table_format *api_table_format(const char *content_type,
                                                 struct api_problem *problem)
 {
@@ -54,10 +95,11 @@ const struct api_table_format *api_table_format(const char *content_type,
     for (size_t i = 0; i < N_FORMATS; i++)
         if (api_is_media_type(content_type, formats[i]->media_types))
             return formats[i];
-    if (api_is_media_type(content_type, columnar_types)) {
-        refuse_columnar(NULL, problem);
-        return NULL;
-    }
+    for (size_t i = 0; i < sizeof named / sizeof *named; i++)
+        if (api_is_media_type(content_type, named[i]->media_types)) {
+            named[i]->open(NULL, problem);
+            return NULL;
+        }
     api_table_list_formats(readable, sizeof readable);
     api_fail(problem, "media_type_unsupported",
              "Content-Type '%.80s' is not supported for tables; use one of: %s", content_type,
@@ -73,10 +115,34 @@ void api_table_list_formats(char *to, size_t size)
             api_append_word(to, size, *type);
 }
 
+/* True for the first bytes of a spreadsheet: a ZIP archive that begins with what an Excel or OpenDocument file begins
+ * with, or the container of an old Excel file. */
+static bool is_spreadsheet(const char *body, size_t size)
+{
+    enum { NAME_SIZE_AT = 26, NAME_AT = 30 };
+    static const char *const entries[] = {"[Content_Types].xml", "_rels/", "docProps/", "xl/",
+                                          "mimetype"};
+    if (size >= 8 && memcmp(body, "\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", 8) == 0)
+        return true;
+    if (size < NAME_AT || memcmp(body, "PK\3\4", 4) != 0)
+        return false;
+    size_t length = (unsigned char)body[NAME_SIZE_AT];
+    for (size_t i = 0; i < sizeof entries / sizeof *entries; i++) {
+        size_t n = strlen(entries[i]);
+        if (n <= length && n <= size - NAME_AT && memcmp(body + NAME_AT, entries[i], n) == 0)
+            return true;
+    }
+    return false;
+}
+
 /* Guesses by the first bytes. No text begins with those of an archive, and the length of a
  * safetensors header ends with NULs. */
 static const struct api_table_format *guess(const char *body, size_t size)
 {
+    if (is_spreadsheet(body, size))
+        return &spreadsheet;
+    if (size >= 3 && memcmp(body, "\x1f\x8b\x08", 3) == 0)
+        return &zipped;
     if (size >= 4 && memcmp(body, "PK\3\4", 4) == 0)
         return &api_table_npz;
     if (size >= 10 && memcmp(body + 5, "\0\0\0{\"", 5) == 0)
@@ -111,7 +177,8 @@ static bool find_file(const struct api_table *table, struct api_form_part *file,
 
 /* Copies the file of a form, padded as bodies are, to be the body, and finds its format by its type, or by its first
  * bytes if that is not known: browsers on Windows have one of their own for CSV. */
-static bool take_file(struct api_table *table, struct api_problem *problem)
+static bool take_file(struct api_table *table, enum api_encoding *encoding,
+                      struct api_problem *problem)
 {
     struct api_form_part file;
     struct api_problem ignored = {0};
@@ -126,6 +193,32 @@ static bool take_file(struct api_table *table, struct api_problem *problem)
     table->format = api_table_format(file.content_type, &ignored);
     if (!table->format || table->format == &form)
         table->format = &guessed;
+    return api_encoding_of(file.content_type, encoding, problem);
+}
+
+/* True for a format whose bodies are text. */
+static bool is_text(const struct api_table_format *format)
+{
+    return format == &api_table_csv || format == &api_table_tsv || format == &api_table_json ||
+           format == &api_table_json_lines;
+}
+
+/* Finds the format of a body, and has its text be UTF-8: what JSON begins with shows only then. */
+static bool find_format(struct api_table *table, struct api_problem *problem)
+{
+    enum api_encoding encoding;
+    if (!api_encoding_of(table->content_type, &encoding, problem) ||
+        (table->format == &form && !take_file(table, &encoding, problem)))
+        return false;
+    bool is_guessed = table->format == &guessed;
+    if (is_guessed)
+        table->format = guess(table->body, table->size);
+    if (!is_text(table->format))
+        return true;
+    if (!api_encoding_convert(table, encoding, problem))
+        return false;
+    if (is_guessed && table->text.data)
+        table->format = guess(table->body, table->size);
     return true;
 }
 
@@ -147,12 +240,9 @@ bool api_table_open(struct api_table *table, struct api_problem *problem)
 {
     table->names.text.budget = table->names.starts.budget = table->names.order.budget =
         table->notes.budget = table->memory.budget = table->arrays.budget = table->file.budget =
-            table->budget;
-    if (table->format == &form && !take_file(table, problem))
-        return false;
-    if (table->format == &guessed)
-        table->format = guess(table->body, table->size);
-    return table->format->open(table, problem) && finish(table, problem);
+            table->text.budget = table->budget;
+    return find_format(table, problem) && table->format->open(table, problem) &&
+           finish(table, problem);
 }
 
 bool api_table_read(struct api_table *table, const struct api_sink *sink,
@@ -175,5 +265,6 @@ void api_table_free(struct api_table *table)
     api_buffer_free(&table->memory);
     api_buffer_free(&table->arrays);
     api_buffer_free(&table->file);
+    api_buffer_free(&table->text);
     *table = (struct api_table){0};
 }

@@ -3,6 +3,7 @@
  * or both. */
 #include "api/json/json_text.h"
 #include "api/tables/columns.h"
+#include "api/tables/encoding.h"
 #include "api/tables/field.h"
 
 #include <stdint.h>
@@ -59,13 +60,12 @@ static bool eight_ascii(const char *p)
 }
 
 /* Checks that the text is UTF-8 without NULs. */
-static bool check_text(const char *text, size_t size, struct api_problem *problem)
+static bool check_text(const struct api_table *table, struct api_problem *problem)
 {
-    const char *p = text, *end = text + size, *nul = memchr(text, '\0', size);
+    const char *text = table->body, *p = text, *end = text + table->size,
+               *nul = memchr(text, '\0', table->size);
     if (nul)
-        return api_fail(problem, "csv_malformed",
-                        "line %zu: there is a NUL at byte %zu; CSV is read as UTF-8",
-                        1 + count_lines(text, nul), (size_t)(nul - text));
+        return api_encoding_fail(table, nul, 1 + count_lines(text, nul), problem);
     while (p < end) {
         if (eight_ascii(p)) {
             p += 8;
@@ -73,8 +73,7 @@ static bool check_text(const char *text, size_t size, struct api_problem *proble
         }
         size_t length = api_utf8_length((const unsigned char *)p);
         if (length == 0)
-            return api_fail(problem, "csv_malformed", "line %zu: byte %zu is not UTF-8",
-                            1 + count_lines(text, p), (size_t)(p - text));
+            return api_encoding_fail(table, p, 1 + count_lines(text, p), problem);
         p += length;
     }
     return true;
@@ -248,7 +247,7 @@ static bool open_delimited(struct api_table *table, char delimiter, struct api_p
     r.field = add_column;
     r.line = 1;
     r.delimiter = delimiter;
-    if (!check_text(table->body, table->size, problem))
+    if (!check_text(table, problem))
         return false;
     if (strncmp(r.p, mark, sizeof mark - 1) == 0)
         r.p += sizeof mark - 1;

@@ -91,12 +91,12 @@ Test(tables_csv, csv_that_is_malformed_is_refused_with_its_line)
         {"\n\n", "csv_malformed the body is empty"},
         {"\xef\xbb\xbf", "csv_malformed the body is empty"},
         {"", "csv_malformed the body is empty"},
-        {"a,b\n1,2\n\xff,3\n", "csv_malformed line 3: byte 8 is not UTF-8"},
-        {"a\n\xc3", "csv_malformed line 2: byte 2 is not UTF-8"},
-        {"a\n\xed\xa0\x80", "csv_malformed line 2: byte 2 is not UTF-8"},
+        {"a,b\n1,2\n\xff,3\n", "csv_malformed line 3: byte 8 (0xFF) is not UTF-8"},
+        {"a\n\xc3", "csv_malformed line 2: byte 2 (0xC3) is not UTF-8"},
+        {"a\n\xed\xa0\x80", "csv_malformed line 2: byte 2 (0xED) is not UTF-8"},
         {"\xff\xfe"
          "a",
-         "csv_malformed line 1: byte 0 is not UTF-8"},
+         "csv_malformed byte 2 is not UTF-16"},
     };
     table_check("text/csv", API_MANY_COLUMNS, cases, COUNT(cases));
     struct table_text result = table_read(
