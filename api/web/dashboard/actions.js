@@ -17,20 +17,23 @@ const DAY_SECONDS = 86400;
 
 /** Settings that PATCH changes: their place in a config, what they mean, and how they are entered.
  * @type {{ path: string[], label: string, hint?: string, attributes: { [name: string]: unknown },
- *          empty?: boolean, choices?: Config["compare"][] }[]} */
+ *          empty?: boolean, choices?: unknown[], told?: (value: any) => string }[]} */
 const SETTINGS = [
     { path: ["compare"], label: "Compared with", hint: "Times of day or of the week need windows of time",
       attributes: {}, choices: ["reference", { previous: 1 }, { previous: 3 }, { previous: 7, period: DAY_SECONDS },
-                                { previous: 4, period: 7 * DAY_SECONDS }] },
+                                { previous: 4, period: 7 * DAY_SECONDS }], told: comparedWith },
     { path: ["thresholds", "warning"], label: "Warning, nats", attributes: { min: 0, step: "any" } },
     { path: ["thresholds", "critical"], label: "Critical, nats", attributes: { min: 0, step: "any" } },
     { path: ["thresholds", "significance"], label: "Significance", hint: "1 turns the test off",
       attributes: { min: 0, max: 1, step: "any" } },
+    { path: ["ratio"], label: "Rare bins", hint: "Fraud, errors, missing values: each bin by its share",
+      attributes: {}, empty: true, choices: [{ warning: 1.5, critical: 3 }, { warning: 2, critical: 4 }, { warning: 5, critical: 10 }],
+      told: ({ warning, critical }) => `${warning} times the share is a warning, ${critical} times critical` },
     { path: ["pool"], label: "Pool, windows", hint: "A power of two: what so many windows show together counts",
       attributes: { min: 1, max: 64, step: 1 } },
     { path: ["fire_after"], label: "Up after, windows", attributes: { min: 1, step: 1 } },
     { path: ["clear_after"], label: "Down after, windows", attributes: { min: 1, step: 1 } },
-    { path: ["min_observations"], label: "Values for a verdict", hint: "Empty: 50, or 5 for each bin",
+    { path: ["min_observations"], label: "Values for a verdict", hint: "Empty: 50, or 5 for each interval",
       attributes: { min: 0, step: "any" }, empty: true },
     { path: ["stale_after"], label: "Silent after, seconds", hint: "Empty: 3 windows of time",
       attributes: { min: 1, step: "any" }, empty: true },
@@ -75,15 +78,15 @@ function patchOf(values, config) {
  * @param {Config | null} config
  * @returns {Field}
  */
-function fieldOf({ path, label, hint, attributes, choices }, config) {
+function fieldOf({ path, label, hint, attributes, choices, empty, told = String }, config) {
     const name = path.join(".");
     const value = config ? valueAt(path, config) ?? null : null;
     if (!choices)
         return { name, label, hint, type: "number", attributes, value: value === null ? "" : String(value) };
     const texts = new Set([value, ...choices].filter((each) => each !== null).map((each) => JSON.stringify(each)));
-    const options = [...texts].map((text) => /** @type {[string, string]} */ ([text, comparedWith(JSON.parse(text))]));
+    const options = [...texts].map((text) => /** @type {[string, string]} */ ([text, told(JSON.parse(text))]));
     return { name, label, hint, type: "select", attributes, value: value === null ? "" : JSON.stringify(value),
-             options: config ? options : [["", "as it is"], ...options] };
+             options: config && !empty ? options : [["", config ? "off" : "as it is"], ...options] };
 }
 
 /** @param {{ preview?: import("./types.js").Preview | null }} response */

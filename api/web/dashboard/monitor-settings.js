@@ -15,19 +15,26 @@ function windowText(window) {
     return `${duration(window.seconds ?? 0)}, closed ${duration(window.grace ?? 0)} after its end`;
 }
 
+/** How many labels have a bin, and how they were chosen. @param {number} n @param {number} [choosing] rows that chose */
+function labelsText(n, choosing) {
+    return plural(n, "label") + (choosing ? `, chosen in ${plural(choosing, "row")}; the other half of the rows counts` : "");
+}
+
 /** @param {Config} config */
 function rows(config) {
     const { bins, thresholds, compare } = config;
     const owner = Object.entries(config.annotations).map(([key, value]) =>
         `${key}: ${typeof value === "string" ? value : JSON.stringify(value)}`);
     return [
-        ["Bins", bins.labels ? plural(bins.labels.length, "label")
+        ["Bins", bins.labels ? labelsText(bins.labels.length, config.reference?.choosing)
             : `${plural((bins.edges?.length ?? 1) - 1, "interval")} from ` +
               `${number(Number(bins.edges?.[0]))} to ${number(Number(bins.edges?.at(-1)))}`],
         ["Window", windowText(config.window)],
         ["Compared with", comparedWith(compare)],
         ["Thresholds", `warning ${number(thresholds.warning)}, critical ` +
             `${number(thresholds.critical)} nats; significance ${thresholds.significance}`],
+        ["Rare bins", config.ratio ? `${number(config.ratio.warning)} times the share is a warning, ` +
+            `${number(config.ratio.critical)} times critical` : "not judged by themselves"],
         ["Pool", config.pool > 1 ? `up to ${plural(config.pool, "window")} together` : "each window alone"],
         ["Silent after", config.stale_after !== null ? duration(config.stale_after)
             : typeof config.window === "object" && config.window.seconds ? "3 windows" : "never"],

@@ -1,6 +1,6 @@
 /* The numbers of a window, each with its meaning. */
 import { element, renew } from "./dom.js";
-import { count, nats, percent, probability, span } from "./format.js";
+import { count, nats, number, percent, probability, span } from "./format.js";
 import { term } from "./term.js";
 
 /** @typedef {import("./types.js").Result} Result */
@@ -25,6 +25,10 @@ function numbers(result) {
             `probability ${result.thresholds.significance}`],
         ["Noise floor", result.noise_floor === null ? "–" : nats(result.noise_floor),
             "KL to expect from so few values without any drift"],
+        .../** @type {[string, string, string][]} */ (result.mean === undefined ? [] : [
+            ["Mean", change(result.mean_reference, result.mean), "Of the reference, and of the window"],
+            ["Standard deviation", change(result.sd_reference, result.sd), "Of the reference, and of the window"],
+        ]),
         ["Values", count(result.n), "Number of values in the window"],
         ["Reference values", result.n_reference === null ? "exact" : count(result.n_reference),
             "Number of values in the reference; exact if probabilities were given"],
@@ -33,6 +37,11 @@ function numbers(result) {
         ["Missing", ratio(result.missing_ratio), "Part of the values that are missing"],
         ["Window", span(result.window), "From its start to its end"],
     ];
+}
+
+/** A number before and now; a dash where values came as counts. @param {(number | null | undefined)[]} values */
+function change(...values) {
+    return values.map((value) => typeof value === "number" ? number(value) : "–").join(" → ");
 }
 
 /** @param {number | null} value */

@@ -104,8 +104,8 @@ export function whatMoved(result) {
  * @param {Config} config
  */
 function needed(config) {
-    const bins = config.bins.labels?.length ?? (config.bins.edges?.length ?? 1) - 1;
-    return config.min_observations ?? Math.max(50, 5 * bins);
+    const intervals = config.bins.labels ? 0 : (config.bins.edges?.length ?? 1) - 1;
+    return config.min_observations ?? Math.max(50, 5 * intervals);
 }
 
 /**
@@ -123,7 +123,18 @@ export function reason(result, config) {
                                       p_value: result.g_test?.p_value ?? 1 };
     const who = pooled.windows > 1
         ? `${plural(pooled.windows, "window")} together, ${plural(pooled.n, "value")}: ` : "";
-    return who + comparison(pooled, result.thresholds, config.pool ?? 1);
+    return who + (pooled.ratio ? `${ratioOf(pooled.ratio)} ` : "") + comparison(pooled, result.thresholds, config.pool ?? 1);
+}
+
+/**
+ * The bin that was judged by its share alone.
+ *
+ * @param {NonNullable<import("./types.js").Pooled["ratio"]>} ratio
+ */
+function ratioOf({ bin, reference, current, ratio, p_value: p }) {
+    return `${isolate(binName(bin))} ${percent(reference)} → ${percent(current)}` +
+        `${ratio === null ? "" : `, ${number(ratio)} times`}; chance alone does that with ` +
+        `${p < 1e-300 ? "p" : "p ="} ${probability(p)}.`;
 }
 
 /**

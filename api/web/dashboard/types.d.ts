@@ -86,6 +86,8 @@ export interface Pooled {
     kl: number | null;
     p_value: number;
     noise_floor: number | null;
+    bins?: number | null;
+    ratio?: { bin: string; reference: number; current: number; ratio: number | null; p_value: number } | null;
 }
 
 /** A window with its scores; `bins` are there only if one window was asked for. */
@@ -98,6 +100,10 @@ export interface Result {
     sentence?: string;
     n: number;
     n_reference: number | null;
+    mean?: number | null;
+    sd?: number | null;
+    mean_reference?: number | null;
+    sd_reference?: number | null;
     verdict: State;
     state: State;
     kl: number | null;
@@ -150,10 +156,12 @@ export interface Config {
         overflow?: number;
         other?: number;
         missing?: number;
+        choosing?: number;
     };
     window: string | { seconds?: number; grace?: number; count?: number };
     compare: string | { previous: number; period?: number };
     pool: number;
+    ratio: { warning: number; critical: number } | null;
     since: string | null;
     severity_since: string | null;
     stale: boolean;

@@ -195,6 +195,15 @@ class Groups(unittest.TestCase):
             self.group.monitors()
         self.assertEqual((raised.exception.status, raised.exception.code), (404, "group_not_found"))
 
+    def test_rare_bins(self):
+        self.group.reference({"label": ["fraud"] * 20 + ["good"] * 9980, "x": np.arange(10000) % 97 / 4}, ratio=(2, 4))
+        label, x = self.group.observe({"label": ["fraud"] * 100 + ["good"] * 9900, "x": np.arange(10000) % 97 / 4})
+        self.assertEqual((label.verdict, label["pooled"]["ratio"]["bin"]), ("critical", "fraud"))
+        self.assertIn("fraud 0.2 % → 1 %, 5 times", label.sentence())
+        self.assertEqual((x.verdict, x["mean"], x["mean_reference"]), ("ok", x["mean_reference"], x["mean"]))
+        self.assertAlmostEqual(x["sd"], np.std(np.arange(10000) % 97 / 4), 12)
+        self.assertEqual(self.group.settings("label", ratio=None)["ratio"], None)
+
     def test_notes(self):
         self.group.reference(data(2000, 1))
         of_group = self.group.note("Version 3 is live", start="2026-11-01T00:00:00Z", end="2026-11-02T00:00:00Z")

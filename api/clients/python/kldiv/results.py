@@ -70,7 +70,15 @@ class Result(dict):  # type: ignore[type-arg]
         if self.get("g_test"):
             said += f", p {self['g_test']['p_value']:.2g}"
         chosen, share = top_bins(self.get("bins") or [])
-        if not chosen or self.verdict in ("ok", "insufficient_data"):
+        if self.verdict in ("ok", "insufficient_data"):
+            return said + "."
+        if not self.times and None not in (self.get("mean"), self.get("mean_reference")):
+            said += f"; mean {self['mean_reference']:.4g} → {self['mean']:.4g}"
+        ratio = (self.get("pooled") or {}).get("ratio")
+        if ratio:
+            times = f", {ratio['ratio']:.2g} times" if ratio["ratio"] is not None else ""
+            said += f". {ratio['bin']} {percent(ratio['reference'])} → {percent(ratio['current'])}{times}"
+        if not chosen:
             return said + "."
         named = ", ".join(f"{bin_name(b, self.times)} {percent(b['reference'])} → {percent(b['current'])}"
                           for b in chosen[:MAX_NAMED])
