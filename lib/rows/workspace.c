@@ -1,15 +1,12 @@
 #include "lib/rows/workspace.h"
 #include "lib/threads/pool.h"
 
-/* ALIGNMENT: a cache line, in bytes, so that no vector lies across two. */
-enum { ALIGNMENT = 64 };
-
-_Static_assert(sizeof(struct kl_workspace) + ALIGNMENT <= KL_THREAD_SCRATCH,
+_Static_assert(sizeof(struct kl_workspace) + KL_ALIGNMENT <= KL_THREAD_SCRATCH,
                "a thread's scratch has room for a workspace");
 
 struct kl_workspace *kl_workspace_of(void *scratch)
 {
-    return (void *)((char *)scratch + -(uintptr_t)scratch % ALIGNMENT);
+    return (void *)((char *)scratch + -(uintptr_t)scratch % KL_ALIGNMENT);
 }
 
 void kl_start_chunk(struct kl_job *job, void *scratch)
@@ -33,19 +30,6 @@ void kl_start_group(struct kl_workspace *b, const struct kl_group *group)
     else if (job->masks_rows && kl_has_logits(job))
         kl_gather(job->kernel, &job->layout->outer, &job->mask, group->row, group->rows, KL_FLOAT64,
                   b->row_mask);
-}
-
-struct kl_tile kl_tile_at(const struct kl_workspace *b, size_t start)
-{
-    const struct kl_group *group = b->group;
-    size_t max = b->job->tile.length;
-    bool stopped = start > group->start &&
-                   kl_is_stopped_at(b->job->plan, start, group->rows, group->rows * max);
-    return (struct kl_tile){.row = group->row,
-                            .rows = group->rows,
-                            .start = start,
-                            .length = stopped ? 0 : kl_min(group->end - start, max),
-                            .columns = b->job->tile.columns};
 }
 
 /* ---- Loading */
