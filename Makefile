@@ -51,7 +51,6 @@ $(B)/lib/simd/%.o: override CFLAGS += -fno-sanitize=null,object-size,pointer-ove
                                       -mllvm -asan-instrumentation-with-call-threshold=0
 $(B)/tests/%.o: override CFLAGS += -O0 -fno-sanitize=undefined,fuzzer-no-link
 endif
-# Lines alone: what tells variables takes half of the time of kernels.
 OPTIMIZE_tsan = -O1 -g1 -fsanitize=thread
 # Each multiplication and addition rounds by itself unless the source says fma.
 override CFLAGS := -std=c11 -D_GNU_SOURCE -I. $(WARNINGS) $(HARDENING) $(OPTIMIZE_$(VARIANT)) \
@@ -90,6 +89,12 @@ $(B)/%.o: %.c
 	@echo "  CC   $@"
 	@$(CC) $(CFLAGS) -c $< -o $@
 $(B)/api/endpoints.o: api/openapi.json
+# Kernels take half a minute each, and threads share nothing in them: these variants have the release's.
+ifneq ($(filter tsan walk,$(VARIANT)),)
+$(B)/lib/simd/%.o: lib/simd/%.c
+	@mkdir -p $(@D)
+	@$(MAKE) --no-print-directory VARIANT=release build/release/lib/simd/$*.o && cp build/release/lib/simd/$*.o $@
+endif
 
 $(B)/libkldiv.a: $(LIB)
 	@rm -f $@; $(AR) rcs $@ $^
@@ -98,9 +103,9 @@ $(B)/libapi.a: $(API)
 $(B)/libkldiv.so: $(LIB) lib/kldiv.map
 	@echo "  LINK $@"
 	@$(CC) -shared -Wl,-soname,libkldiv.so.0,--version-script=lib/kldiv.map $(filter-out -pie,$(LDFLAGS)) $(LIB) -lm -o $@
-# libmicrohttpd's own calls to the network go to server/connection/transport.c, nobody else's: its static archive, in which
+# libmicrohttpd's own calls to the network go to server/connection/door.c, nobody else's: its static archive, in which
 # they have other names. Where it does not make one of them, the server would not see what it reads or sends.
-MHD_CALLS = recv gnutls_record_recv send sendmsg gnutls_record_send gnutls_bye setsockopt epoll_ctl epoll_wait close
+MHD_CALLS = recv send sendmsg setsockopt epoll_ctl epoll_wait close
 MHD_ARCHIVE = $(or $(wildcard $(shell $(CC) -print-file-name=libmicrohttpd.a 2>/dev/null)),libmicrohttpd.a)
 libmicrohttpd.a:
 	@echo "libmicrohttpd.a is missing: apt-get install libmicrohttpd-dev" >&2; exit 1
@@ -108,9 +113,9 @@ $(B)/libmicrohttpd.a: $(MHD_ARCHIVE) Makefile
 	@mkdir -p $(@D)
 	@echo "  COPY $@"
 	@for call in $(MHD_CALLS); do $(BINUTILS)nm $< 2>/dev/null | grep -qx " *U $$call" || \
-	    { echo "$<: libmicrohttpd does not call $$call; server/connection/transport.c must be fitted to it" >&2; exit 1; }; done
+	    { echo "$<: libmicrohttpd does not call $$call; server/connection/door.c must be fitted to it" >&2; exit 1; }; done
 	@if $(BINUTILS)nm $< 2>/dev/null | grep -xE ' *U (__)?(recv(from|msg)?|readv)(_chk)?' | grep -qvx ' *U recv'; then \
-	    echo "$<: libmicrohttpd reads sockets by other calls, too; server/connection/transport.c must be fitted to it" >&2; exit 1; fi
+	    echo "$<: libmicrohttpd reads sockets by other calls, too; server/connection/door.c must be fitted to it" >&2; exit 1; fi
 	@$(BINUTILS)objcopy $(foreach call,$(MHD_CALLS),--redefine-sym $(call)=srv_mhd_$(call)) $< $@
 
 $(B)/kldivd: $(SERVER) $(B)/libmicrohttpd.a $(B)/libapi.a $(B)/libkldiv.a

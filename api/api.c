@@ -32,7 +32,7 @@ static bool check_route(struct api_exchange *x, bool method_allowed)
     const struct api_endpoint *wanted = api_route_with_name(x);
     if (wanted)
         return api_fail(&x->problem, "method_not_allowed",
-                        "%.60s lacks a name: %s %s is what there is", x->request.path,
+                        "%.60s lacks the name of a monitor: the endpoint is %s %s", x->request.path,
                         wanted->method, wanted->path);
     return api_fail(&x->problem, "method_not_allowed", "%.60s takes %s, not %.20s", x->request.path,
                     allow, x->request.method);
@@ -170,7 +170,7 @@ static void finish(struct api_exchange *x, bool good)
     if (x->state && response->endpoint->steps->count)
         response->endpoint->steps->count(x);
     api_steps_end(x);
-    if (response->lacks_header)
+    if (response->lost_header)
         api_refuse(x, "internal_error", "the response has too many header fields");
 }
 

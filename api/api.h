@@ -17,15 +17,18 @@
  * the request is refused: the response is complete, and the body need not be read. Never blocks. */
 bool api_begin(struct api_exchange *x);
 
-/* Makes the response; called after api_begin returned true and the body is complete. Returns false
- * before work of more than about `max_ns`, with an estimate above that in x->cost_ns: call it
- * again with more, from a thread that has the time. Returns false with x->work set if the response has
- * to wait for the store: call api_wait, then this again. Once *stop is true, work ends at the next
- * chunk and the response is of no use. */
+/* Makes the response; called after api_begin returned true and the body is complete. Returns true once the response
+ * is complete. Returns false
+ *
+ * - before work of more than about `max_ns`, with an estimate of it in x->cost_ns: call it again with a larger `max_ns`,
+ *   from a thread that has the time;
+ * - with x->work set, if the response has to wait for the store: call api_wait, then this function again.
+ *
+ * Once *stop is true, work ends at the next chunk, and the response is of no use. */
 bool api_handle(struct api_exchange *x, double max_ns);
 
-/* Has the store do x->work, which x->resume tells the end of; perhaps before this returns. False if
- * too much waits for the store: the response, which says so, is complete. */
+/* Has the store do x->work; its end calls x->resume, perhaps before this function returns. False if too much waits
+ * for the store: the response, which says so, is complete. */
 bool api_wait(struct api_exchange *x);
 
 /* Makes the response to a request that the host refuses, with any code of api/json/problem.c. Replaces

@@ -9,26 +9,30 @@
 
 #include <string.h>
 
-/* Fails with since when the store is down; `tells`: and with the reason. */
-static bool fail_outage(const struct api_outage *outage, bool tells, struct api_problem *problem)
+/* Fails with the time since when the store is down, and with the reason if `with_reason`. */
+static bool fail_outage(const struct api_outage *outage, bool with_reason,
+                        struct api_problem *problem)
 {
     struct api_buffer since = {0};
     api_write_bare_time(&since, outage->since);
     api_append(&since, "", 1);
     api_fail(problem, "store_unavailable", "the store cannot be written since %s%s%s",
-             since.failed ? "?" : since.data, tells ? ": " : "", tells ? outage->error : "");
+             since.failed ? "?" : since.data, with_reason ? ": " : "",
+             with_reason ? outage->error : "");
     api_buffer_free(&since);
     return false;
 }
 
 /* Fails if /readyz does not answer 200: the host drains, or the store fails that it needs. */
-static bool check_ready(const struct api_service *service, bool tells, struct api_problem *problem)
+static bool check_ready(const struct api_service *service, bool with_reason,
+                        struct api_problem *problem)
 {
     struct api_outage outage;
     if (service->ready && !service->ready(service->host))
         return api_fail(problem, "draining", "the server is shutting down");
     return !service->monitors || !service->ready_needs_store ||
-           !api_monitors_outage(service->monitors, &outage) || fail_outage(&outage, tells, problem);
+           !api_monitors_outage(service->monitors, &outage) ||
+           fail_outage(&outage, with_reason, problem);
 }
 
 bool api_live(struct api_exchange *x)
@@ -36,15 +40,15 @@ bool api_live(struct api_exchange *x)
     return api_response_json(&x->response, "{\"status\":\"ok\"}\n");
 }
 
-/* Probes need no token, but why the store fails names files and hosts: where there are tokens, only those who have
- * one are told. */
+/* Probes need no token. But the reason why the store fails names files and hosts: if the server has tokens, only
+ * clients with a token see it. */
 bool api_ready(struct api_exchange *x)
 {
     const struct api_service *service = x->service;
     struct api_buffer *out = &x->response.body;
     struct api_outage outage;
-    bool tells = api_has_token(x);
-    if (!check_ready(service, tells, &x->problem))
+    bool with_reason = api_has_token(x);
+    if (!check_ready(service, with_reason, &x->problem))
         return false;
     if (!service->monitors)
         return api_live(x);
@@ -52,7 +56,7 @@ bool api_ready(struct api_exchange *x)
         return api_response_json(&x->response, "{\"status\":\"ok\",\"store\":\"up\"}\n");
     api_response_json(&x->response, "{\"status\":\"ok\",\"store\":\"down\",\"store_since\":");
     api_write_time(out, outage.since);
-    if (tells) {
+    if (with_reason) {
         api_append_text(out, ",\"store_error\":");
         api_append_json_string(out, outage.error);
     }

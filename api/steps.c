@@ -59,7 +59,7 @@ static bool run(struct api_store_job *job, struct api_monitors *monitors)
     struct api_exchange *x = job->x;
     const struct api_steps *steps = steps_of(x);
     x->outcome = steps->run ? steps->run(x, monitors) : API_DONE;
-    job->is_deferred = x->outcome == API_RUN_ALONE;
+    job->is_deferred = x->outcome == API_RUN_EXCLUSIVE;
     return x->outcome != API_FAILED;
 }
 
@@ -78,20 +78,20 @@ static void publish(struct api_store_job *job, struct api_monitors *monitors)
         steps->publish(x, monitors);
 }
 
-/* Begins to wait: for the steps in the store, or for a look at what other servers changed, which the store's thread
- * takes before any job. */
+/* Begins to wait: for the steps in the store, or for the store's thread to read what other servers changed, which it
+ * does before any job. */
 static void wait_for_store(struct api_exchange *x)
 {
-    bool looks = x->outcome == API_LOOK;
+    bool refreshes = x->outcome == API_REFRESH;
     x->cost_ns = 0;
     x->job.done = false;
     x->job.x = x;
     x->job.problem = &x->problem;
-    x->job.exclusive = !looks && x->place == API_STORE_WRITES;
+    x->job.exclusive = !refreshes && x->place == API_STORE_WRITES;
     x->job.is_concurrent = !x->job.exclusive;
-    x->job.run = looks ? NULL : run;
-    x->job.read_back = looks ? NULL : read_back;
-    x->job.publish = looks ? NULL : publish;
+    x->job.run = refreshes ? NULL : run;
+    x->job.read_back = refreshes ? NULL : read_back;
+    x->job.publish = refreshes ? NULL : publish;
     x->work = &x->job;
 }
 
@@ -110,8 +110,8 @@ static bool take_back(struct api_exchange *x)
     if (x->problem.code)
         return false;
     switch (x->outcome) {
-    case API_LOOK:
-        x->has_looked = true;
+    case API_REFRESH:
+        x->is_refreshed = true;
         parse_again(x);
         return true;
     case API_PARSE_AGAIN:
@@ -157,7 +157,7 @@ static bool parse(struct api_exchange *x)
     x->job.key = NULL;
     x->job.counts = 0;
     x->outcome = steps->parse ? steps->parse(x) : API_DONE;
-    if (x->outcome == API_LOOK)
+    if (x->outcome == API_REFRESH)
         wait_for_store(x);
     else
         x->phase = API_RUN;
@@ -211,7 +211,7 @@ bool api_steps_take(struct api_exchange *x, double max_ns)
 bool api_steps_submit(struct api_exchange *x)
 {
     struct api_monitors *monitors = x->service->monitors;
-    if (x->place == API_NOTIFIER && x->outcome != API_LOOK)
+    if (x->place == API_NOTIFIER && x->outcome != API_REFRESH)
         return api_notify_test_submit(x->state, monitors->notifier);
     return api_monitors_submit(monitors, &x->job);
 }

@@ -10,12 +10,12 @@
 #include <math.h>
 #include <string.h>
 
-/* True if a loss is NaN, or if infinite ones make it look so. */
+/* True if a loss is NaN. The losses are summed, so infinite losses of both signs also give true. */
 static bool any_nan(const struct kl_job *job, const void *losses)
 {
     const struct kl_plan *plan = job->plan;
     const struct kl_array_view view = {KL_OF_LOSS, plan->dtype, false, losses};
-    size_t n = plan->reduction == KL_NONE ? plan->places : 1;
+    size_t n = plan->reduction == KL_NONE ? plan->kept_count : 1;
     for (size_t i = 0; i < n && !kl_is_stopped(plan); i += KL_CHUNK)
         if (isnan(
                 job->kernel->row_stats[plan->dtype](kl_at(&view, i), kl_min(n - i, KL_CHUNK), false)
@@ -54,22 +54,6 @@ static void store_nothing(const struct kl_job *job)
         if (kl_is_wanted(job, i))
             memset(job->gradients[i].data, 0,
                    plan->counts[i] * kl_dtype_size(job->operands[i].dtype));
-}
-
-static struct kl_job job_of(const struct kl_plan *plan, struct kl_layout *layout)
-{
-    return (struct kl_job){
-        .plan = plan,
-        .kernel = kl_kernel(),
-        .rule = kl_rule_of(plan),
-        .layout = layout,
-        .operands = {kl_array_of(plan, KL_OF_INPUT), kl_array_of(plan, KL_OF_TARGET)},
-        .weight = kl_array_of(plan, KL_OF_WEIGHT),
-        .mask = kl_array_of(plan, KL_OF_MASK),
-        .unit = plan->options.base == KL_BITS ? 0x1.71547652b82fep+0 : 1, /* 1 / ln 2 */
-        .total = {.lock = PTHREAD_MUTEX_INITIALIZER, .base = plan->options.base},
-        .divisor = kl_divisor_of(plan),
-    };
 }
 
 /* grad_output is one number for each loss under KL_NONE, and else one for all. */
@@ -186,8 +170,8 @@ static bool compute(struct kl_job *job, struct kl_pool *pool, const struct kl_re
         kl_fill_partial(plan, kl_total_exact(&job->total), job->partial);
     if (kl_is_stopped(plan))
         return fail_stopped(problem);
-    /* Negative probabilities make NaN of losses; the first one is searched for only after a NaN came
-     * out, or where no loss could show it. */
+    /* Negative probabilities make losses NaN. The first negative one is searched for only if a loss
+     * is NaN, or if the call computes no loss. */
     bool math = plan->options.compat == KL_MATH && plan->count > 0;
     bool suspect = math && (!job->wants_loss || isnan(value) ||
                             (results->loss && any_nan(job, results->loss)));
@@ -196,11 +180,12 @@ static bool compute(struct kl_job *job, struct kl_pool *pool, const struct kl_re
     return !math || !kl_is_stopped(plan) || fail_stopped(problem);
 }
 
-/* Ends a diagnosis. If it depends on the loss, that is `loss`, or computed if that is NULL, which may fail. */
+/* Ends a diagnosis. If it depends on the loss, it uses `loss`, or computes the loss if `loss` is NULL, which may
+ * fail. */
 static bool end_diagnosis(struct kl_diagnosing *d, struct kl_pool *pool, const void *loss,
                           struct kl_diagnosis *diagnosis, struct kl_problem *problem)
 {
-    const struct kl_plan *plan = d->context.plan;
+    const struct kl_plan *plan = d->sound.plan;
     double cell, value = 0;
     bool needs_loss = kl_diagnosing_needs_loss(d);
     bool good = !needs_loss || loss || kl_run(plan, pool, &cell, problem);
@@ -252,13 +237,14 @@ static bool diagnoses_chunks(const struct kl_plan *plan, const struct kl_results
     return results->diagnosis && plan->count > 0 && kl_is_flat(plan);
 }
 
-/* Out of line, so that a diagnosis afterwards does not have the layout on its stack. */
+/* Out of line, so that a diagnosis after the computation does not have the layout on its stack. */
 static __attribute__((noinline)) bool
 run_call(const struct kl_plan *plan, const struct kl_tensor *grad_output, struct kl_pool *pool,
          const struct kl_results *results, struct kl_partial *partial, struct kl_problem *problem)
 {
     struct kl_layout layout; /* filled where it is needed */
-    struct kl_job job = job_of(plan, &layout);
+    struct kl_job job = kl_job_of(plan, &layout);
+    job.divisor = kl_divisor_of(plan);
     if (!read_grad_output(&job, grad_output, problem))
         return false;
     job.gradients[KL_INPUT].data = results->grad[KL_INPUT];

@@ -25,8 +25,8 @@ extern "C" {
 #define KL_MAX_BINS 1000
 #define KL_OUTER_BINS 3
 
-/* Adds n values to counts of `bins` + KL_OUTER_BINS places, by `bins` + 1 finite edges in ascending
- * order, e: counts[0] of values below e[0], -inf too; counts[1 + i] of those in [e[i], e[i + 1]), the
+/* Adds n values to counts of `bins` + KL_OUTER_BINS bins, by `bins` + 1 edges in ascending
+ * order, e, of which the outer ones may be infinite: counts[0] of values below e[0], -inf too; counts[1 + i] of those in [e[i], e[i + 1]), the
  * last interval with its upper edge, as numpy.histogram has it; counts[bins + 1] of those above
  * e[bins], inf too; counts[bins + 2] of NaN. Values need no alignment. Takes 55 KiB of stack. */
 void kl_bin_counts(const double *edges, size_t bins, enum kl_dtype dtype, const void *values,

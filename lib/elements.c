@@ -96,7 +96,7 @@ static size_t grad_tile_length(const struct kl_job *job)
 static void diagnose_chunk(struct kl_diagnosing *diagnosing, size_t start, size_t end,
                            void *scratch)
 {
-    size_t length = diagnosing->context.layout.inner.volume;
+    size_t length = diagnosing->layout.inner.volume;
     kl_diagnose_rows(diagnosing, (start + length - 1) / length, (end + length - 1) / length,
                      scratch);
 }
@@ -132,5 +132,5 @@ void kl_run_elements(struct kl_job *job, struct kl_pool *pool)
 {
     size_t count = job->plan->count, n = count / KL_CHUNK + (count % KL_CHUNK != 0);
     kl_flat_layout(job->layout, count);
-    kl_pool_run(pool, n, run_chunk, job, job->diagnosing ? &job->diagnosing->scratch : NULL);
+    kl_pool_run(pool, n, run_chunk, job, job->diagnosing ? job->diagnosing->scratch : NULL);
 }

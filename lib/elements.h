@@ -8,5 +8,5 @@
 /* True if a call is such. */
 bool kl_is_flat(const struct kl_plan *plan);
 
-/* Runs such a job; adds reduced losses to its total. */
+/* Runs a job of plain losses; adds reduced losses to its total. */
 void kl_run_elements(struct kl_job *job, struct kl_pool *pool);

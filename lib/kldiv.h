@@ -261,9 +261,9 @@ struct kl_plan {
     size_t count;               /* elements of that */
     size_t counts[KL_OPERANDS]; /* elements of input and of target */
     bool summed[KL_MAX_DIMS];   /* the joint axes that dim names */
-    size_t left_ndim;           /* of what dim leaves of the joint shape */
-    size_t left_shape[KL_MAX_DIMS];
-    size_t places;                     /* elements of that */
+    size_t kept_ndim;           /* of the joint shape without the axes of dim: that of the losses */
+    size_t kept_shape[KL_MAX_DIMS];
+    size_t kept_count;                 /* elements of that: losses before the reduction */
     size_t batch;                      /* its first size; 1 if it has none */
     size_t loss_size;                  /* bytes that kl_run writes */
     enum kl_space spaces[KL_OPERANDS]; /* of input and of target, never KL_DEFAULT_SPACE */
@@ -292,28 +292,32 @@ struct kl_pool;
 /* Computes the loss into `loss`, of plan->loss_size bytes, which need no alignment and must not
  * overlap the operands. The operands' data must stay unchanged until it returns.
  *
- * Accuracy: every element and every sum is computed in at least double arithmetic from the exact
- * values of the operands, reduced there, and rounded to the dtype of the loss at the end; so a
- * float16 batchmean overflows only if the quotient does. Losses of float16, bfloat16 and float32
- * are correctly rounded but for one in 10,000 at worst, and those are off by no more than 0.51
- * units in the last place; their sums err by 2^-40 of the sum of the losses' sizes before rounding.
- * Losses of float64 are within 2.6 units, their sums within 2^-50 of the sizes, both but for 2^-60
- * of target * max(|input|, 1), which shows where input and log target agree to 10 digits and more.
+ * Accuracy: every element and every sum is computed in at least double arithmetic from the exact values of the
+ * operands, and rounded once, to the dtype of the loss; so a float16 batchmean overflows only if the quotient does.
+ * With p and q the probabilities that target and input stand for, m = max(|log p|, 1), e = p max(|log p|, |log q|, 1), S
+ * the sum of the losses' sizes and ulp the unit in the last place, results err by at most
  *
- * Losses of float64 of probabilities p against probabilities q are within 4 units, however close
- * the two are, where p, q and p / q are between 2^-900 and 2^900. Elsewhere, and where input holds
- * probabilities and target logarithms, or either holds logits, they err by 2^-50 of
- * p max(|log p|, |log q|, 1); of target's logits by max(|log p|, 1) times that. Logits of smaller
- * dtypes have exponentials of fewer bits: there 2^-46 takes the place of 2^-50, before the result is
- * rounded, so that losses may be misrounded where logits make them cancel (a row of one, whose loss
- * is 0, may give 1e-14). Sums along rows of logits of any dtype err by 2^-46 of the sum of
- * p max(|log p|, |log q|, 1); by 2^-43 of it where input's log q are so far below -1e30 that p below 1e-30 count. Logits
- * of target that are 700 and more below their row's maximum have p = 0 there, which shows if log q is below -1e290; and
- * logits that differ by more than double's range from their row's maximum make losses infinite or NaN. All of this holds for rows of any length. A divergence of a row below 2^-20 errs by
- * 2^-50 (1 / d + l) of itself between two softmaxes whose log-probabilities differ by d at most, and of
- * which none is below -l, if it is summed whole, without a weight or mask of its elements. A sum
- * whose parts overflow double on the way is infinite or NaN. The result has the same bits for any
- * number of threads.
+ *   input      target             result                  float64              float32, float16, bfloat16
+ *   log_prob   prob or log_prob   a loss                  2.6 ulp [1]          0.51 ulp [2]
+ *   prob       prob               a loss                  4 ulp [3]            0.51 ulp [2]
+ *   prob       log_prob           a loss                  2^-50 e              2^-50 e, before it is rounded
+ *   no logits in either           a sum of losses         2^-50 S [1]          2^-40 S, before it is rounded
+ *   logits     no logits          a loss                  2^-50 e              2^-46 e, likewise
+ *   any        logits             a loss                  2^-50 e m            2^-46 e m, likewise
+ *   logits in either              a sum along a row       2^-46 of the row's sum of e [4], in any dtype
+ *   logits     logits             a row's loss < 2^-20    2^-50 (1 / d + l) of itself [5], in any dtype
+ *
+ *   [1] and by 2^-60 p max(|log q|, 1), which shows where input and log target agree to 10 digits and more
+ *   [2] correctly rounded but for one loss in 10,000 at worst
+ *   [3] however close the two are, where p, q and p / q are between 2^-900 and 2^900; elsewhere 2^-50 e
+ *   [4] 2^-43 of it where input's log q are so far below -1e30 that p below 1e-30 count
+ *   [5] d is the greatest difference of log p and log q, -l the least of both; the row is summed whole, without a weight
+ *       or mask of its elements
+ *
+ * So losses may be misrounded where logits make them cancel: a row of one, whose loss is 0, may give 1e-14. Target's
+ * logits of 700 and more below their row's maximum have p = 0, which shows if log q is below -1e290. Logits that differ
+ * by more than double's range from their row's maximum make losses infinite or NaN, as does a sum whose parts overflow
+ * double on the way. Bounds hold for rows of any length. A result has the same bits for any number of threads.
  *
  * `pool` may be NULL: then, and for small tensors always, the calling thread does all of it. Fails
  * with input_negative, target_negative, stopped or out_of_memory; then `loss` holds nothing of use. */
@@ -355,12 +359,15 @@ struct kl_results {
  * Of an operand that was broadcast, the derivatives of all that an element stood for are summed.
  *
  * Under KL_MATH a negative probability is an error, as it is for the loss. Computed in double and
- * rounded once, to the operand's dtype. Those of unit losses by input's logits err by 2^-50 (2^-46 of
- * smaller dtypes) of q max(|log q|, 1) + p max(|log p|, 1), by target's by 2^-49 (2^-45) of
- * p max(|log p|, 1) max(|log p|, |log q|, |sum|, 1) with the row's sum of losses, both over the
- * temperature. `pool` as for kl_run. Fails with shape_mismatch if
- * grad_output has another shape than the loss, with dtype_invalid if it has no dtype, with input_negative or target_negative, and with
- * out_of_memory. */
+ * rounded once, to the operand's dtype. With p, q and m as for kl_run and s the row's sum of losses, those of unit
+ * losses err by at most
+ *
+ *                          float64                             float32, float16, bfloat16
+ *   by input's logits      2^-50 (q max(|log q|, 1) + p m)     2^-46 of the same     over the temperature
+ *   by target's logits     2^-49 p m max(|log q|, |s|, m)      2^-45 of the same     over the temperature
+ *
+ * `pool` as for kl_run. Fails with shape_mismatch if grad_output has another shape than the loss, with dtype_invalid if
+ * it has no dtype, with input_negative or target_negative, and with out_of_memory. */
 bool kl_run_gradients(const struct kl_plan *plan, const struct kl_tensor *grad_output,
                       struct kl_pool *pool, const struct kl_results *results,
                       struct kl_problem *problem);
@@ -399,7 +406,7 @@ struct kl_exact {
  * the best of each. Sums of other shards differ in rounding alone, as in any sum of floats. */
 struct kl_partial {
     struct kl_exact sum;     /* of losses, weighted, in the unit of options.base */
-    struct kl_exact places;  /* what KL_MEAN divides by: losses that count, or their weights */
+    struct kl_exact weights; /* what KL_MEAN divides by: their sum, or the number of losses */
     struct kl_exact entries; /* what KL_BATCHMEAN divides by */
     bool zero_if_empty;      /* under KL_ONEFLOW, for KL_MEAN */
 };

@@ -6,13 +6,12 @@
 #include "api/text/clock.h"
 #include "server/connection/connections.h"
 #include "server/connection/deadlines.h"
-#include "server/connection/last_resort.h"
 #include "server/connection/linger.h"
-#include "server/connection/watch.h"
+#include "server/connection/tls.h"
+#include "server/connection/watcher.h"
 #include "server/healthcheck.h"
 #include "server/listen/lobby.h"
 #include "server/listen/service_manager.h"
-#include "server/listen/tls.h"
 #include "server/net/client_address.h"
 #include "server/notify/notify.h"
 #include "server/reload.h"
@@ -148,7 +147,7 @@ static size_t seconds_to_end(const struct srv_options *options)
 static bool drain(const struct srv_options *options)
 {
     atomic_store(&ready, false);
-    srv_last_resort_arm(seconds_to_end(options));
+    srv_watcher_end_process(seconds_to_end(options));
     srv_manager_tell("STOPPING=1\nSTATUS=Finishing the requests in progress");
     srv_http_drain();
     srv_log(SRV_LOG_INFO, "draining");
@@ -172,10 +171,10 @@ static void log_store(bool is_failure, const char *sentence)
 static bool start_threads(const struct srv_options *options, const struct api_service *service)
 {
     srv_connections_init(srv_connection_look);
-    return srv_last_resort_start(seconds_to_end(options)) &&
+    return srv_watcher_start(options->max_files, seconds_to_end(options)) &&
            srv_jobs_start(kl_pool_threads(service->pool)) &&
-           srv_watcher_start(options->max_files) && api_monitors_start(monitors, log_store) &&
-           srv_notify_start(monitors, &budget) && srv_http_start(service, options);
+           api_monitors_start(monitors, log_store) && srv_notify_start(monitors, &budget) &&
+           srv_http_start(service, options);
 }
 
 static void log_start(const struct srv_options *options, const struct api_service *service)
@@ -203,9 +202,9 @@ static bool start(const struct srv_options *options, const struct api_service *s
     }
     srv_deadlines_set(options->timeout, options->request_timeout);
     srv_proxies_set(options->trusted_proxies);
-    api_monitors_tell_migrations(monitors, srv_log_migration);
+    api_monitors_report_migrations(monitors, srv_log_migration);
     bool good = start_threads(options, service);
-    atomic_store(&ready, true); /* for who asks /readyz on the first connection */
+    atomic_store(&ready, true); /* for clients that ask /readyz on the first connection */
     if (!good || !srv_sockets_accept(service->tls)) {
         fprintf(stderr, "kldivd: --threads, --http-threads: cannot start that many threads, or no "
                         "memory or descriptors are left\n");
@@ -330,7 +329,6 @@ static int serve(struct srv_options *options)
     srv_jobs_stop();
     srv_http_stop();
     srv_linger_stop(LAST_LINGER_MS);
-    srv_watcher_stop();
     srv_notify_stop();
     api_monitors_stop(monitors);
     api_monitors_free(monitors);
@@ -341,7 +339,7 @@ static int serve(struct srv_options *options)
     srv_tls_stop();
     srv_log(SRV_LOG_INFO, "stopped");
     srv_log_stop();
-    srv_last_resort_stop();
+    srv_watcher_stop();
     return 0;
 }
 

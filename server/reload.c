@@ -1,7 +1,7 @@
 #include "server/reload.h"
 
 #include "server/config/text_file.h"
-#include "server/listen/tls.h"
+#include "server/connection/tls.h"
 #include "server/telemetry/log.h"
 
 #include <time.h>

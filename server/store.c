@@ -8,7 +8,7 @@
 
 enum { NAME = 400 };
 
-/* why_memory: a sentence on why the fallback is in use, told once the log is there; else empty. */
+/* why_memory: a sentence that says why the fallback is in use, logged once there is a log; otherwise empty. */
 static char why_memory[500];
 
 /* Version of the schema that was opened, and the newest that is known. */
@@ -58,7 +58,7 @@ bool srv_store_migrate(const struct srv_options *options)
     bool good = store && api_store_is_open(store);
     api_store_name(options->store, name_migrated, sizeof name_migrated);
     if (good) {
-        api_store_tell_migrations(store, print_migrated);
+        api_store_report_migrations(store, print_migrated);
         schema = api_store_schema(store, &known);
     } else {
         fprintf(stderr, "kldivd: --migrate: --store %s: %s\n", name_migrated,

@@ -25,7 +25,7 @@ $(B)/tests/faults.so: tests/tools/preload/faults.c tests/tools/preload/faults.h
 	@mkdir -p $(@D)
 	@echo "  LINK $@"
 	@$(CC) -O2 $(filter-out -MMD -MP $(OPTIMIZE_$(VARIANT)),$(CFLAGS)) -shared $< -o $@
-# The server with a libmicrohttpd that reads past the adapter: a test checks that it serves nothing.
+# The server with a libmicrohttpd that reads past the door: a test checks that it serves nothing.
 $(B)/tests/unadapted.a: $(MHD_ARCHIVE)
 	@mkdir -p $(@D)
 	@$(BINUTILS)objcopy --redefine-sym close=srv_mhd_close $< $@

@@ -60,7 +60,7 @@ static bool directory_fits(const char *body, size_t size, size_t max)
 
 /* True if libzip failed for want of memory, which it may report as another error: malloc leaves it in
  * errno. */
-static bool lacks_memory(zip_error_t *error)
+static bool is_oom(zip_error_t *error)
 {
     return errno == ENOMEM || zip_error_code_zip(error) == ZIP_ER_MEMORY;
 }
@@ -85,7 +85,7 @@ static bool check_method(const zip_stat_t *stat, struct api_problem *problem)
 static bool fail_to_read(struct api_archive *archive, zip_file_t *file, struct api_problem *problem)
 {
     zip_error_t *error = file ? zip_file_get_error(file) : zip_get_error(archive->zip);
-    if (lacks_memory(error))
+    if (is_oom(error))
         return api_fail_oom(problem);
     return api_fail(
         problem, "npz_malformed", "entry %.100s cannot be read: %s", archive->entry.name,
@@ -152,7 +152,7 @@ bool api_archive_next(struct api_archive *archive, struct api_problem *problem)
 static bool fail_to_open(const struct api_archive *archive, zip_error_t *error,
                          struct api_problem *problem)
 {
-    if (lacks_memory(error))
+    if (is_oom(error))
         return api_fail_oom(problem);
     switch (zip_error_code_zip(error)) {
     case ZIP_ER_EXISTS:

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* word: tells users what numpy's code means, which few know. */
+/* word: the name of a type beside numpy's code for it, which few users know. */
 static const struct {
     const char *names[API_DTYPE_NAMES], *word;
     struct api_type type;

@@ -33,7 +33,7 @@ struct api_type {
 /* Finds a type by its name, of numpy by its code: "F64", "<f8", ">U5", "FP64". False if it is unknown. */
 bool api_type_find(enum api_dtype_names format, const char *name, struct api_type *type);
 
-/* As api_type_find, of a mask or another tensor. If that cannot have the type, `refusal` becomes the reason,
+/* As api_type_find, but if the tensor, a mask or another one, cannot have the type, `refusal` becomes the reason:
  * "dtype I8 is not one of F64, F32, F16, BF16", with PyTorch's words for integers and complex numbers. */
 enum { API_REFUSAL = 200 };
 bool api_type_of_tensor(enum api_dtype_names format, const char *name, bool is_mask,

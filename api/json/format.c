@@ -8,11 +8,11 @@
 #include <string.h>
 #include <time.h>
 
-size_t api_label_of_number(char *to, double number)
+size_t api_label_of_value(char *to, enum kl_dtype dtype, double number)
 {
     if (number >= 0 && number < 1e15 && number == (double)(uint64_t)number)
         return api_unsigned_write(to, (uint64_t)number);
-    size_t size = api_decimal_write(to, KL_FLOAT64, number);
+    size_t size = api_decimal_write(to, dtype, number);
     if (size > 2 && memcmp(to + size - 2, ".0", 2) == 0)
         size -= 2;
     if (to[0] == '"') {
@@ -20,6 +20,11 @@ size_t api_label_of_number(char *to, double number)
         memmove(to, to + 1, size);
     }
     return size;
+}
+
+size_t api_label_of_number(char *to, double number)
+{
+    return api_label_of_value(to, KL_FLOAT64, number);
 }
 
 void api_write_number(struct api_buffer *out, double number)
@@ -159,7 +164,7 @@ static bool read_zone(const char *p, int *offset)
     return hours >= 0 && hours < 24 && minutes >= 0 && minutes < 60 && *p == '\0';
 }
 
-/* A time that timegm changes is none: 31 February, 24:00. Seconds may be 60. */
+/* Fails for a time that timegm changes, such as 31 February or 24:00. Seconds may be 60. */
 static bool parse_time(const char *text, int64_t *time)
 {
     static const char *const separators[] = {"-", "-", "Tt ", ":", ":"};

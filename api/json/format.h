@@ -3,6 +3,7 @@
 
 #include "api/json/problem.h"
 #include "api/memory/buffer.h"
+#include "lib/kldiv.h"
 
 #include <jansson.h>
 #include <stdint.h>
@@ -19,6 +20,7 @@ void api_write_number(struct api_buffer *out, double number);
 /* Formats a number as a label: the shortest decimal, whole numbers without a point. At most
  * API_DECIMAL_MAX bytes; returns the length. */
 size_t api_label_of_number(char *to, double number);
+size_t api_label_of_value(char *to, enum kl_dtype dtype, double number); /* of a value of a dtype */
 
 /* Appends `,"name":` and the number. */
 void api_write_member(struct api_buffer *out, const char *name, double number);
@@ -49,9 +51,9 @@ const char *api_time_text(int64_t time, char to[API_TIME_TEXT]);
 /* A number of seconds since 1970 as a time; false if it is not between the years 1 and 9999. */
 bool api_time_from_seconds(double seconds, int64_t *time);
 
-/* Reads a time, of a parameter or of a member of the body; `name` is its own: a text of RFC 3339 with a zone, also +0100; a
- * date, which is its midnight in UTC; or seconds since 1970, as a number or as decimal text. Numbers that would be after
- * the year 9999 are milliseconds, microseconds or nanoseconds, the first that is not. Fails with timestamp_invalid, and
- * shows a time without a zone as it is in UTC. */
+/* Reads a time, of the parameter or member `name`: a text of RFC 3339 with a zone, also +0100; a date, which is its
+ * midnight in UTC; or seconds since 1970, as a number or as decimal text. A number of seconds after the year 9999 is
+ * taken as milliseconds, then microseconds, then nanoseconds: the first that is not after 9999. Fails with
+ * timestamp_invalid; of a time without a zone the problem shows it in UTC. */
 bool api_read_time(const json_t *value, enum api_location where, const char *name, int64_t *time,
                    struct api_problem *problem);

@@ -41,7 +41,7 @@ static void skip_space(struct api_json_cursor *c)
 
 static void copy(char *to, const char *text, size_t size, bool has_escapes)
 {
-    enum { ESCAPE = 12 }; /* the longest: an end within it may give that many bytes more */
+    enum { ESCAPE = 12 }; /* the longest; one that the cut divides is copied whole */
     if (size >= API_JSON_TEXT)
         size = API_JSON_TEXT - ESCAPE;
     if (has_escapes)

@@ -1,6 +1,6 @@
-/* api_json_cursor: a position in a JSON text, which is read once from its start to its end: no tree is built
- * and no memory is allocated. A value that was read is before the cursor. Whatever reads fails with a problem
- * where the text is malformed, and only then unless it says more. */
+/* api_json_cursor: a position in a JSON text, which is read once from its start to its end: no tree is built and no
+ * memory is allocated. A value that was read is before the cursor. Functions that read fail, with a problem, where
+ * the text is malformed; they have no other failures but those that their comment names. */
 #pragma once
 
 #include "api/json/problem.h"
@@ -49,13 +49,13 @@ bool api_json_sizes(struct api_json_cursor *c, size_t *sizes, size_t max, size_t
 /* True at an array of one string, number or word, which some clients make of every scalar. */
 bool api_json_is_boxed(const struct api_json_cursor *c);
 
-/* Reads a string, or the characters of another value; of an array of one, those of its item. False, too, if
- * they have no room. */
+/* Reads a string, or the characters of another value; of an array of one item, the item's. False, too, if they do not
+ * fit. */
 bool api_json_characters(struct api_json_cursor *c, char to[API_JSON_TEXT]);
 
-/* Moves to the next member of an object that may have the members `names`, NULL at their end, in any order; to
- * the first, which opens it, while `given` is 0. *i becomes the number of its name, that of the NULL for another, and a
- * bit of `given`. Fails if one of them is repeated; passes over a value that is no object. */
+/* Moves to the next member of an object that may have the members `names`, NULL at their end, in any order. The first
+ * call, with *given 0, opens the object. *i becomes the number of the member's name, or the number of names for
+ * another member, and its bit in *given is set. Fails if a name is repeated; skips a value that is no object. */
 bool api_json_field(struct api_json_cursor *c, const char *const *names, unsigned *given,
                     char name[API_JSON_TEXT], size_t *i);
 

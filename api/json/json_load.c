@@ -4,11 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Memory that jansson 2.14 asks for, in bytes, none of which it gets twice. A character of a string is
- * copied as a token and as a key, after a buffer that doubles has grown with it. A value, counted by what
- * stands before it, has its head, a slot in a table that doubles, and if it is written again a slot
- * among its parents; an object has buckets too. MEMORY_OVERHEAD is for an empty text, and for members that
- * are added from a query. */
+/* Memory, in bytes, that jansson 2.14 asks for; it gets none of it twice. A character of a string is copied as a
+ * token and as a key, each after a buffer that doubles has grown with it. A value, counted by the character before
+ * it, has a head and a slot in a table that doubles, and a slot among its parents if it is written again; an object
+ * has buckets, too. MEMORY_OVERHEAD is for an empty text, and for members that are added from a query. */
 enum { MEMORY_EACH = 6, MEMORY_VALUE = 256, MEMORY_OBJECT = 384, MEMORY_OVERHEAD = 8192 };
 enum { ALIGNMENT = 16 };
 

@@ -35,8 +35,9 @@ static inline const char *api_json_array_hint(const char *p)
     return hint + (typed ? 0 : sizeof hint - 1);
 }
 
-/* Checks the string whose opening quote is at `p`: UTF-8, escapes. Returns the position after it; with *what,
- * that of the error. *has_escapes becomes true if it has any. The rest is from `p` on what is not plain. */
+/* Checks the string whose opening quote is at `p`: UTF-8, escapes. Returns the position after the string; with *what,
+ * the position of the error. *has_escapes becomes true if the string has any. api_json_check_rest begins at `p`, the
+ * first character that is not plain. */
 const char *api_json_check_rest(const char *p, bool *has_escapes, const char **what);
 static inline const char *api_json_check_string(const char *p, bool *has_escapes, const char **what)
 {
@@ -56,7 +57,7 @@ const char *api_json_skip_value(const char *p);
 /* Writes a code point as UTF-8, at most 4 bytes; returns their number. */
 size_t api_utf8_write(char *to, long c);
 
-/* Fails with json_malformed: line and column of `at`, and the description `what`; if that begins with "expected",
- * what was found, too. The text has an end, or a NUL there. A byte order mark takes no column. */
+/* Fails with json_malformed: line and column of `at`, then `what`; if `what` begins with "expected", also the
+ * character that was found. The text ends at `end`, or with a NUL. A byte order mark takes no column. */
 bool api_json_malformed(const char *text, const char *at, const char *end, const char *what,
                         struct api_problem *problem);

@@ -134,8 +134,8 @@ static bool has_gradient(const struct api_call *call, size_t operand)
 static bool check_rows(const struct api_call *call, struct api_problem *problem)
 {
     const struct kl_plan *plan = &call->plan;
-    bool good = plan->count > 0 || plan->places <= MAX_EMPTY_ROWS;
-    good &= has_few_rows(plan->shape, plan->ndim, plan->places);
+    bool good = plan->count > 0 || plan->kept_count <= MAX_EMPTY_ROWS;
+    good &= has_few_rows(plan->shape, plan->ndim, plan->kept_count);
     for (size_t i = 0; i < KL_OPERANDS; i++)
         good &= !has_gradient(call, i) ||
                 has_few_rows(call->tensors[i].shape, call->tensors[i].view.ndim, plan->counts[i]);
@@ -326,7 +326,7 @@ static bool touch_slices(struct api_call *call, struct api_problem *problem)
     return true;
 }
 
-/* True if nobody waits for the response any more, or if it cannot be right any more. */
+/* True if nobody waits for the response any more, or if shared memory was lost, so that it cannot be right. */
 static bool is_stopped(const void *context)
 {
     const struct api_call *call = context;
@@ -338,8 +338,8 @@ static bool is_stopped(const void *context)
     return stops;
 }
 
-/* Checks that all of the shared memory was there until now. If not, that is the problem: what the call
- * met then is of zeros. */
+/* Checks that all of the shared memory was there during the call. If not, that is the problem: the call read zeros in
+ * its place. */
 static bool end_slices(struct api_call *call, struct api_problem *problem)
 {
     struct api_problem lost = {0};

@@ -48,9 +48,9 @@ const struct api_codec *api_codec_for_body(struct api_exchange *x)
     return NULL;
 }
 
-/* sign: bytes by which a body is recognized. No JSON text has them: an archive and a .npy file begin
+/* magic: bytes by which a body is recognized. No JSON text has them: an archive and a .npy file begin
  * otherwise, and the length of a safetensors header ends with NULs. */
-static const struct sign {
+static const struct magic {
     const char *bytes;
     size_t offset, size;
     const struct api_codec *codec; /* NULL: the body needs `type` */
@@ -62,7 +62,7 @@ static const struct sign {
      "application/x-npz, which numpy.savez writes, or a part of multipart/form-data"},
 };
 
-static const struct sign *recognize(const struct api_request *request)
+static const struct magic *recognize(const struct api_request *request)
 {
     for (size_t i = 0; i < sizeof signs / sizeof *signs; i++)
         if (request->body_size >= signs[i].offset + signs[i].size &&
@@ -71,13 +71,13 @@ static const struct sign *recognize(const struct api_request *request)
     return NULL;
 }
 
-static bool fail_untyped(struct api_exchange *x, const struct sign *sign)
+static bool fail_untyped(struct api_exchange *x, const struct magic *magic)
 {
     const char *readable = add_accept(&x->response);
-    if (sign)
+    if (magic)
         return api_fail(&x->problem, "media_type_unsupported",
                         "the body needs a Content-Type that names its format: it looks like %s",
-                        sign->type);
+                        magic->type);
     return api_fail(&x->problem, "media_type_unsupported",
                     "the body does not begin with {, so it needs a Content-Type that names its "
                     "format: %s",
@@ -89,11 +89,11 @@ bool api_codec_check_body(struct api_exchange *x)
     const struct api_request *request = &x->request;
     if (request->body_size == 0 && x->decoder == &api_codec_json)
         return true;
-    const struct sign *sign = recognize(request);
-    if (sign && sign->codec)
-        x->decoder = sign->codec;
-    else if (sign || *api_json_start(request->body) != '{')
-        return fail_untyped(x, sign);
+    const struct magic *magic = recognize(request);
+    if (magic && magic->codec)
+        x->decoder = magic->codec;
+    else if (magic || *api_json_start(request->body) != '{')
+        return fail_untyped(x, magic);
     else if (!memmem(request->body, request->body_size, "\"inputs\"", 8))
         x->decoder = &api_codec_json;
     return true;

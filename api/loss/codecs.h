@@ -21,10 +21,10 @@ struct api_codec {
     bool loss_only;        /* cannot hold gradients, nor a partial result */
 };
 
-/* Finds the format of a body by its Content-Type. A missing type counts as JSON, and so do the
- * defaults of clients: application/x-www-form-urlencoded of curl, text/plain; api_codec_check_body
- * looks at the body, if x->is_untyped: a default, or that of inferences without their header. Fails with media_type_unsupported, and
- * Accept lists the types. */
+/* Finds the format of a body by its Content-Type. A missing type counts as JSON, and so do the defaults of clients:
+ * application/x-www-form-urlencoded of curl, text/plain. x->is_untyped becomes true for these, and for the type of
+ * inferences without their header: api_codec_check_body then looks at the body. Fails with media_type_unsupported,
+ * and Accept lists the types. */
 const struct api_codec *api_codec_for_body(struct api_exchange *x);
 
 /* Chooses the decoder of a complete body whose Content-Type leaves the format open, by its first

@@ -89,7 +89,7 @@ static bool read_value(struct reader *r, char text[API_JSON_TEXT], struct api_va
 static const char *const others[] = {"input", "target", "grad_output", "weight",
                                      "mask",  "shape",  NULL};
 
-/* Adds the value at the cursor. None that is valid is so long that it is cut. */
+/* Adds the value at the cursor. Valid values are short; a longer one is cut, and then invalid. */
 static bool add_value(struct reader *r, struct api_option_input *setting, char text[API_JSON_TEXT])
 {
     struct api_value value;

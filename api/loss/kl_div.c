@@ -45,8 +45,8 @@ static bool check_infer(struct api_exchange *x)
 static bool read_query(struct api_exchange *x, struct api_options *options)
 {
     const char *query = x->request.query;
-    bool known_alone = x->response.endpoint->steps == &api_infer;
-    return !query || !*query || api_options_from_query(options, query, known_alone, &x->problem);
+    bool only_known = x->response.endpoint->steps == &api_infer;
+    return !query || !*query || api_options_from_query(options, query, only_known, &x->problem);
 }
 
 /* Decodes the body and plans the call. */
@@ -107,7 +107,7 @@ static double ns_per_joint_element(const struct api_call *call)
 static double call_cost(const struct api_call *call, double ns_per_element)
 {
     const struct kl_plan *plan = &call->plan;
-    double outputs = plan->reduction == KL_NONE ? (double)plan->places : 1;
+    double outputs = plan->reduction == KL_NONE ? (double)plan->kept_count : 1;
     for (int i = 0; i < KL_OPERANDS; i++)
         outputs += call->options.gradient >> i & 1 ? (double)plan->counts[i] : 0;
     return (double)plan->count * ns_per_joint_element(call) + outputs * ns_per_element;

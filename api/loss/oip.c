@@ -304,7 +304,7 @@ static bool decode(struct api_call *call, const struct api_request *request,
         return false;
     call->options.gradient |= r.gradients;
     call->oip.binary = ((r.is_binary ? ~0u : 0) & ~r.json_outputs) | r.binary_outputs;
-    if (call->oip.wanted == 0) /* an empty list, as none, is of all */
+    if (call->oip.wanted == 0) /* an empty list, like no list, stands for all outputs */
         call->oip.wanted = ~0u;
     return true;
 }

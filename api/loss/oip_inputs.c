@@ -163,7 +163,7 @@ static struct api_tensor *begin_tensor(struct api_oip_reader *r, struct input *i
     return find_dtype(r, input) ? tensor : NULL;
 }
 
-/* Reads an array of data, or skips it if name or datatype may follow. No array goes on in the binary part. */
+/* Reads an array of data, or skips it if name or datatype may follow. An array ends within the JSON part. */
 static bool read_data(struct api_oip_reader *r, struct input *input)
 {
     struct api_json_cursor *c = &r->json;

@@ -338,7 +338,7 @@ bool api_option_set_text(struct api_options *options, struct api_origin origin, 
            api_option_add(&setting, &value) && api_option_end(&setting);
 }
 
-bool api_options_from_query(struct api_options *options, const char *query, bool known_alone,
+bool api_options_from_query(struct api_options *options, const char *query, bool only_known,
                             struct api_problem *problem)
 {
     struct api_parameter parameter;
@@ -347,7 +347,7 @@ bool api_options_from_query(struct api_options *options, const char *query, bool
         bool good = api_query_next(&rest, &parameter, problem);
         if (!good && !problem->code)
             return true;
-        if (known_alone && api_option_find(parameter.name) < 0) {
+        if (only_known && api_option_find(parameter.name) < 0) {
             problem->code = NULL;
             continue;
         }

@@ -63,7 +63,7 @@ bool api_option_begin(struct api_option_input *setting, struct api_options *opti
                       struct api_origin origin, const char *const *also,
                       struct api_problem *problem);
 
-/* True if an object has a member of its name already; `read` are its options, as bits. */
+/* True if the object that is read had a member of this name before; `read` holds the options that it had, as bits. */
 bool api_option_is_repeated(const struct api_option_input *setting, unsigned *read);
 bool api_option_add(struct api_option_input *setting, const struct api_value *value);
 
@@ -80,6 +80,6 @@ bool api_option_fail(const struct api_options *options, enum api_option option,
                      struct api_problem *problem, const char *code, const char *detail);
 
 /* Sets options from all parameters of a raw query string, percent-decoded; NULL is empty. Names
- * may end in "[]". With `known_alone`, parameters of other names are passed over. */
-bool api_options_from_query(struct api_options *options, const char *query, bool known_alone,
+ * may end in "[]". With `only_known`, parameters of other names are passed over. */
+bool api_options_from_query(struct api_options *options, const char *query, bool only_known,
                             struct api_problem *problem);

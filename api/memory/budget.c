@@ -278,8 +278,8 @@ static void *reuse_as_reservation(struct api_budget *budget, size_t used, size_t
     return data;
 }
 
-/* Lets whole huge pages of a reservation be such, as far as bytes have arrived. Pages of bytes that were
- * only announced would be resident 2 MiB at a time. */
+/* Makes huge pages of a reservation's pages, as far as bytes have arrived. Bytes that were only announced would take
+ * memory 2 MiB at a time. */
 static void use_huge_pages(char *reservation, size_t from, size_t to)
 {
     from = (from + HUGE_UNIT - 1) / HUGE_UNIT * HUGE_UNIT;

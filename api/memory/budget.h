@@ -46,7 +46,7 @@ size_t api_block_size(size_t size);
 /* Takes back a block of the size that api_block_resize returned. The block may be NULL. */
 void api_block_free(struct api_budget *budget, void *block, size_t size);
 
-/* The most bytes that blocks of `size` bytes may take the used memory to. */
+/* How many bytes may be used after blocks of `size` bytes are taken. */
 static inline size_t api_budget_max(const struct api_budget *budget, size_t size)
 {
     enum { KEPT = 20 }; /* the part of the limit, 1 in so many, for small blocks */
@@ -68,9 +68,9 @@ void api_reservation_free(struct api_budget *budget, void *reservation, size_t u
 bool api_budget_reserve(struct api_budget *budget, size_t size);
 void api_budget_release(struct api_budget *budget, size_t size);
 
-/* Adds `size` bytes that outlive requests, of monitors, to the count, and removes them. New ones may take
- * what is retained to half of the limit, so that requests have the rest; what was accepted before, to all of
- * it. Returns false and counts nothing beyond. */
+/* Adds `size` bytes of monitors, which outlive requests, to the count, and removes them. New monitors may take half
+ * of the limit together, so that requests have the rest; stored ones (`is_stored`) may take all of it. Returns false
+ * and counts nothing beyond. */
 bool api_budget_retain(struct api_budget *budget, size_t size, bool is_stored);
 void api_budget_forget(struct api_budget *budget, size_t size);
 

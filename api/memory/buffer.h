@@ -18,8 +18,8 @@ struct api_buffer {
     bool borrowed; /* `data` is another's, who frees it; a larger capacity is a block of its own */
 };
 
-/* Has an empty buffer borrow memory, so that small contents need no allocation. It counts toward no
- * budget, and outlives the buffer or its api_buffer_own. */
+/* Has an empty buffer borrow memory, so that small contents need no allocation. The memory counts toward no budget,
+ * and must live as long as the buffer, or until api_buffer_own. */
 static inline void api_buffer_borrow(struct api_buffer *buffer, void *memory, size_t size)
 {
     buffer->data = memory;

@@ -13,22 +13,22 @@ static size_t own_slot(void)
     return number;
 }
 
-void *api_freelist_get(struct api_freelist *spare)
+void *api_freelist_get(struct api_freelist *list)
 {
     void *object = NULL;
     for (size_t i = 0, own = own_slot(); i < API_FREELIST_SIZE && !object; i++) {
-        _Atomic(void *) *slot = &spare->slots[(own + i) % API_FREELIST_SIZE].object;
+        _Atomic(void *) *slot = &list->slots[(own + i) % API_FREELIST_SIZE].object;
         if (atomic_load_explicit(slot, memory_order_relaxed))
             object = atomic_exchange(slot, NULL);
     }
     return object;
 }
 
-void api_freelist_put(struct api_freelist *spare, void *object)
+void api_freelist_put(struct api_freelist *list, void *object)
 {
     for (size_t i = 0, own = own_slot(); i < API_FREELIST_SIZE && object; i++) {
         void *none = NULL;
-        if (atomic_compare_exchange_strong(&spare->slots[(own + i) % API_FREELIST_SIZE].object,
+        if (atomic_compare_exchange_strong(&list->slots[(own + i) % API_FREELIST_SIZE].object,
                                            &none, object))
             return;
     }

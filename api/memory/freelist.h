@@ -14,7 +14,7 @@ struct api_freelist {
 };
 
 /* Takes an object, with the contents it had, the calling thread's own first; NULL if there is none. */
-void *api_freelist_get(struct api_freelist *spare);
+void *api_freelist_get(struct api_freelist *list);
 
 /* Keeps an object; frees it if there are enough. */
-void api_freelist_put(struct api_freelist *spare, void *object);
+void api_freelist_put(struct api_freelist *list, void *object);

@@ -61,8 +61,8 @@ static void run_singly(struct api_monitors *monitors, struct api_store_job *jobs
     }
 }
 
-/* ---- Beside other servers, on a store that they share: a batch of jobs that are concurrent is one transaction; what it
- * cannot do is deferred, and runs in another, alone */
+/* ---- Beside other servers, on a store that they share: the concurrent jobs of a batch are one transaction. Jobs
+ * that it cannot do are deferred, and run in another transaction, alone */
 
 /* Takes the jobs that are deferred out of a list, in their order. */
 static struct api_store_job *take_deferred(struct api_store_job **jobs)
@@ -106,8 +106,8 @@ static struct api_store_job *sort_by_key(struct api_store_job *jobs)
 
 /* ---- Batches */
 
-/* Runs jobs together; if that fails each by itself, so that one does not fail the others. After a commit
- * that may have been done that would count them twice. The deferred ones are left to do. */
+/* Runs jobs in one transaction. If that fails, runs each job by itself, so that one does not fail the others; but not
+ * if the commit may have been done, because observations would then count twice. Returns the deferred jobs. */
 static struct api_store_job *run_together(struct api_monitors *monitors, struct api_store_job *jobs,
                                           bool is_concurrent)
 {

@@ -9,8 +9,8 @@ enum { API_MAX_BATCH = 256 };
 /* Runs a batch and finishes its jobs, which may be gone then. */
 void api_batch_run(struct api_monitors *monitors, struct api_store_job *jobs);
 
-/* Tells whoever waits for a job that it is done, by another thread than the one that waits. */
+/* Tells the thread or request that waits for a job that the job is done. Called by another thread. */
 void api_store_job_finish(struct api_store_job *job);
 
-/* Blocks until a job is finished. Not for one whose exchange is resumed. */
+/* Blocks until a job is finished. Not for a job whose exchange is resumed. */
 void api_store_job_wait(const struct api_store_job *job);

@@ -34,8 +34,8 @@ static bool prune_keys(struct api_monitors *monitors)
     return true;
 }
 
-/* Learns what other servers have observed before a monitor is told to be stale, which it may not be. */
-static bool look_before_telling(struct api_monitors *monitors)
+/* Reads what other servers have observed, before a monitor is reported as stale: others may have observed it. */
+static bool refresh_before_reporting(struct api_monitors *monitors)
 {
     if (!api_store_is_shared(monitors->store) || !api_outbox_is_due(monitors))
         return true;
@@ -43,7 +43,8 @@ static bool look_before_telling(struct api_monitors *monitors)
     return api_server_counts_refresh(monitors);
 }
 
-/* Writes a page of the store, and leaves it as it was: SQLite writes none for a row that is set to what it has. */
+/* Writes a page of the store and restores it. It changes the value, because SQLite writes no page for a row that is
+ * set to the value it has. */
 static bool probe(struct api_monitors *monitors)
 {
     const struct api_datum up[] = {API_INTEGER(1)}, down[] = {API_INTEGER(-1)};
@@ -55,7 +56,8 @@ bool api_maintain(struct api_monitors *monitors)
 {
     const struct api_registry *registry = &monitors->registry;
     size_t due = 0;
-    if ((!atomic_load(&monitors->stored) && !probe(monitors)) || !look_before_telling(monitors))
+    if ((!atomic_load(&monitors->stored) && !probe(monitors)) ||
+        !refresh_before_reporting(monitors))
         return false;
     for (size_t i = 0; i < registry->n && due < MAX_DUE; i++)
         if (registry->monitors[i]->status.next_close <= monitors->now) {

@@ -74,10 +74,10 @@ const char *const *api_monitors_files(const struct api_monitors *monitors)
     return api_store_files(monitors->store);
 }
 
-void api_monitors_tell_migrations(struct api_monitors *monitors,
-                                  void (*tell)(const struct api_migrated *migrated))
+void api_monitors_report_migrations(struct api_monitors *monitors,
+                                    void (*report)(const struct api_migrated *migrated))
 {
-    api_store_tell_migrations(monitors->store, tell);
+    api_store_report_migrations(monitors->store, report);
 }
 
 int64_t api_monitors_schema(const struct api_monitors *monitors, int64_t *known)

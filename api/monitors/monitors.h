@@ -11,7 +11,7 @@
 struct api_monitors *api_monitors_open(const char *location, size_t max_monitors,
                                        struct api_budget *budget, char *reason, size_t size);
 
-/* Bounds the store: what would make it grow beyond so many bytes is refused; 0 is no bound. Call it before
+/* Bounds the store: a job that would make it grow beyond so many bytes is refused; 0 is no bound. Call it before
  * api_monitors_start. */
 void api_monitors_limit_store(struct api_monitors *monitors, size_t bytes);
 
@@ -23,18 +23,19 @@ void api_monitors_expose_groups_alone(struct api_monitors *monitors);
 const char *api_monitors_folder(const struct api_monitors *monitors);
 const char *const *api_monitors_files(const struct api_monitors *monitors);
 
-/* Before the thread starts: has migrations of the store told, which are those that were made, and later ones by that
- * thread. Version of the store's schema, 0 if it is not known, and the newest that this program knows. */
+/* Call it before the thread starts. Calls `report` for each migration of the store that was made, and from the thread
+ * for later ones. Returns the version of the store's schema, 0 if it is not known; *known is the newest that this
+ * program knows. */
 struct api_migrated;
-void api_monitors_tell_migrations(struct api_monitors *monitors,
-                                  void (*tell)(const struct api_migrated *migrated));
+void api_monitors_report_migrations(struct api_monitors *monitors,
+                                    void (*report)(const struct api_migrated *migrated));
 int64_t api_monitors_schema(const struct api_monitors *monitors, int64_t *known);
 
 /* The reason why the store does not work, if it does not. */
 const char *api_monitors_reason(const struct api_monitors *monitors);
 
-/* Starts the thread; false if it cannot be started. Without it, requests wait for ever. `log` is told
- * of failures of the store and of their end, by the thread. */
+/* Starts the thread; false if it cannot be started. Without it, requests wait for ever. The thread calls `log` when
+ * the store fails, and when it works again. */
 bool api_monitors_start(struct api_monitors *monitors,
                         void (*log)(bool is_failure, const char *sentence));
 
@@ -54,7 +55,7 @@ void api_monitors_free(struct api_monitors *monitors); /* NULL is fine */
 /* True if the last write worked. Any thread may ask. */
 bool api_monitors_are_stored(const struct api_monitors *monitors);
 
-/* Copies since when that is not so, and why; false if it is. */
+/* If the last write failed, copies since when writes fail, and why; false if it did not. */
 bool api_monitors_outage(struct api_monitors *monitors, struct api_outage *outage);
 size_t api_monitors_count(struct api_monitors *monitors);
 

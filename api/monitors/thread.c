@@ -1,6 +1,5 @@
-/* The thread that owns the store. Jobs that wait share a transaction, so that they share one wait for the
- * disk. Small jobs and large ones take turns: nobody waits for more than one transaction that is not of its
- * own size. */
+/* The thread that owns the store. Jobs that wait share a transaction, and so share one wait for the disk. Small jobs
+ * and large ones take turns: a job waits for at most one transaction of the other size. */
 #include "api/monitors/monitors.h"
 
 #include "api/monitors/batch.h"
@@ -19,7 +18,7 @@ enum { MAX_WAITING = 4000, MAX_COUNTS = 16000, LARGE = 4000 };
 
 /* ---- The queue */
 
-/* The lane whose turn it is: that of small jobs, unless they had the last turn and others wait. */
+/* The queue whose turn it is: that of small jobs, unless small jobs had the last turn and large ones wait. */
 static struct api_lane *next_lane(struct api_monitors *monitors)
 {
     bool is_large = monitors->large.first && (!monitors->small.first || !monitors->was_large);
@@ -68,8 +67,8 @@ static int64_t idle_time(const struct api_monitors *monitors, double since)
     return next > now ? next - now : 0;
 }
 
-/* Closes windows as soon as they are due, unless the store or memory failed at the last attempt. The
- * clock of windows may jump, that of the pause does not. */
+/* Closes windows as soon as they are due, unless the store or memory failed at the last attempt. The clock of windows
+ * may jump; the clock of that pause does not. */
 static void run_maintenance(struct api_monitors *monitors, double *last, bool is_idle)
 {
     double now = api_seconds();

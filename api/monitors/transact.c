@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Keeps the open window that was added to last, which the next observations will be for. If another server
- * adds to it, api_load or api_server_counts_refresh lets it go. */
+/* Keeps the open window that was added to last, because the next observations will most likely be for it. If another
+ * server adds to it, api_load or api_server_counts_refresh drops it. */
 static void cache_open(struct api_pending_monitor *pending)
 {
     struct api_monitor *monitor = pending->monitor;
@@ -23,8 +23,8 @@ static void cache_open(struct api_pending_monitor *pending)
     }
 }
 
-/* Keeps this server's row of the window that was last added to; nothing is known of it where rows may have been
- * taken. */
+/* Keeps this server's row of the window that was last added to. Where another server may have taken the row, nothing
+ * is kept. */
 static void cache_own(struct api_pending_monitor *pending)
 {
     free(pending->monitor->own);
@@ -32,7 +32,7 @@ static void cache_own(struct api_pending_monitor *pending)
     pending->own = NULL;
 }
 
-/* Lets others see what was committed. */
+/* Publishes what was committed to the other threads. */
 static void publish(struct api_monitors *monitors, struct api_store_job *jobs)
 {
     bool is_concurrent = monitors->is_concurrent;
@@ -76,7 +76,7 @@ static bool run_jobs(struct api_monitors *monitors, struct api_store_job *jobs)
     return true;
 }
 
-/* True if what failed was memory, which says nothing of the store. */
+/* True if memory was what failed, so that the failure says nothing of the store. */
 static bool is_oom(const struct api_monitors *monitors)
 {
     return monitors->out_of_memory || api_store_is_out_of_memory(monitors->store);

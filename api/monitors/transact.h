@@ -3,8 +3,8 @@
 
 #include "api/monitors/state/transaction.h"
 
-/* Runs jobs, or maintenance, in a transaction, which is concurrent or alone: see api_store_begin. False if it failed: then
- * nothing has changed. */
+/* Runs jobs, or maintenance, in one transaction; it is concurrent or exclusive: see api_store_begin. False if it
+ * failed: nothing has changed then. */
 bool api_transact(struct api_monitors *monitors, struct api_store_job *jobs,
                   bool (*upkeep)(struct api_monitors *monitors), bool is_concurrent);
 

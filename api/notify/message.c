@@ -278,7 +278,7 @@ static void write_alert(const struct api_message *message, const struct api_chan
     api_append(out, "}", 1);
 }
 
-/* True if a later change of the message says what has become of an alert: an Alertmanager is told the end alone. */
+/* True if a later change of the message decides this alert: an Alertmanager gets only the last state of an alert. */
 static bool is_superseded(const struct api_message *message, size_t i, int state)
 {
     const struct api_change *this = &message->changes[i];

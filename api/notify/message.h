@@ -1,4 +1,4 @@
-/* api_message: what a receiver is told, as bytes. Pure functions. */
+/* api_message: a notification for one receiver, as bytes. Pure functions. */
 #pragma once
 
 #include "api/notify/receivers.h"
@@ -17,7 +17,7 @@ struct api_change {
     struct api_trace trace; /* of the request that made it; empty if there is none */
 };
 
-/* api_message: changes of monitors of one group. The id is that of a repetition, too. */
+/* api_message: changes of monitors of one group. A repetition has the same id. */
 enum { API_MESSAGE_ID = 17 };
 struct api_message {
     char id[API_MESSAGE_ID]; /* 16 hexadecimal digits */

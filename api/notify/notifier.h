@@ -45,7 +45,8 @@ void api_notifier_set(struct api_notifier *notifier, struct api_receivers *recei
 /* The receivers of now, held. */
 struct api_receivers *api_notifier_receivers(struct api_notifier *notifier);
 
-/* Counts the result of an attempt at a receiver, if it is still there; `failure` is why it was none. */
+/* Counts the result of an attempt at a receiver, if the receiver is still in the file; `failure` says why the attempt
+ * failed. */
 void api_notifier_note(struct api_notifier *notifier, const char *name,
                        enum api_notify_result result, size_t n, const char *failure);
 

@@ -12,8 +12,9 @@
 
 const char *const api_notify_format_names[API_NOTIFY_FORMATS] = {"json", "slack", "alertmanager"};
 
-/* told: states that are told unless a receiver says otherwise. */
-static const unsigned told = 1 << API_OK | 1 << API_WARNING | 1 << API_CRITICAL | 1 << API_STALE;
+/* default_states: states that are default_states unless a receiver says otherwise. */
+static const unsigned default_states =
+    1 << API_OK | 1 << API_WARNING | 1 << API_CRITICAL | 1 << API_STALE;
 
 const char *api_notify_state_name(int state)
 {
@@ -22,22 +23,23 @@ const char *api_notify_state_name(int state)
 
 /* ---- Members */
 
-/* place: of a value in the file, for problems. */
-struct place {
+/* location: of a value in the file, for problems. */
+struct location {
     char pointer[200];
     struct api_problem *problem;
 };
 
-static bool fail(const struct place *place, const char *what)
+static bool fail(const struct location *location, const char *what)
 {
-    return api_fail_at(place->problem, API_BODY, place->pointer, "option_invalid", "%s", what);
+    return api_fail_at(location->problem, API_BODY, location->pointer, "option_invalid", "%s",
+                       what);
 }
 
-static struct place within(const struct place *place, const char *name)
+static struct location within(const struct location *location, const char *name)
 {
-    struct place inner = {.problem = place->problem};
-    char slash[sizeof place->pointer + 2];
-    snprintf(slash, sizeof slash, "%s/", place->pointer);
+    struct location inner = {.problem = location->problem};
+    char slash[sizeof location->pointer + 2];
+    snprintf(slash, sizeof slash, "%s/", location->pointer);
     api_pointer_to_member(inner.pointer, sizeof inner.pointer, slash, name);
     return inner;
 }
@@ -51,21 +53,22 @@ static bool is_printable(const char *text)
     return true;
 }
 
-static bool copy(char **to, const json_t *value, size_t max, const struct place *place)
+static bool copy(char **to, const json_t *value, size_t max, const struct location *location)
 {
     const char *text = json_string_value(value);
     if (!text || !*text || strlen(text) > max || !is_printable(text))
-        return fail(place, max == 128
-                               ? "must be a text of 1 to 128 bytes without control characters"
-                               : "must be a text of at most 2000 bytes without control "
-                                 "characters");
+        return fail(location, max == 128
+                                  ? "must be a text of 1 to 128 bytes without control characters"
+                                  : "must be a text of at most 2000 bytes without control "
+                                    "characters");
     *to = strdup(text);
-    return *to || api_fail_oom(place->problem);
+    return *to || api_fail_oom(location->problem);
 }
 
-static bool read_name(struct api_receiver *receiver, const json_t *value, const struct place *place)
+static bool read_name(struct api_receiver *receiver, const json_t *value,
+                      const struct location *location)
 {
-    return copy(&receiver->name, value, 128, place);
+    return copy(&receiver->name, value, 128, location);
 }
 
 /* A password in a URL would be shown by proxies: it belongs into a header. */
@@ -83,16 +86,17 @@ const char *api_receiver_url_reason(const char *url)
     return strlen(url) <= 1900 ? NULL : "must have at most 1900 bytes";
 }
 
-static bool read_url(struct api_receiver *receiver, const json_t *value, const struct place *place)
+static bool read_url(struct api_receiver *receiver, const json_t *value,
+                     const struct location *location)
 {
-    if (!copy(&receiver->url, value, 2000, place))
+    if (!copy(&receiver->url, value, 2000, location))
         return false;
     const char *reason = api_receiver_url_reason(receiver->url);
-    return !reason || fail(place, reason);
+    return !reason || fail(location, reason);
 }
 
 static bool read_format(struct api_receiver *receiver, const json_t *value,
-                        const struct place *place)
+                        const struct location *location)
 {
     const char *text = json_string_value(value);
     for (int i = 0; text && i < API_NOTIFY_FORMATS; i++)
@@ -100,25 +104,26 @@ static bool read_format(struct api_receiver *receiver, const json_t *value,
             receiver->format = (enum api_notify_format)i;
             return true;
         }
-    return fail(place, "must be json, slack or alertmanager");
+    return fail(location, "must be json, slack or alertmanager");
 }
 
 static bool read_groups(struct api_receiver *receiver, const json_t *value,
-                        const struct place *place)
+                        const struct location *location)
 {
     size_t n = json_array_size(value);
     if (n < 1 || n > API_MAX_GROUP_PATTERNS)
-        return fail(place, "must be an array of 1 to 64 names of groups, in which * is any text");
+        return fail(location,
+                    "must be an array of 1 to 64 names of groups, in which * is any text");
     free(receiver->groups[0]); /* the default */
     receiver->groups[0] = NULL;
     for (size_t i = 0; i < n; i++)
-        if (!copy(&receiver->groups[i], json_array_get(value, i), 128, place))
+        if (!copy(&receiver->groups[i], json_array_get(value, i), 128, location))
             return false;
     return true;
 }
 
 static bool read_states(struct api_receiver *receiver, const json_t *value,
-                        const struct place *place)
+                        const struct location *location)
 {
     receiver->states = 0;
     for (size_t i = 0; i < json_array_size(value); i++) {
@@ -127,22 +132,23 @@ static bool read_states(struct api_receiver *receiver, const json_t *value,
         while (text && state < API_NOTIFY_STATES && strcmp(text, api_notify_state_name(state)) != 0)
             state++;
         if (!text || state == API_NOTIFY_STATES)
-            return fail(place, "must be of ok, warning, critical and stale");
+            return fail(location, "must be of ok, warning, critical and stale");
         receiver->states |= 1u << state;
     }
-    return receiver->states || fail(place, "must be an array of ok, warning, critical and stale");
+    return receiver->states ||
+           fail(location, "must be an array of ok, warning, critical and stale");
 }
 
 static bool read_secret_file(struct api_receiver *receiver, const json_t *value,
-                             const struct place *place)
+                             const struct location *location)
 {
-    return copy(&receiver->secret_file, value, 2000, place);
+    return copy(&receiver->secret_file, value, 2000, location);
 }
 
 static bool read_ca_file(struct api_receiver *receiver, const json_t *value,
-                         const struct place *place)
+                         const struct location *location)
 {
-    return copy(&receiver->ca_file, value, 2000, place);
+    return copy(&receiver->ca_file, value, 2000, location);
 }
 
 /* True for a token of HTTP that is no field which a message has anyway. */
@@ -161,23 +167,23 @@ static bool is_free(const char *name)
 }
 
 static bool read_header(struct api_receiver *receiver, const json_t *value,
-                        const struct place *place)
+                        const struct location *location)
 {
     size_t n = 0;
     if (!json_is_object(value) || json_object_size(value) > API_MAX_NOTIFY_HEADERS)
-        return fail(place, "must be an object of at most 16 header fields");
+        return fail(location, "must be an object of at most 16 header fields");
     for (void *at = json_object_iter((json_t *)value); at;
          at = json_object_iter_next((json_t *)value, at)) {
         const char *name = json_object_iter_key(at);
         const char *text = json_string_value(json_object_iter_value(at));
-        const struct place field = within(place, name);
+        const struct location field = within(location, name);
         if (!is_free(name))
             return fail(&field, "is no header field that may be set");
         if (!text || strlen(text) > 4000 || !is_printable(text))
             return fail(&field, "must be a text of at most 4000 bytes without control characters");
         if (asprintf(&receiver->headers[n], "%s: %s", name, text) < 0) {
             receiver->headers[n] = NULL;
-            return api_fail_oom(place->problem);
+            return api_fail_oom(location->problem);
         }
         n++;
     }
@@ -189,21 +195,22 @@ static bool read_header(struct api_receiver *receiver, const json_t *value,
 static const struct member {
     const char *name;
     bool is_needed;
-    bool (*read)(struct api_receiver *receiver, const json_t *value, const struct place *place);
+    bool (*read)(struct api_receiver *receiver, const json_t *value,
+                 const struct location *location);
 } members[] = {{"name", true, read_name},      {"url", true, read_url},
                {"format", true, read_format},  {"groups", false, read_groups},
                {"states", false, read_states}, {"secret_file", false, read_secret_file},
                {"header", false, read_header}, {"ca_file", false, read_ca_file}};
 #define N_MEMBERS (sizeof members / sizeof *members)
 
-static bool fail_unknown(const char *name, const struct place *place)
+static bool fail_unknown(const char *name, const struct location *location)
 {
     const char *known[N_MEMBERS];
     for (size_t i = 0; i < N_MEMBERS; i++)
         known[i] = members[i].name;
     const char *nearest = api_nearest(name, known, N_MEMBERS);
-    const struct place at = within(place, name);
-    return api_fail_at(place->problem, API_BODY, at.pointer, "option_unknown",
+    const struct location at = within(location, name);
+    return api_fail_at(location->problem, API_BODY, at.pointer, "option_unknown",
                        "is no member%s%s%s; they are name, url, format, groups, states, "
                        "secret_file, header and ca_file",
                        nearest ? "; did you mean " : "", nearest ? nearest : "",
@@ -211,46 +218,46 @@ static bool fail_unknown(const char *name, const struct place *place)
 }
 
 static bool read_receiver(struct api_receiver *receiver, const json_t *object,
-                          const struct place *place)
+                          const struct location *location)
 {
     const char *name;
     json_t *value;
     if (!json_is_object(object))
-        return fail(place, "must be an object");
+        return fail(location, "must be an object");
     json_object_foreach((json_t *)object, name, value)
     {
         size_t i = 0;
         while (i < N_MEMBERS && strcmp(members[i].name, name) != 0)
             i++;
         if (i == N_MEMBERS)
-            return fail_unknown(name, place);
+            return fail_unknown(name, location);
     }
-    receiver->states = told;
+    receiver->states = default_states;
     receiver->groups[0] = strdup("*");
     for (size_t i = 0; i < N_MEMBERS; i++) {
-        const struct place at = within(place, members[i].name);
+        const struct location at = within(location, members[i].name);
         value = json_object_get(object, members[i].name);
         if (!value && members[i].is_needed)
             return fail(&at, "is missing");
         if (value && !members[i].read(receiver, value, &at))
             return false;
     }
-    return receiver->groups[0] || api_fail_oom(place->problem);
+    return receiver->groups[0] || api_fail_oom(location->problem);
 }
 
 static bool read_all(struct api_receivers *receivers, const json_t *root,
                      struct api_problem *problem)
 {
-    struct place top = {.pointer = "#", .problem = problem};
+    struct location top = {.pointer = "#", .problem = problem};
     size_t n = json_array_size(root);
     if (!json_is_array(root) || n > API_MAX_RECEIVERS)
         return fail(&top, "must be an array of at most 32 objects");
     for (size_t i = 0; i < n; i++) {
         char index[12];
         snprintf(index, sizeof index, "%zu", i);
-        const struct place place = within(&top, index), name = within(&place, "name");
+        const struct location location = within(&top, index), name = within(&location, "name");
         struct api_receiver *receiver = &receivers->list[receivers->n++];
-        if (!read_receiver(receiver, json_array_get(root, i), &place))
+        if (!read_receiver(receiver, json_array_get(root, i), &location))
             return false;
         if (!receiver->name || api_receivers_find(receivers, receiver->name) != i)
             return fail(&name, "is the name of another");
@@ -335,7 +342,7 @@ bool api_receiver_wants(const struct api_receiver *receiver, const char *group, 
     return false;
 }
 
-/* True if a pattern matches no group but those that a token is for: by what it has before its first wildcard. */
+/* True if a pattern matches only groups that a token is for, judged by its characters before the first wildcard. */
 static bool is_within(const char *pattern, const struct api_token *token)
 {
     size_t fixed = strcspn(pattern, "*?[\\");

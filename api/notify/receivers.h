@@ -1,4 +1,4 @@
-/* api_receivers: who is told of changes of state, and how, as the file of --notify says. */
+/* api_receivers: the receivers of notifications, and the changes that each wants, as the file of --notify says. */
 #pragma once
 
 #include "api/json/problem.h"
@@ -39,7 +39,7 @@ struct api_receivers {
 /* Why a text is no URL of http or https with a host, as a part of a sentence; NULL if it is one. */
 const char *api_receiver_url_reason(const char *url);
 
-/* Reads the text of a file; NULL with the problem and the place of it. */
+/* Reads the text of a file; NULL with the problem and its location in the file. */
 struct api_receivers *api_receivers_read(const char *text, size_t size,
                                          struct api_problem *problem);
 struct api_receivers *api_receivers_hold(struct api_receivers *receivers);
@@ -48,7 +48,7 @@ void api_receivers_release(struct api_receivers *receivers); /* NULL is fine */
 /* Index of the receiver of a name, or n. */
 size_t api_receivers_find(const struct api_receivers *receivers, const char *name);
 
-/* True if a receiver is told of no group but those that a token is for. */
+/* True if all groups of a receiver are groups that a token is for. */
 bool api_receiver_is_of_token(const struct api_receiver *receiver, const struct api_token *token);
 
 /* True if a receiver is to be told that a monitor of a group has gone from one state to another. An Alertmanager is also

@@ -41,7 +41,7 @@ static bool fail_member(const char *member, const char *what, struct api_problem
                        member, what);
 }
 
-/* Checks that the name can be told in JSON, by which requests name regions. */
+/* Checks that the name can be written in JSON: requests name regions in JSON. */
 static bool check_name(const char *name, struct api_problem *problem)
 {
     const unsigned char *p = (const unsigned char *)name;

@@ -27,8 +27,8 @@ static bool replace(char *start, size_t size, bool is_written)
                 kind | MAP_FIXED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0) != MAP_FAILED;
 }
 
-/* Replaces the mapping that an address is in; false if it is in none, or cannot be. The thread that
- * touched the address keeps its mapping from being closed. */
+/* Replaces the mapping that an address is in by zeros. False if the address is in no mapping, or the replacement
+ * fails. The mapping cannot be closed meanwhile: the thread that touched the address holds it. */
 static bool replace_faulted(const char *address)
 {
     for (struct api_watched *w = table; w < table + API_MAPPINGS; w++) {

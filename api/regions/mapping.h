@@ -1,7 +1,7 @@
-/* api_mapping: pages of a file that another process may shorten at any time. To touch a page that the
- * file has no longer, or that no memory is left for, raises SIGBUS, which ends a process. Here the
- * pages of the mapping become zeros of this process's own instead, and the mapping is lost: what is
- * read is of no use any more, what is written goes nowhere, and the process goes on. */
+/* api_mapping: pages of a file that another process may shorten at any time. Touching a page that the file no longer
+ * has, or for which no memory is left, raises SIGBUS, which would end the process. Here the pages of the mapping
+ * become zeros of this process's own instead, and the mapping is lost: what is read is of no use any more, what is
+ * written goes nowhere, and the process goes on. */
 #pragma once
 
 #include <stdbool.h>

@@ -9,8 +9,8 @@
 /* API_OBJECT_NAME: bytes of a name with its NUL. */
 enum { API_OBJECT_NAME = 256 };
 
-/* True if names can begin so: no slash but one at the start, which means nothing. "/" alone is the prefix
- * of all names. */
+/* True if --shared-memory may have this prefix: it has no slash but one at its start, which means nothing. "/" alone
+ * is the prefix of all names. */
 bool api_object_prefix_is_valid(const char *prefix);
 
 /* Opens the object that a key names, for writing, too, if `writes`; fills *status. Only regular files

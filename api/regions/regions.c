@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* MAX_BYTES: of all regions together. Each may be mapped twice, and maps whole, so that objects without
- * memory could take all 128 TiB of addresses that a process has. */
+/* MAX_BYTES: of all regions together. Each may be mapped twice, and whole, also where its object has no memory:
+ * without a limit regions could take all 128 TiB of addresses that a process has. */
 #define MAX_BYTES ((size_t)16 << 40)
 
 struct api_regions *api_regions_new(const char *prefix, size_t max, struct api_budget *budget)
@@ -30,7 +30,7 @@ void api_regions_free(struct api_regions *regions)
     free(regions);
 }
 
-/* The link to the region of a name, or the one at the end. */
+/* The link that leads to the region of a name, or the link at the end of the list. */
 static struct api_region **find(struct api_regions *regions, const char *name)
 {
     struct api_region **link = &regions->first;

@@ -48,7 +48,7 @@ static struct api_mapping *mapping_of(const struct api_slice *slice)
     return slice->writes ? &slice->in->writing : &slice->in->reading;
 }
 
-/* True if the object still has all bytes of the slice; *now is what it is now. */
+/* True if the object still has all bytes of the slice; *now is its present status. */
 static bool is_there(const struct api_slice *slice, struct stat *now)
 {
     const struct api_region *region = slice->in;
@@ -165,7 +165,8 @@ bool api_slice_touch(struct api_slice *slice, size_t size, struct api_problem *p
     return true;
 }
 
-/* Leaves in the budget, until the region is closed, what got memory meanwhile: at most all of it. */
+/* At the end of a use: memory that the object got meanwhile, at most all of its bytes, stays in the budget until the
+ * region is closed. */
 static void settle(struct api_slice *slice)
 {
     struct api_region *region = slice->in;

@@ -1,6 +1,5 @@
-/* Checks of who asks, from the header alone, in this order: the host, the token, its scope. Each
- * fails with a problem of x->problem; endpoints with API_OPEN pass all of
- * them, those with API_PUBLIC the last two. */
+/* Checks of the client, from the header alone, in this order: the host, the token, its scope. Each fails with a
+ * problem of x->problem. Endpoints with API_OPEN pass all of them, those with API_PUBLIC the last two. */
 #pragma once
 
 #include "api/request/route.h"
@@ -16,8 +15,8 @@ static inline bool api_check_host(struct api_exchange *x)
 bool api_require_token(struct api_exchange *x);
 bool api_require_scope(struct api_exchange *x);
 
-/* True if service->tokens is NULL or has the request's token. Fails with nothing: for what an open endpoint tells
- * only those who may read the others. */
+/* True if service->tokens is NULL or has the request's token. Never fails with a problem: an open endpoint uses it to
+ * show some details only to clients that may read the other endpoints. */
 bool api_has_token(struct api_exchange *x);
 
 static inline bool api_needs_no_token(const struct api_exchange *x)
@@ -40,9 +39,9 @@ static inline bool api_check_scope(struct api_exchange *x)
     return !x->service->tokens || api_needs_no_token(x) || api_require_scope(x);
 }
 
-/* For endpoints with API_WRITES: 403 for a page of another origin that --cors-origin does not name, and
- * 421 for a page of this one under a name that may be anyone's: one that is neither an address nor
- * localhost, on a server that has no tokens, no list of hosts and no certificate. */
+/* For endpoints with API_WRITES. 403 for a page of another origin that --cors-origin does not name. 421 for a page of
+ * this server under a host name that anyone may own, which is any but an IP address and localhost, if the server has
+ * no tokens, no list of hosts and no certificate. */
 bool api_origin_may_write(struct api_exchange *x);
 static inline bool api_check_origin(struct api_exchange *x)
 {
@@ -56,5 +55,5 @@ bool api_check_group(struct api_exchange *x, const char *group);
  * if it is *, which stands for any. */
 bool api_origin_is_valid(const char *origin);
 
-/* The scope write and the origin, for a request that writes at an endpoint that else only reads. */
+/* The checks of scope and origin for a request that writes at an endpoint that otherwise only reads. */
 bool api_check_writer(struct api_exchange *x);

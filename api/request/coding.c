@@ -53,7 +53,7 @@ static int window_bits(enum wrapper wrapper, const unsigned char *bytes, size_t 
     return wrapped ? ZLIB_BITS : RAW_BITS;
 }
 
-/* Bounds of what a body inflates to: beyond FREE_SIZE bytes, RATIO times what it came from. */
+/* Bounds of an inflated body: FREE_SIZE bytes, or if that is more RATIO times the compressed size. */
 enum { FREE_SIZE = 1 << 20, RATIO = 256 };
 
 /* Checks the size of the output so far, from `used` bytes of input. */

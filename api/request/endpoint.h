@@ -20,17 +20,19 @@ enum {
 #define API_SMALL_BODY ((size_t)16 << 10)
 #define API_WHOLE_BODY SIZE_MAX /* as much as the service takes */
 
-/* api_steps: the steps of a request, in order; all but `write` may be NULL. Those that return bool fail with
- * x->problem. The thread is that of the connection, or another if the work is more than that may do. The store's thread
- * calls run, read_back and publish of a place in the store: they may use x->problem and x->state, which no other thread
- * touches until the request is resumed. It calls run and read_back again, with the same state, after their transaction
- * failed: so they free or reset first what they made before. */
+/* api_steps: the steps of a request, in order; all but `write` may be NULL. Steps that return bool fail with
+ * x->problem.
+ *
+ * Steps run on the thread of the connection, or on another thread if their work is more than that thread may do. If
+ * `place` is in the store, the store's thread calls run, read_back and publish: they may use x->problem and x->state,
+ * which no other thread touches until the request is resumed. After their transaction failed it calls run and
+ * read_back again, with the same state: so they first free or reset what they made before. */
 struct api_steps {
     enum api_place place; /* of run; parse may lower x->place; to API_HERE, and run is left out */
     size_t max_body;      /* bytes, as they arrive; 0: API_SMALL_BODY */
-    const char
-        *small;   /* what a body is that is at most max_body: "a note". NULL: a body is of no use */
-    size_t state; /* bytes of x->state, zeroed before parse */
+    /* The name of a body of at most max_body, in errors: "a note". NULL: no body is read. */
+    const char *small;
+    size_t state;              /* bytes of x->state, zeroed before parse */
     struct api_freelist *kept; /* states for reuse, which parse initializes; or NULL */
 
     /* The header is complete. */

@@ -70,7 +70,7 @@ struct api_response {
     const char *content_type; /* NULL if there is no content */
     struct api_header headers[16];
     size_t n_headers;
-    bool lacks_header;         /* true if there was no room for one */
+    bool lost_header;          /* true if there was no room for one */
     char header_text[400];     /* storage for one value that is not static */
     char etag[24];             /* storage for that of the body */
     bool compress;             /* at any size, if the client accepts a coding */
@@ -114,10 +114,10 @@ enum api_place {
 enum api_outcome {
     API_FAILED, /* x->problem says why; from run without one: the store or memory failed, and the transaction ends */
     API_DONE,
-    API_LOOK, /* parse, at most once: have the store look at what other servers changed, then parse again */
-    API_PARSE_AGAIN, /* run: what was parsed is of monitors that are others by now */
+    API_REFRESH, /* parse, at most once: have the store read what other servers changed, then parse again */
+    API_PARSE_AGAIN, /* run: the monitors were replaced after parse */
     API_RUN_AGAIN, /* run: keep what this transaction did, and go on in another, behind the jobs that wait */
-    API_RUN_ALONE, /* run: nothing was done, for it cannot be beside other servers; run without them */
+    API_RUN_EXCLUSIVE, /* run: nothing was done; run it without other servers beside it */
 };
 
 /* api_phase: the next step. */
@@ -134,14 +134,15 @@ struct api_exchange {
     struct api_request request;
     struct api_response response;
     struct api_token token;  /* the one that came with the request; no name if none was wanted */
-    struct api_trace trace;  /* the caller's, from its header; empty if there is none */
+    struct api_trace trace;  /* the caller's, from its header; empty without one */
     bool writes;             /* it changes something, at an endpoint that else only reads */
     double cost_ns;          /* estimate of the work that api_handle left undone */
     const atomic_bool *stop; /* set by any thread when nobody waits for the response; may be NULL */
 
     size_t max_body; /* bytes of the body, as they arrive; set by api_begin */
 
-    /* Called once by another thread when what api_wait was told is done. NULL: api_wait blocks. */
+    /* Called once, by another thread, when the work given to api_wait is done. NULL: api_wait
+     * blocks. */
     void (*resume)(struct api_exchange *x);
     struct api_store_job
         *work;      /* &job, if it has to be done before the response can be made; or NULL */
@@ -157,7 +158,7 @@ struct api_exchange {
     enum api_place place;
     enum api_outcome outcome; /* of the last parse or run */
     bool is_parsed;           /* x->state is what parse made of it */
-    bool has_looked;          /* what other servers changed before is known */
+    bool is_refreshed;        /* what other servers changed before is known */
     unsigned replaced;        /* how often monitors were replaced while it waited */
     struct api_store_job job;
     struct api_buffer inflated; /* the body, if it was coded */

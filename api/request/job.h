@@ -7,9 +7,10 @@ struct api_exchange;
 struct api_monitors;
 
 /* The thread calls `run` within a transaction, `read_back` when all jobs have run and their observations are written,
- * `publish` after the commit; each may be NULL. False from run or read_back with a problem is the request's, by which run
- * must have written nothing; without one the store or memory failed. A job may run again, after its transaction
- * failed. */
+ * `publish` after the commit; each may be NULL.
+ *
+ * If run or read_back returns false with a problem, the request has failed; run must then have written nothing. If it
+ * returns false without a problem, the store or memory has failed. A job may run again after its transaction failed. */
 struct api_store_job {
     struct api_store_job *next;
     bool exclusive;           /* has a transaction of its own: it changes what others see */

@@ -8,9 +8,9 @@
 static inline void api_response_header(struct api_response *response, const char *name,
                                        const char *value)
 {
-    response->lacks_header =
+    response->lost_header =
         response->n_headers == sizeof response->headers / sizeof *response->headers;
-    if (!response->lacks_header)
+    if (!response->lost_header)
         response->headers[response->n_headers++] = (struct api_header){name, value};
 }
 

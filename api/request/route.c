@@ -62,9 +62,9 @@ static bool matches(const char *pattern, const char *path, bool slash,
     return *path == '\0' || (slash && is_last_slash(path));
 }
 
-/* Takes a slash more at the end, since a redirection would lose the body of a POST. Probes have none:
- * proxies keep outsiders from /metrics by its exact path. What writes has none: DELETE of "/monitors/g/$NAME"
- * with an empty NAME must not delete the group. */
+/* Accepts one slash more at the end of a path: a redirection would lose the body of a POST. Not for probes: proxies
+ * keep outsiders from /metrics by its exact path. Not for requests that write: DELETE of "/monitors/g/$NAME" with an
+ * empty NAME must not delete the group. */
 static bool has_path(const struct api_endpoint *endpoint, const char *path,
                      struct api_captures *captures)
 {

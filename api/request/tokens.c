@@ -153,7 +153,7 @@ static bool read_scopes(const char *text, size_t size, unsigned *scopes)
     }
 }
 
-/* True if a text that stands for a name or a token is rather meant as scopes. `observe` alone was a name before it was a
+/* True if a text in the place of a name or a token looks like scopes. `observe` alone was a name before it was a
  * scope. */
 static bool is_like_scopes(const char *text, size_t size)
 {

@@ -11,11 +11,11 @@ struct api_database {
     const struct api_engine *engine; /* set by the store */
     char reason[256];                /* of the last failure, as a part of a sentence */
     bool out_of_memory;              /* so that the failure says nothing of the database */
-    bool is_away;                    /* it could not be reached, which may pass */
+    bool is_unreachable;             /* it could not be reached, which may pass */
     bool is_lost; /* the transaction failed for the connection, or for a wait that was too long */
     bool is_uncertain; /* its commit was asked for, and nobody knows whether it was done */
     bool is_new;       /* it was connected to, or came back, since the last commit */
-    bool is_accepted;  /* its schema is known; until then, nothing that was there may change */
+    bool is_accepted;  /* its schema is known; until then, no row may change */
     bool is_migrating; /* a statement may take as long as it needs */
     char *folder;      /* that it is in; NULL: none */
     char **files;      /* that connecting reads, NULL at the end; NULL: it makes no connections */
@@ -28,14 +28,14 @@ enum { API_MAX_COLUMNS = 28 };
 enum api_schema { API_SCHEMA_NONE, API_SCHEMA_FORMER, API_SCHEMA_OURS };
 
 struct api_engine {
-    const char *prefix;      /* of locations; a location equal to `alias` has this engine, too */
-    const char *alias;       /* or NULL */
-    const char *clustered;   /* words at the end of a table that is stored by its primary key */
-    const char *transaction; /* statements that begin one, of which one at a time goes on */
-    const char
-        *concurrent; /* those of one that goes on beside others of its kind; NULL: other servers
-                              * do not use the database */
-    const char *migration; /* those of one beside which no other goes on, however long it takes */
+    const char *prefix;    /* of locations; a location equal to `alias` has this engine, too */
+    const char *alias;     /* or NULL */
+    const char *clustered; /* words at the end of a table that is stored by its primary key */
+
+    /* Statements that begin a transaction. `transaction`: one at a time goes on. `concurrent`: it goes on beside others of
+     * its kind; NULL: other servers do not use the database. `migration`: no other goes on beside it, however long it
+     * takes. */
+    const char *transaction, *concurrent, *migration;
 
     /* Opens what follows the prefix, "" for the alias. NULL with the reason if it cannot be. Those that
      * are reached by `reach` check the form of the path alone. */

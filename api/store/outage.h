@@ -4,7 +4,7 @@
 #include <stdint.h>
 
 struct api_outage {
-    int64_t since;   /* microseconds since 1970; 0 while there is none */
+    int64_t since;   /* microseconds since 1970; 0: no outage */
     char error[200]; /* one line, cut if it is longer */
 };
 

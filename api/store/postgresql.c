@@ -60,13 +60,14 @@ static void give_rows(const PGresult *result, const struct api_rows *rows)
     }
 }
 
-/* True if an error is that of a wait: lock_not_available, query_canceled. */
+/* True for errors of a wait that was too long: lock_not_available, query_canceled. */
 static bool is_of_wait(const char *state)
 {
     return state && (strcmp(state, "55P03") == 0 || strcmp(state, "57014") == 0);
 }
 
-/* Takes a failure as the reason. An error, unlike the end of the session, is told before a commit is done. */
+/* Keeps a failure as the reason. After an error, unlike after the end of the session, the commit is known not to be
+ * done. */
 static void fail(struct api_postgresql_connection *c, const PGresult *result)
 {
     const char *severity = PQresultErrorField(result, PG_DIAG_SEVERITY_NONLOCALIZED);
@@ -106,8 +107,8 @@ static bool read_result(struct api_postgresql_connection *c, const struct api_ro
     return good && (status == PGRES_PIPELINE_SYNC || read_end(c));
 }
 
-/* Reads what is unread; the rows of the last statement go to `rows`, unless it is NULL. The synchronization,
- * unlike a mere flush, lets PostgreSQL see a session that is idle in its transaction. */
+/* Reads unread results; the rows of the last statement go to `rows`, unless it is NULL. Each is followed by a
+ * synchronization: after a mere flush PostgreSQL would not see that a session is idle in its transaction. */
 static bool read_results(struct api_postgresql_connection *c, const struct api_rows *rows)
 {
     if (PQpipelineSync(c->pg) != 1)
@@ -257,9 +258,9 @@ static void rollback(struct api_database *database)
 /* KEYS: of the lock that each transaction takes, alone or with others. */
 #define KEYS "hashtext('kldiv'), hashtext(current_schema())"
 
-/* Limits bound how long a server that hangs keeps others from the store. PostgreSQL does not count the time
- * of one that hangs between statements of a pipeline: who could not get the lock, and connects again, ends
- * its session. A commit that does not wait for the disk would lose what was acknowledged. */
+/* Limits bound how long a server that hangs keeps others from the store. PostgreSQL does not count the time of a
+ * server that hangs between statements of a pipeline: another server that could not get the lock connects again and
+ * ends its session. The commit must wait for the disk, or acknowledged observations could be lost. */
 static bool set_session(struct api_database *database)
 {
     return script(database,
@@ -309,8 +310,9 @@ static void read_flag(void *context, const struct api_datum *values)
     *(bool *)context = values[0].integer != 0;
 }
 
-/* The owner of one table is that of all. A right to make tables in the schema, which PostgreSQL gave to everyone
- * before version 15, does not count where there are some: new ones would have another owner. */
+/* Sets *may: if there are tables, whether this user has the role of their owner, which is the same for all; else whether
+ * it may make tables in the schema. PostgreSQL gave that right to everyone before version 15; it does not suffice to add
+ * tables to those of another owner. */
 static bool may_migrate(struct api_database *database, bool *may)
 {
     return script(database,
@@ -328,15 +330,15 @@ static bool may_migrate(struct api_database *database, bool *may)
     "ALTER INDEX keys_by_time RENAME TO kldiv_keys_by_time"
 
 #define BEGIN "BEGIN ISOLATION LEVEL READ COMMITTED;"
-#define LOCK_ALONE "SELECT pg_advisory_xact_lock(" KEYS ");"
+#define LOCK_EXCLUSIVE "SELECT pg_advisory_xact_lock(" KEYS ");"
 #define LOCK_SHARED "SELECT pg_advisory_xact_lock_shared(" KEYS ");"
 
 const struct api_engine api_postgresql = {.prefix = "postgresql://",
                                           .clustered = "",
-                                          .transaction = BEGIN LOCK_ALONE,
+                                          .transaction = BEGIN LOCK_EXCLUSIVE,
                                           .concurrent = BEGIN LOCK_SHARED,
-                                          .migration =
-                                              BEGIN LOCK_ALONE "SET LOCAL statement_timeout = 0",
+                                          .migration = BEGIN LOCK_EXCLUSIVE
+                                          "SET LOCAL statement_timeout = 0",
                                           .open = api_postgresql_open,
                                           .close = api_postgresql_close,
                                           .reach = reach,

@@ -9,8 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* patience_s: how long one response of the database may take; of a migration. */
-static const double patience_s = 20, migration_patience_s = 86400;
+/* reply_timeout_s: how long one response of the database may take; of a migration. */
+static const double reply_timeout_s = 20, migration_timeout_s = 86400;
 
 /* Bounds of the pause, in seconds, between attempts to connect. */
 static const double shortest_pause = 0.1, longest_pause = 5;
@@ -55,7 +55,7 @@ static void ignore_notice(void *context, const char *message)
 #define VALUES(location) "3", "10000", "10", "disable", "kldivd", location, "UTF8", NULL
 
 /* True if no server responds there, or one that is about to start or to stop. */
-static bool is_away(const struct api_postgresql_connection *c)
+static bool is_unreachable(const struct api_postgresql_connection *c)
 {
     const char *const keywords[] = {KEYWORDS}, *const values[] = {VALUES(c->location)};
     PGPing ping = PQpingParams(keywords, values, 1);
@@ -80,7 +80,7 @@ static const char *fault_of(PGconn *pg)
 static bool refuse(struct api_postgresql_connection *c, const char *fault)
 {
     api_postgresql_fail(c, fault);
-    c->base.is_away = !c->base.is_accepted && is_away(c);
+    c->base.is_unreachable = !c->base.is_accepted && is_unreachable(c);
     c->pause = c->pause < shortest_pause  ? shortest_pause
                : c->pause > longest_pause ? longest_pause
                                           : 2 * c->pause;
@@ -184,8 +184,8 @@ static void add_of_home(struct api_postgresql_connection *c, const char *name)
         add(c, path);
 }
 
-/* Lists files that a URI names, that the environment does, and those of the system by which hosts are found and
- * certificates are checked. Some may be missing. */
+/* Lists the files that a connection reads: those that the URI and the environment name, and those of the system by
+ * which hosts are found and certificates are checked. Some may be missing. */
 static void list_files(struct api_postgresql_connection *c)
 {
     c->base.files = c->files;
@@ -231,7 +231,7 @@ struct api_database *api_postgresql_open(const char *path, char *reason, size_t 
 
 bool api_postgresql_wait(struct api_postgresql_connection *c)
 {
-    double end = api_seconds() + (c->base.is_migrating ? migration_patience_s : patience_s);
+    double end = api_seconds() + (c->base.is_migrating ? migration_timeout_s : reply_timeout_s);
     for (;;) {
         int left = PQflush(c->pg);
         if (left < 0)

@@ -33,9 +33,10 @@ static const char first[] =
     " answer BYTEA NOT NULL){clustered};"
     "CREATE INDEX kldiv_keys_by_time ON kldiv_keys (at);";
 
-/* Adds since when a monitor has its state, and the top of windows, NULL of those from before: see
- * api/monitors/model/window.h. A revision begins in state 0, so that any other is by an event of its own; one of
- * state 0 is told from those of former revisions by its window, while that is kept. */
+/* Adds since when a monitor has its state, and the top of windows, which is NULL in older rows: see
+ * api/monitors/model/window.h. A revision begins in state 0, so any other state came by an event of this revision. A
+ * state of 0 may be of an event of an earlier revision: the event's window, if it is still stored, tells the
+ * revision. */
 static const char second[] = "ALTER TABLE kldiv_monitors ADD COLUMN since BIGINT;"
                              "ALTER TABLE kldiv_windows ADD COLUMN top BIGINT;"
                              "ALTER TABLE kldiv_windows ADD COLUMN top_share DOUBLE PRECISION;"
@@ -46,10 +47,10 @@ static const char second[] = "ALTER TABLE kldiv_monitors ADD COLUMN since BIGINT
                              " AND w.id = e.window_id AND w.revision = kldiv_monitors.revision)) "
                              "ORDER BY e.id DESC LIMIT 1);";
 
-/* Adds what servers that share a store tell each other: each transaction that changes monitors takes the
- * next number of `change` and leaves it with them; `deletion` counts those that delete some. An
- * index of them would make each update of a row write all indexes: PostgreSQL counts 12 to 26 % fewer
- * observations, while a look through 10,000 rows takes it some ms. */
+/* Adds numbers by which servers that share a store see each other's changes. Each transaction that changes monitors
+ * takes the next number of `change` and stores it with them; `deletion` is the last number of a transaction that
+ * deleted some. There is no index of these numbers: with one, each update of a row would write all indexes, and
+ * PostgreSQL counts 12 to 26 % fewer observations, while reading 10,000 rows takes it some ms. */
 static const char third[] =
     "ALTER TABLE kldiv_monitors ADD COLUMN newest_end BIGINT;"
     "ALTER TABLE kldiv_monitors ADD COLUMN changed BIGINT NOT NULL DEFAULT 0;"
@@ -85,9 +86,10 @@ static const char fifth[] =
     " label BYTEA NOT NULL, count BIGINT NOT NULL, PRIMARY KEY (monitor, window_id, label))"
     "{clustered};";
 
-/* Adds mutes of monitors, and of groups as those of no name; because of what the last window of a monitor drifts, with
- * its number; if it is told that a monitor is stale; and changes that are to be told, see api/monitors/state/outbox.h. A
- * message of 0 is none yet. Notes are of monitors and groups as mutes are. */
+/* Adds mutes of monitors, and of groups, whose name of a monitor is empty; the sentence of the last window of a
+ * monitor, with the number of that window; whether receivers were told that a monitor is stale; and changes that wait
+ * for receivers, see api/monitors/state/outbox.h: their message is 0 until they are put into one. Notes are of
+ * monitors and groups as mutes are. */
 static const char sixth[] =
     "ALTER TABLE kldiv_monitors ADD COLUMN stale_told BIGINT NOT NULL DEFAULT 0;"
     "CREATE TABLE kldiv_outbox (receiver TEXT NOT NULL, id BIGINT NOT NULL, message BIGINT NOT "
@@ -163,7 +165,7 @@ const struct api_migration api_migrations[] = {
     " kldiv_server_counts s WHERE s.monitor = kldiv_windows.monitor"                               \
     " AND s.window_id = kldiv_windows.id), 0) ELSE n END"
 
-/* WINDOW_NUMBERS: a row without what is long. */
+/* WINDOW_NUMBERS: a row without its long values. */
 #define WINDOW_STORED WINDOW_OF("n", "settings", "reference")
 #define WINDOW_COLUMNS WINDOW_OF(ALL_N, "settings", "reference")
 #define WINDOW_NUMBERS WINDOW_OF(ALL_N, "NULL", "NULL")

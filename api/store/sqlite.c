@@ -191,8 +191,8 @@ static bool is_in_place(struct api_database *database)
     return api_sqlite_files_are_in_place(&connection_of(database)->files);
 }
 
-/* A commit while the files were away counts if they come back, so that all is read again. */
-static bool fail_for_place(struct connection *c)
+/* A commit while the files were away counts if they come back, so the store is read again. */
+static bool fail_replaced(struct connection *c)
 {
     c->base.is_new = c->base.is_lost = true;
     return api_database_fail(&c->base, "%.200s was removed or replaced", c->files.path);
@@ -200,16 +200,16 @@ static bool fail_for_place(struct connection *c)
 
 static bool reach(struct api_database *database)
 {
-    return is_in_place(database) || fail_for_place(connection_of(database));
+    return is_in_place(database) || fail_replaced(connection_of(database));
 }
 
-/* A commit to files that nobody finds again stores nothing. */
+/* A commit to files that are removed or replaced stores nothing. */
 static bool commit(struct api_database *database)
 {
     if (!script(database, "COMMIT"))
         return false;
     database->is_uncertain = !is_in_place(database);
-    return !database->is_uncertain || fail_for_place(connection_of(database));
+    return !database->is_uncertain || fail_replaced(connection_of(database));
 }
 
 static bool size_of(struct api_database *database, int64_t *bytes)

@@ -154,8 +154,8 @@ bool api_sqlite_number(sqlite3 *sqlite, const char *query, long long *number)
  * MiB. */
 enum { WHOLE = (256 << 20) / 4096 };
 
-/* Looks for damage in all pages but those of large values. It would else be found when a page is needed,
- * maybe years later. Of a large file only what a start reads is looked at. */
+/* Looks for damage in all pages but those of large values. Otherwise damage would be found only when its page is
+ * needed, maybe years later. In a large file the check reads only the pages that a start reads. */
 static bool is_sound(sqlite3 *sqlite)
 {
     static const char whole[] = "SELECT count(*) FROM pragma_quick_check WHERE quick_check <> 'ok'";

@@ -16,8 +16,8 @@ struct api_store {
     bool is_open; /* its schema is up to date */
     bool has_written;
     int64_t version; /* of the schema that was found last, 0 if none was */
-    void (*tell)(const struct api_migrated *migrated); /* NULL: nobody listens yet */
-    struct api_buffer migrated;                        /* those that were not told */
+    void (*report)(const struct api_migrated *migrated); /* NULL: nobody listens yet */
+    struct api_buffer migrated;                          /* those that were not told */
 };
 
 /* Engine of a location; *path becomes what the engine opens. */
@@ -131,7 +131,7 @@ static bool may_migrate(struct api_database *database, int64_t version)
                (long long)newest_version());
 }
 
-/* Makes a version from the one before. Reads it back, so that a failure is that of this step, as is the time. */
+/* Makes a version from the one before. Reads its number back, so that a failure, and the time, are of this step. */
 static bool make_version(struct api_store *store, int64_t version)
 {
     const struct api_migration *migration = &api_migrations[version - 1];
@@ -147,14 +147,14 @@ static bool make_version(struct api_store *store, int64_t version)
     return true;
 }
 
-/* Tells of what was made, once somebody is there to be told. */
-static void tell_migrations(struct api_store *store)
+/* Reports the migrations that were made, once there is a listener. */
+static void report_migrations(struct api_store *store)
 {
     const struct api_migrated *migrated = (const void *)store->migrated.data;
-    if (!store->tell)
+    if (!store->report)
         return;
     for (size_t i = 0; i < store->migrated.size / sizeof *migrated; i++)
-        store->tell(&migrated[i]);
+        store->report(&migrated[i]);
     api_buffer_free(&store->migrated);
 }
 
@@ -181,7 +181,7 @@ static bool migrate(struct api_store *store, int64_t version)
             api_append(&store->migrated, &made, sizeof made);
     }
     store->version = newest;
-    tell_migrations(store);
+    report_migrations(store);
     return true;
 }
 
@@ -203,13 +203,13 @@ static bool update_schema(struct api_store *store)
 static bool prepare(struct api_store *store)
 {
     struct api_database *database = store->database;
-    database->is_away = false;
+    database->is_unreachable = false;
     if (database->engine->reach && !database->engine->reach(database))
         return false;
     if (!store->is_open)
         store->is_open = update_schema(store);
     if (!store->is_open) {
-        database->is_away = api_store_is_shared(store) && database->is_lost;
+        database->is_unreachable = api_store_is_shared(store) && database->is_lost;
         database->is_lost = true;
         api_store_rollback(store);
     }
@@ -233,7 +233,7 @@ struct api_store *api_store_open(const char *location, char *reason, size_t size
     store->database = engine->open(path, reason, size);
     if (store->database)
         store->database->engine = engine;
-    if (store->database && (prepare(store) || store->database->is_away))
+    if (store->database && (prepare(store) || store->database->is_unreachable))
         return store;
     if (store->database)
         snprintf(reason, size, "%s", store->database->reason);
@@ -328,11 +328,11 @@ bool api_store_is_shared(const struct api_store *store)
 
 bool api_store_is_open(const struct api_store *store) { return store->is_open; }
 
-void api_store_tell_migrations(struct api_store *store,
-                               void (*tell)(const struct api_migrated *migrated))
+void api_store_report_migrations(struct api_store *store,
+                                 void (*report)(const struct api_migrated *migrated))
 {
-    store->tell = tell;
-    tell_migrations(store);
+    store->report = report;
+    report_migrations(store);
 }
 
 int64_t api_store_schema(const struct api_store *store, int64_t *known)

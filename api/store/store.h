@@ -8,15 +8,15 @@
 
 struct api_store;
 
-/* Opens the store that --store names: memory, sqlite:PATH, or a URI of libpq, postgresql://HOST/DATABASE.
- * NULL with a sentence in `reason` if it cannot be opened, is in use, or holds what is not a store: it is
- * then as it was. Brings the schema of an older version up to date, if its user may; one of a newer version is used if
- * it was made for this one as well. A PostgreSQL that is away is opened by
- * the first transaction that finds it. */
+/* Opens the store that --store names: memory, sqlite:PATH, or a URI of libpq, postgresql://HOST/DATABASE. NULL with a
+ * sentence in `reason` if it cannot be opened, is in use, or is not a store of kldiv: nothing has changed then.
+ *
+ * Brings the schema of an older version up to date, if its user may; uses a newer schema that says that this version
+ * may. A PostgreSQL that cannot be reached is opened by the first transaction that reaches it. */
 struct api_store *api_store_open(const char *location, char *reason, size_t size);
 
-/* False for a file that is not there, nor can be made: its folder is absent, is read-only, or refuses
- * this user. True for any store of which something is there, whatever that is. */
+/* False if the file does not exist and cannot be made: its folder is absent, is read-only, or refuses this user. True
+ * if anything is there, whatever it is. */
 bool api_store_has_place(const char *location);
 
 /* Ends what is under way and closes; NULL is fine. */
@@ -25,8 +25,8 @@ void api_store_close(struct api_store *store);
 /* The folder that the store writes, or NULL if it writes none. Lives as long as the store. */
 const char *api_store_folder(const struct api_store *store);
 
-/* True if other servers may use the store at the same time. Of all their transactions one goes on at a
- * time, and sees what those before it have stored. */
+/* True if other servers may use the store at the same time. Exclusive transactions of all servers go on one at a
+ * time, and each sees what those before it have stored. */
 bool api_store_is_shared(const struct api_store *store);
 
 /* True if it is in the memory of this process. */
@@ -35,9 +35,9 @@ bool api_store_is_in_memory(const struct api_store *store);
 /* True once the store was found and its schema is up to date. */
 bool api_store_is_open(const struct api_store *store);
 
-/* Fails, with the reason, if a transaction finds a schema that is not one to use: others may have changed it since the
- * store was opened. `oldest` is the version that servers must know at least, 0 where none is stored. The next
- * transaction opens the store again. */
+/* If a transaction finds a schema that this version may not use, it fails, with the reason: another server may have
+ * changed the schema since the store was opened. `oldest` is the oldest version whose servers may use the schema, 0
+ * if none is stored. The next transaction opens the store again. */
 bool api_store_knows(struct api_store *store, int64_t version, int64_t oldest);
 
 /* api_migrated: a migration that was made. `what` lives as long as the process. */
@@ -47,10 +47,10 @@ struct api_migrated {
     double seconds;
 };
 
-/* Has migrations told: those made so far at once, later ones by the thread that uses the store. A new store is told as
- * one; memory is not. */
-void api_store_tell_migrations(struct api_store *store,
-                               void (*tell)(const struct api_migrated *migrated));
+/* Calls `report` for migrations: for those made so far at once, for later ones from the thread that uses the store. A
+ * new store is reported as one migration; memory is not. */
+void api_store_report_migrations(struct api_store *store,
+                                 void (*report)(const struct api_migrated *migrated));
 
 /* Version of the schema that was found last, 0 if none was; *known is the newest that this program knows. */
 int64_t api_store_schema(const struct api_store *store, int64_t *known);
@@ -62,8 +62,8 @@ const char *const *api_store_files(const struct api_store *store);
 /* True if the name is of a store, whether or not it can be opened. */
 bool api_store_is_location(const char *location);
 
-/* Runs a statement, with as many parameters as it has. False if it failed, for the reason that
- * api_store_reason tells; the transaction is then of no use. */
+/* Runs a statement, with as many parameters as it has. False if it failed: api_store_reason says why, and the
+ * transaction must end. */
 bool api_store_run(struct api_store *store, enum api_statement statement,
                    const struct api_datum *parameters, const struct api_rows *rows);
 
@@ -75,7 +75,7 @@ bool api_store_is_uncertain(const struct api_store *store);
 /* True in a transaction that had to connect: the database may be another copy of the one before. */
 bool api_store_is_new(const struct api_store *store);
 
-/* False once what was opened is removed or replaced, so that nothing that is written would be found again. */
+/* False once the files that were opened are removed or replaced: nothing written to them would be found again. */
 bool api_store_is_in_place(struct api_store *store);
 
 /* Bytes that the store takes, without those that are free; as they were some seconds ago at most. In a
@@ -85,8 +85,8 @@ bool api_store_size(struct api_store *store, int64_t *bytes);
 /* Gives some of what is free back to the disk, between transactions; true if there is more. */
 bool api_store_shrink(struct api_store *store);
 
-/* Begins a transaction: one that is alone, or, of a store that is shared, one that is concurrent: others of its kind
- * go on beside it, and see each row of it when it is committed. */
+/* Begins a transaction: an exclusive one; or, of a shared store, a concurrent one: other concurrent transactions go
+ * on beside it, and see its rows once it is committed. */
 bool api_store_begin(struct api_store *store, bool is_concurrent);
 bool api_store_commit(struct api_store *store);
 void api_store_rollback(struct api_store *store);
@@ -95,6 +95,6 @@ const char *api_store_reason(const struct api_store *store);
 /* True if the transaction, also once it is committed, ran a statement that writes. */
 bool api_store_has_written(const struct api_store *store);
 
-/* True if the transaction failed for want of memory. A row's function that has none says so. */
+/* True if the transaction failed because memory ran out. A function of rows that runs out of memory says so. */
 bool api_store_is_out_of_memory(const struct api_store *store);
 void api_store_run_out_of_memory(struct api_store *store);

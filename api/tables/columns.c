@@ -4,20 +4,56 @@
 #include <stdio.h>
 #include <string.h>
 
-bool api_table_add(struct api_table *table, const char *name, size_t size, bool unnamed,
+/* MAX_NAME: bytes of names that are made to differ; longer ones are none of a monitor. */
+enum { MAX_NAME = 128 };
+
+void api_name_trim(const char **name, size_t *size)
+{
+    static const char blanks[] = " \t\r\n";
+    while (*size > 0 && memchr(blanks, **name, sizeof blanks - 1)) {
+        ++*name;
+        --*size;
+    }
+    while (*size > 0 && memchr(blanks, (*name)[*size - 1], sizeof blanks - 1))
+        --*size;
+}
+
+struct api_note *api_table_note(const struct api_table *table, size_t column)
+{
+    return (struct api_note *)(void *)table->notes.data + column;
+}
+
+/* Makes the name of a column that has that of column i: the first of name.1, name.2, ... that is free. */
+static size_t make_name(const struct api_table *table, size_t i, char *to, size_t size)
+{
+    struct api_note *note = api_table_note(table, i);
+    const char *name = api_names_get(&table->names, i);
+    size_t length, other;
+    do
+        length = (size_t)snprintf(to, size, "%s.%u", name, ++note->repeats);
+    while (api_names_find(&table->names, to, length, &other));
+    return length;
+}
+
+bool api_table_add(struct api_table *table, const char *name, size_t size,
                    struct api_problem *problem)
 {
-    size_t i;
+    char made[MAX_NAME + 20];
+    struct api_note note = {0};
+    size_t i, before = size;
     if (table->names.n == API_MAX_COLUMNS)
         return api_fail(problem, "too_many_columns", "a table may have at most %d columns",
                         API_MAX_COLUMNS);
-    if (!(size == 0 && unnamed) && api_names_find(&table->names, name, size, &i))
-        return api_fail(problem, "column_repeated", "two columns have the name '%.*s'%s",
-                        (int)(size < 200 ? size : 200), name,
-                        size > 0 && strspn(name, "0123456789+-.,eE") >= size
-                            ? "; the first line must be a header with names"
-                            : "");
-    return api_names_add(&table->names, name, size) || api_fail_oom(problem);
+    api_name_trim(&name, &size);
+    note.flaws = size < before ? API_NAME_BLANK : 0;
+    if (size > 0 && size <= MAX_NAME && api_names_find(&table->names, name, size, &i)) {
+        size = make_name(table, i, made, sizeof made);
+        name = made;
+        note.flaws |= API_NAME_REPEATED;
+    }
+    api_append(&table->notes, &note, sizeof note);
+    return (!table->notes.failed && api_names_add(&table->names, name, size)) ||
+           api_fail_oom(problem);
 }
 
 bool api_table_count(struct api_table *table, size_t column, size_t n, struct api_problem *problem)

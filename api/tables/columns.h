@@ -37,10 +37,16 @@ struct api_sink {
                     struct api_problem *problem);
 };
 
+/* api_flaw: what is wrong with a column, as bits. API_NAME_BLANK: blanks were around its name, and are not part of it.
+ * API_NAME_REPEATED: its name was there before, and has a number behind it: name.1, as pandas writes. API_NESTED: an array
+ * or an object is among its values, which cannot be read. */
+enum api_flaw { API_NAME_BLANK = 1, API_NAME_REPEATED = 2, API_NESTED = 4 };
+
 /* api_column: `name` ends with a NUL and is "" for a column without one. */
 struct api_column {
     const char *name;
-    bool wanted; /* set by the caller before a read; false after the table is opened */
+    unsigned flaws; /* of enum api_flaw */
+    bool wanted;    /* set by the caller before a read; false after the table is opened */
 };
 
 /* api_table_kind: what a body may be. API_ONE_COLUMN: JSON with a member `values`, or a reference with
@@ -63,9 +69,11 @@ struct api_table {
     bool has_values; /* false for JSON without values: counts, or settings alone */
     bool is_rows;    /* read row by row, not column by column */
     bool has_header; /* names stand in a line of their own */
+    bool has_blanks; /* of CSV: what has one column may have several, with blanks between */
 
     /* Private to the formats: */
     struct api_names names;
+    struct api_buffer notes;   /* struct api_note: of each name */
     struct api_buffer memory;  /* of `columns` */
     struct api_buffer arrays;  /* struct api_array: of each column, if they are arrays */
     struct api_buffer file;    /* of a form: a copy of its file, which is the body then */
@@ -94,10 +102,19 @@ struct api_table_format {
                      char *to, size_t size);
 };
 
-/* Adds a column. Fails with column_repeated for a name that is there already, "" aside if `unnamed` may
- * repeat, and with too_many_columns. */
-bool api_table_add(struct api_table *table, const char *name, size_t size, bool unnamed,
+/* api_note: what is known of a column while a table is opened. */
+struct api_note {
+    unsigned flaws;
+    unsigned repeats; /* columns that were given this name, too */
+};
+
+/* Cuts blanks off a name. */
+void api_name_trim(const char **name, size_t *size);
+
+/* Adds a column, with a name of its own unless it is "" or too long for a monitor. Fails with too_many_columns. */
+bool api_table_add(struct api_table *table, const char *name, size_t size,
                    struct api_problem *problem);
+struct api_note *api_table_note(const struct api_table *table, size_t column);
 
 /* Fails with columns_unequal at a column of n values unless the table, or its first column, has as
  * many. */

@@ -57,13 +57,30 @@ static bool read_loosely(const char *p, size_t size, bool decimal_comma, double 
     return end == text + size;
 }
 
+/* Cuts blanks off both ends. */
+static void trim(const char **text, const char **end)
+{
+    while (*text < *end && (**text == ' ' || **text == '\t'))
+        ++*text;
+    while (*text < *end && ((*end)[-1] == ' ' || (*end)[-1] == '\t'))
+        --*end;
+}
+
+bool api_text_is_code(const char *text, size_t size)
+{
+    const char *end = text + size;
+    trim(&text, &end);
+    if (end - text < 2 || *text != '0')
+        return false;
+    while (text < end && (unsigned)(*text - '0') < 10)
+        text++;
+    return text == end;
+}
+
 bool api_field_number(const struct api_cell *cell, bool decimal_comma, double *number)
 {
     const char *p = cell->text, *end = p + cell->size;
-    while (p < end && (*p == ' ' || *p == '\t'))
-        p++;
-    while (p < end && (end[-1] == ' ' || end[-1] == '\t'))
-        end--;
+    trim(&p, &end);
     if (p == end || ((unsigned)(*p - '0') >= 10 && !strchr("+-.,iI", *p)))
         return false;
     return api_number_read(p, KL_FLOAT64, number) == end ||

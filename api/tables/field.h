@@ -10,6 +10,9 @@
  * A copy of a text must be followed by API_PADDING readable bytes, the first of them a NUL. */
 bool api_field_number(const struct api_cell *cell, bool decimal_comma, double *number);
 
+/* True for a whole number that begins with a zero, blanks aside: "00501", a code rather than a number. */
+bool api_text_is_code(const char *text, size_t size);
+
 /* True for a number as people and spreadsheets write it, which api_field_number may not take: "1,234.50", "1.234,5",
  * "$12", "(12.50)", "12.5 %", "12 EUR". Thousands have three digits each. */
 bool api_text_is_formatted_number(const char *text, size_t size);

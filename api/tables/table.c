@@ -138,14 +138,16 @@ static bool finish(struct api_table *table, struct api_problem *problem)
     table->columns = (struct api_column *)(void *)table->memory.data;
     table->n_columns = n;
     for (size_t i = 0; i < n; i++)
-        table->columns[i] = (struct api_column){.name = api_names_get(&table->names, i)};
+        table->columns[i] = (struct api_column){.name = api_names_get(&table->names, i),
+                                                .flaws = api_table_note(table, i)->flaws};
     return true;
 }
 
 bool api_table_open(struct api_table *table, struct api_problem *problem)
 {
     table->names.text.budget = table->names.starts.budget = table->names.order.budget =
-        table->memory.budget = table->arrays.budget = table->file.budget = table->budget;
+        table->notes.budget = table->memory.budget = table->arrays.budget = table->file.budget =
+            table->budget;
     if (table->format == &form && !take_file(table, problem))
         return false;
     if (table->format == &guessed)
@@ -169,6 +171,7 @@ void api_table_free(struct api_table *table)
     if (table->format && table->format->close)
         table->format->close(table);
     api_names_free(&table->names);
+    api_buffer_free(&table->notes);
     api_buffer_free(&table->memory);
     api_buffer_free(&table->arrays);
     api_buffer_free(&table->file);

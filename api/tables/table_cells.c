@@ -1,5 +1,6 @@
 #include "api/tables/table_cells.h"
 
+#include "api/json/json_cursor.h"
 #include "api/tables/columns.h"
 #include "api/text/number.h"
 
@@ -90,6 +91,18 @@ static const char *read_word(struct api_cells *cells, const char *p, size_t colu
                                    : "expected a value");
 }
 
+/* Skips an array or an object in a column, which can then not be read. It is checked while the table is opened. */
+static const char *skip_nested(struct api_cells *cells, const char *p, size_t column)
+{
+    struct api_json_cursor json;
+    if (cells->sink)
+        return api_json_skip_value(p);
+    api_table_note(cells->table, column)->flaws |= API_NESTED;
+    api_json_begin(&json, cells->table->body, cells->table->size, true, cells->problem);
+    json.p = p;
+    return api_json_skip(&json) ? json.p : NULL;
+}
+
 /* Reads the value of a row, and gives it to the sink if `give`. */
 static inline const char *read_value(struct api_cells *cells, const char *p, size_t column,
                                      size_t row, bool give)
@@ -99,6 +112,8 @@ static inline const char *read_value(struct api_cells *cells, const char *p, siz
     if (*p == '"') {
         cell.kind = API_CELL_STRING;
         end = read_string(cells, p, &cell.text, &cell.size);
+    } else if ((*p == '[' || *p == '{') && !give && cells->table->kind == API_MANY_COLUMNS) {
+        end = skip_nested(cells, p, column);
     } else {
         end = give ? api_number_read(p, KL_FLOAT64, &cell.number) : api_number_end(p);
         if (!end)
@@ -142,14 +157,17 @@ static bool find_column(struct api_cells *cells, const char *name, size_t size, 
 {
     struct api_table *table = cells->table;
     static const size_t never = 0;
-    if ((*column < table->names.n && api_names_is(&table->names, *column, name, size)) ||
-        api_names_find(&table->names, name, size, column))
+    const char *trimmed = name;
+    size_t length = size;
+    api_name_trim(&trimmed, &length);
+    if ((*column < table->names.n && api_names_is(&table->names, *column, trimmed, length)) ||
+        api_names_find(&table->names, trimmed, length, column))
         return true;
     *column = table->names.n;
     api_append(&cells->last_row_seen, &never, sizeof never);
     if (cells->last_row_seen.failed)
         return api_fail_oom(cells->problem);
-    return api_table_add(table, name, size, false, cells->problem);
+    return api_table_add(table, name, size, cells->problem);
 }
 
 static bool give_missing(struct api_cells *cells, size_t row)

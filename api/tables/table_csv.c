@@ -1,8 +1,9 @@
-/* Tables as CSV (RFC 4180), and as TSV, which is CSV with tabs. Blanks are part of a field. A quote begins a
- * field or does not stand in it; within quotes it is doubled. Records end with a line feed, a carriage return,
+/* Tables as CSV (RFC 4180), and as TSV, which is CSV with tabs. Blanks are part of a field. A quote that begins a field
+ * quotes it, and within quotes is doubled; elsewhere it is a character. Records end with a line feed, a carriage return,
  * or both. */
 #include "api/json/json_text.h"
 #include "api/tables/columns.h"
+#include "api/tables/field.h"
 
 #include <stdint.h>
 #include <string.h>
@@ -43,7 +44,7 @@ static struct reader start(struct api_table *table, struct api_problem *problem)
                        .end = table->body + table->size,
                        .line = table->rows_line,
                        .delimiter = table->delimiter,
-                       .ends = {['\0'] = true, ['\r'] = true, ['\n'] = true, ['"'] = true},
+                       .ends = {['\0'] = true, ['\r'] = true, ['\n'] = true},
                        .copied = {.budget = table->budget}};
     r.ends[(unsigned char)r.delimiter] = true;
     return r;
@@ -94,8 +95,7 @@ static bool skip_line_end(struct reader *r)
 static bool fail_quote(const struct reader *r, const char *at)
 {
     return api_fail(r->problem, "csv_malformed",
-                    "line %zu: a quote within a field: double it, and quote the whole field, "
-                    "without blanks around it",
+                    "line %zu: a quoted field goes on behind its quote: double quotes within it",
                     r->line + count_lines(r->p, at));
 }
 
@@ -104,8 +104,6 @@ static bool read_plain(struct reader *r)
     const char *p = r->p;
     while (!r->ends[(unsigned char)*p])
         p++;
-    if (*p == '"')
-        return fail_quote(r, p);
     if (!r->field(r, r->p, (size_t)(p - r->p)))
         return false;
     r->p = p;
@@ -162,11 +160,12 @@ static char find_delimiter(const char *p)
 {
     static const char known[] = "\t;,";
     size_t n[sizeof known] = {0}, best = 2;
-    bool inside = false;
+    bool inside = false, begins = true;
     for (; *p && (inside || (*p != '\n' && *p != '\r')); p++) {
-        const char *found = strchr(known, *p);
-        inside ^= *p == '"';
-        if (found && !inside)
+        const char *found = inside ? NULL : strchr(known, *p);
+        inside ^= *p == '"' && (inside || begins);
+        begins = found != NULL;
+        if (found)
             n[found - known]++;
     }
     for (size_t i = sizeof known - 1; i-- > 0;)
@@ -195,9 +194,51 @@ static bool skip_separator_line(struct reader *r)
 
 /* ---- The header */
 
+/* Skips lines that are blank but for delimiters. */
+static void skip_blank_lines(struct reader *r)
+{
+    const char delimiters[] = {'\t', ';', ',', r->delimiter, '\0'}, *p;
+    while (p = r->p + strspn(r->p, delimiters), *p == '\n' || *p == '\r') {
+        r->p = p;
+        skip_line_end(r);
+    }
+    if (p == r->end)
+        r->p = p;
+}
+
+/* Counts the words of a line, and sets *p to its end. *has_number becomes true if one is a number. */
+static size_t count_words(const char **p, bool *has_number)
+{
+    static const char ends[] = " \r\n";
+    double number;
+    for (size_t n = 0;; n++) {
+        *p += strspn(*p, " ");
+        const struct api_cell word = {
+            .kind = API_CELL_FIELD, .text = *p, .size = strcspn(*p, ends)};
+        if (word.size == 0)
+            return n;
+        *has_number |= api_field_number(&word, false, &number);
+        *p += word.size;
+    }
+}
+
+/* True if the header and the lines behind it, which have one column, have as many words, and some are numbers: columns
+ * are separated by blanks. */
+static bool has_blanks_for_delimiters(const char *header)
+{
+    enum { LINES = 10 };
+    const char *p = header;
+    bool has_number = false, ignored = false;
+    size_t n = count_words(&p, &ignored), lines = 0;
+    for (; n > 1 && lines < LINES && *(p += strspn(p, "\r\n")); lines++)
+        if (count_words(&p, &has_number) != n)
+            return false;
+    return lines > 0 && has_number;
+}
+
 static bool add_column(struct reader *r, const char *text, size_t size)
 {
-    return api_table_add(r->table, text, size, true, r->problem);
+    return api_table_add(r->table, text, size, r->problem);
 }
 
 static bool open_delimited(struct api_table *table, char delimiter, struct api_problem *problem)
@@ -211,19 +252,19 @@ static bool open_delimited(struct api_table *table, char delimiter, struct api_p
         return false;
     if (strncmp(r.p, mark, sizeof mark - 1) == 0)
         r.p += sizeof mark - 1;
-    while (skip_line_end(&r))
-        ;
+    skip_blank_lines(&r);
     bool is_told = skip_separator_line(&r);
-    while (skip_line_end(&r))
-        ;
+    skip_blank_lines(&r);
     if (r.p == r.end)
         return api_fail(problem, "csv_malformed",
                         "the body is empty, but CSV begins with a header line");
     if (!is_told && !delimiter)
         r.delimiter = find_delimiter(r.p);
     r.ends[(unsigned char)r.delimiter] = true;
+    const char *header = r.p;
     bool good = read_record(&r);
     api_buffer_free(&r.copied);
+    table->has_blanks = table->names.n == 1 && has_blanks_for_delimiters(header);
     table->delimiter = r.delimiter;
     table->rows_at = (size_t)(r.p - table->body);
     table->rows_line = r.line;
@@ -231,11 +272,22 @@ static bool open_delimited(struct api_table *table, char delimiter, struct api_p
     return good;
 }
 
+/* True for one line in brackets or braces. */
+static bool is_json_line(const struct api_table *table)
+{
+    const char *p = api_json_start(table->body), *end = table->body + table->size;
+    while (end > p && strchr(" \t\r\n", end[-1]))
+        end--;
+    return end > p && (*p == '{' ? end[-1] == '}' : *p == '[' && end[-1] == ']') &&
+           !memchr(p, '\n', (size_t)(end - p));
+}
+
 /* Fails with what JSON needs that is read as CSV; `good` is false where CSV is malformed. */
 static bool check_json(const struct api_table *table, bool good, struct api_problem *problem)
 {
     char start = *api_json_start(table->body);
-    if (good || (start != '{' && start != '[') || strcmp(problem->code, "csv_malformed") != 0)
+    if (good ? !is_json_line(table)
+             : (start != '{' && start != '[') || strcmp(problem->code, "csv_malformed") != 0)
         return good;
     problem->code = NULL;
     return api_fail(
@@ -275,11 +327,24 @@ static bool take_field(struct reader *r, const char *text, size_t size)
     return r->sink->cell(r->sink->context, column, &cell, r->problem);
 }
 
+/* Skips a line that is blank but for delimiters. */
+static bool skip_blank_line(struct reader *r)
+{
+    const char *p = r->p;
+    while (*p == r->delimiter)
+        p++;
+    if (p < r->end && *p != '\n' && *p != '\r')
+        return false;
+    r->p = p;
+    skip_line_end(r);
+    return true;
+}
+
 static bool read_rows(struct reader *r)
 {
     size_t n = r->table->n_columns;
     while (r->p < r->end) {
-        if (n != 1 && skip_line_end(r))
+        if (n != 1 && skip_blank_line(r))
             continue;
         r->column = 0;
         r->row_line = r->line;

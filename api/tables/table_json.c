@@ -42,7 +42,7 @@ static const char *open_columns(struct reader *r, const char *p)
     for (p = api_json_skip_space(p + 1); *p != '}'; p = api_json_skip_space(p)) {
         size_t column = r->cells->table->names.n;
         p = api_cells_name(cells, p, &name, &size);
-        if (!p || !api_table_add(r->cells->table, name, size, false, r->problem))
+        if (!p || !api_table_add(r->cells->table, name, size, r->problem))
             return NULL;
         if (*p != '[') {
             api_table_fail(r->cells->table, column, NULL, r->problem, "value_invalid",
@@ -84,7 +84,7 @@ static const char *open_rows(struct reader *r, const char *p)
 static const char *open_values(struct reader *r, const char *p)
 {
     static const char name[] = "values";
-    return api_table_add(r->cells->table, name, sizeof name - 1, false, r->problem)
+    return api_table_add(r->cells->table, name, sizeof name - 1, r->problem)
                ? api_cells_array(r->cells, p, 0, false, &r->cells->table->n_rows)
                : NULL;
 }

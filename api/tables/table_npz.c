@@ -66,7 +66,7 @@ static bool add_column(struct api_table *table, struct api_archive *archive,
         return api_fail(problem, why.code, "entry %.100s: %s", entry->name, why.detail);
     struct api_array array = {.start = npy.start};
     return check(entry, &npy, &array.type, problem) &&
-           api_table_add(table, archive->name, strlen(archive->name), false, problem) &&
+           api_table_add(table, archive->name, strlen(archive->name), problem) &&
            api_array_add(table, &array, npy.shape[0], problem);
 }
 

@@ -16,8 +16,7 @@ static bool read_tensor(struct api_table *table, struct api_safetensors *file)
     size_t i = table->names.n, size = strlen(file->name), other;
     if (api_names_find(&table->names, file->name, size, &other))
         return api_json_repeated(&file->json);
-    if (!api_table_add(table, file->name, size, false, problem) ||
-        !api_safetensors_read(file, &tensor))
+    if (!api_table_add(table, file->name, size, problem) || !api_safetensors_read(file, &tensor))
         return false;
     if (!api_type_find(API_SAFETENSORS, tensor.dtype, &array.type))
         return api_table_fail(

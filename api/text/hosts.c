@@ -86,7 +86,7 @@ static bool read_entry(const char *p, const char *end, struct host *host)
     return read_host(p, end, host);
 }
 
-/* True if a star, if there is one, stands for the labels before a domain. */
+/* True if the entry has no star, or one that stands for the labels before a domain. */
 static bool star_is_first(const struct host *entry)
 {
     if (entry->is_ipv6 || !memchr(entry->name, '*', entry->size))

@@ -3,7 +3,7 @@
 
 #include <stddef.h>
 
-/* Number of the word that is `text`, in a list with NULL at its end; that of all words if none is. */
+/* Number of the word that equals `text`, in a list with NULL at its end; the number of words if none does. */
 size_t api_word_index(const char *const *words, const char *text);
 
 /* Known word with the smallest edit distance to `word` (insertions, deletions, substitutions,

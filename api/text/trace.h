@@ -14,8 +14,8 @@ struct api_trace {
 
 static inline bool api_trace_is_set(const struct api_trace *trace) { return *trace->text; }
 
-/* Reads the value of a traceparent header, or NULL. Leaves *trace empty unless it is valid: the version is not ff, neither
- * id is all zeros, and only a version above 00 has more than four fields, of which the others are dropped. */
+/* Reads the value of a traceparent header, or NULL. *trace stays empty unless the value is valid: its version is not
+ * ff, neither id is all zeros, and it has four fields. A version above 00 may have more, which are dropped. */
 void api_trace_read(struct api_trace *trace, const char *value);
 
 /* True if two requests are of one trace; both are set. */

@@ -79,7 +79,8 @@ static void file_etag(const struct api_file *file, char to[FILE_ETAG])
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'" images               \
     "; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-/* page: the file at a path that names none. `address` is where its relative links are right. */
+/* page: the file that a path without a file's name stands for. `address` is the path at which its relative links are
+ * right. */
 struct page {
     const char *endpoint, *address, *file, *redirection, *policy;
 };

@@ -3,12 +3,12 @@
 
 #include "api/request/endpoint.h"
 
-/* A page or another file, by the endpoint's path and what it captured: 200, 304, or 308 to the one
- * form of the page's address that its relative links are for. The root: the calculator for those who like HTML better
- * than text; for others the list of endpoints, which wants a token where there are tokens. */
+/* A page or another file, by the endpoint's path and what it captured: 200, 304, or 308 to the page's one address,
+ * for which its relative links are right. The root: the calculator for clients that prefer HTML to text; for others
+ * the list of endpoints, which needs a token if there are tokens. */
 extern const struct api_steps api_web, api_web_root;
 
-/* True if whoever asks for a path that does not exist, of the API or of a file, is to see a page: a browser. */
+/* True if a request for a path that does not exist comes from a browser, which is to see a page. */
 bool api_web_wants_not_found(const struct api_exchange *x);
 
 /* Makes the response that page, whose links are right at any depth; its status is left as it is. False, and the

@@ -1,10 +1,9 @@
 /* Finds losses that are infinite or NaN: by bounds that tell of most rows that they hold none, and
  * in other rows by computing them, a tile of rows at a time. */
 #include "lib/diagnose/diagnose.h"
+#include "lib/rows/softmax.h"
 
 #include <float.h>
-#include <math.h>
-#include <string.h>
 
 /* ---- Bounds */
 
@@ -28,34 +27,30 @@ static double max_magnitude(double a, double b)
 }
 
 /* The largest size of a log-probability of a row. */
-static double log_size(const struct kl_diagnosis_context *context, int operand,
-                       const struct kl_row_stats *row)
+static double log_size(const struct kl_diagnosing *d, int operand, const struct kl_row_stats *row)
 {
-    switch (context->plan->spaces[operand]) {
-    case KL_PROB:
-        return MAX_LOG;
-    case KL_LOGIT:
-        return (row->max - row->min) / context->plan->temperature + context->log_length;
-    default:
-        return max_magnitude(row->min, row->max);
-    }
+    const struct kl_plan *plan = d->sound.plan;
+    return plan->spaces[operand] == KL_PROB ? MAX_LOG
+           : plan->spaces[operand] == KL_LOGIT
+               ? (row->max - row->min) / plan->temperature + d->log_length
+               : max_magnitude(row->min, row->max);
 }
 
-struct kl_bounds kl_bound_losses(const struct kl_diagnosis_context *context,
-                                 const struct kl_row_stats operands[KL_OPERANDS])
+struct kl_bounds kl_bound_losses(const struct kl_diagnosing *d,
+                                 const struct kl_row_stats row[KL_OPERANDS])
 {
-    const struct kl_row_stats *target = &operands[KL_TARGET];
-    double n = (double)context->layout.inner.volume, max = 1, sum_p = 1;
-    double size =
-        log_size(context, KL_INPUT, &operands[KL_INPUT]) + log_size(context, KL_TARGET, target);
-    if (context->plan->spaces[KL_TARGET] == KL_PROB) {
+    const struct kl_row_stats *target = &row[KL_TARGET];
+    enum kl_space space = d->sound.plan->spaces[KL_TARGET];
+    double n = (double)d->layout.inner.volume, max = 1, sum_p = 1;
+    double size = log_size(d, KL_INPUT, &row[KL_INPUT]) + log_size(d, KL_TARGET, target);
+    if (space == KL_PROB) {
         max = max_magnitude(target->min, target->max);
         sum_p = target->min >= 0 ? target->sum : n * max;
-    } else if (context->plan->spaces[KL_TARGET] == KL_LOG_PROB) {
-        max = exp(target->max);
+    } else if (space == KL_LOG_PROB) {
+        max = target->max <= 0 ? 1 : exp(target->max);
         sum_p = target->max <= 0 ? target->exps * 1.001 : n * max;
     }
-    return (struct kl_bounds){max * size * context->factor, sum_p * size * context->factor};
+    return (struct kl_bounds){max * size * d->factor, sum_p * size * d->factor};
 }
 
 bool kl_fits_losses(const struct kl_plan *plan, struct kl_bounds bounds)
@@ -65,262 +60,90 @@ bool kl_fits_losses(const struct kl_plan *plan, struct kl_bounds bounds)
            (stored ? kl_largest(plan->dtype) : DBL_MAX);
 }
 
-/* True if a row with such minima may hold a loss that is not finite, whatever its bounds. */
-static bool has_no_loss(const struct kl_plan *plan, double input, double target)
-{
-    return (plan->spaces[KL_INPUT] == KL_PROB && input <= 0) ||
-           (plan->spaces[KL_TARGET] == KL_PROB && target < 0 && plan->options.compat != KL_ONEFLOW);
-}
-
-/* Extremes of n rows: bounds made of them hold for each row. */
-static struct kl_row_stats extremes_of(const struct kl_diagnosis_context *context,
-                                       const struct kl_rows_stats *s, size_t n)
-{
-    struct kl_row_stats (*stats)(const void *, size_t, bool) =
-        context->kernel->row_stats[KL_FLOAT64];
-    return (struct kl_row_stats){stats(s->min, n, false).min, stats(s->max, n, false).max,
-                                 stats(s->sum, n, false).max, stats(s->exps, n, false).max};
-}
-
-/* Gives a row statistics that are fine. */
-static void pass_row(const struct kl_diagnosis_context *context,
-                     struct kl_rows_stats stats[KL_OPERANDS], size_t i)
-{
-    for (int operand = 0; operand < KL_OPERANDS; operand++) {
-        double value = context->plan->spaces[operand] == KL_PROB;
-        stats[operand].min[i] = stats[operand].max[i] = stats[operand].sum[i] = value;
-        stats[operand].exps[i] = 1;
-    }
-}
-
-static double find_suspects_one_by_one(const struct kl_diagnosis_context *context,
-                                       const struct kl_rows_stats stats[KL_OPERANDS],
-                                       const bool *looked_at, size_t n, bool *suspects)
-{
-    double sum = 0;
-    for (size_t i = 0; i < n; i++) {
-        struct kl_row_stats row[KL_OPERANDS];
-        if (!looked_at[i])
-            continue;
-        for (int operand = 0; operand < KL_OPERANDS; operand++) {
-            const struct kl_rows_stats *s = &stats[operand];
-            row[operand] = (struct kl_row_stats){s->min[i], s->max[i], s->sum[i], s->exps[i]};
-        }
-        struct kl_bounds bounds = kl_bound_losses(context, row);
-        sum += bounds.sum;
-        suspects[i] |= !kl_fits_losses(context->plan, bounds) ||
-                       has_no_loss(context->plan, row[KL_INPUT].min, row[KL_TARGET].min);
-    }
-    return sum;
-}
-
-double kl_find_suspects(const struct kl_diagnosis_context *context,
-                        struct kl_rows_stats stats[KL_OPERANDS], const bool *looked_at, size_t n,
-                        bool *suspects)
-{
-    double sum = 0;
-    memset(suspects, false, n);
-    for (size_t i = 0; i < n; i++)
-        if (!isfinite(stats[KL_INPUT].sum[i] - stats[KL_TARGET].sum[i])) {
-            suspects[i] = looked_at[i];
-            pass_row(context, stats, i);
-            sum = looked_at[i] ? INFINITY : sum;
-        }
-    struct kl_row_stats all[KL_OPERANDS] = {extremes_of(context, &stats[KL_INPUT], n),
-                                            extremes_of(context, &stats[KL_TARGET], n)};
-    struct kl_bounds bounds = kl_bound_losses(context, all);
-    if (kl_fits_losses(context->plan, bounds) &&
-        !has_no_loss(context->plan, all[KL_INPUT].min, all[KL_TARGET].min))
-        return sum + bounds.sum * (double)n;
-    return sum + find_suspects_one_by_one(context, stats, looked_at, n, suspects);
-}
-
 /* ---- Losses of a tile */
 
-/* Loads a tile of an operand as doubles. */
-static double *load_operand(const struct kl_diagnosis_context *context, const struct kl_tile *tile,
-                            int operand, struct kl_diagnosis_scratch *s)
+void kl_start_rows(struct kl_workspace *b, struct kl_job *job, struct kl_group *group, size_t row,
+                   size_t n)
 {
-    double *v = s->operands[operand];
-    kl_tile_load(context->kernel, &context->layout, tile, &context->operands[operand], KL_FLOAT64,
-                 v);
-    return v;
+    *group = (struct kl_group){.row = row, .rows = n, .end = job->layout->inner.volume};
+    kl_start_chunk(job, b);
+    kl_start_group(b, group);
 }
 
-/* Sets masked elements to `value`. */
-static void apply_mask(const struct kl_diagnosis_context *context, const struct kl_tile *tile,
-                       struct kl_diagnosis_scratch *s, double *v, double value)
+/* Multiplies losses by weights, sets masked ones to 0, and rounds them as they are stored. */
+static void weigh(struct kl_workspace *b, double *losses, const double *weights,
+                  const unsigned char *mask, size_t n)
 {
-    if (!context->mask.data)
+    const struct kl_job *job = b->job;
+    kl_weigh_losses(job, losses, weights, mask, n);
+    if (job->unit != 1)
+        job->kernel->scale(losses, job->unit, n);
+    if (job->plan->reduction != KL_NONE)
         return;
-    kl_tile_load(context->kernel, &context->layout, tile, &context->mask, KL_FLOAT64, s->mask);
-    context->kernel->apply_mask(v, s->mask, value, kl_tile_size(tile));
+    job->kernel->narrow[job->plan->dtype](losses, b->scratch, n);
+    job->kernel->widen[job->plan->dtype](b->scratch, losses, n);
 }
 
-/* Replaces logits by what they are less their row's maximum, over the temperature, less `minus`. */
-static void shift_rows(const struct kl_diagnosis_context *context, const struct kl_tile *tile,
-                       struct kl_diagnosis_scratch *s, int operand, const double *minus)
+/* Computes the losses of a tile to b->losses, weighed if elements' are. */
+static void compute_losses(struct kl_workspace *b, const struct kl_tile *tile)
 {
-    kl_broadcast(context->kernel, tile, s->max[operand], s->row_values[0]);
-    kl_broadcast(context->kernel, tile, minus, s->row_values[1]);
-    context->kernel->shift(s->operands[operand], s->row_values[0], s->row_values[1],
-                           1 / context->plan->temperature, kl_tile_size(tile));
+    const struct kl_job *job = b->job;
+    kl_compute_losses(b, tile);
+    if (job->layout->elementwise)
+        weigh(b, b->losses,
+              kl_tile_doubles(job->kernel, job->layout, tile, &job->weight, b->weight),
+              kl_unmasked(b, tile), kl_tile_size(tile));
+    else
+        kl_apply_mask(b, tile, b->losses, 0);
 }
 
-/* Finds log_sum of n rows of logits: NaN where a logit is NaN or +inf, and where all are -inf. A row alone, which
- * may be long, is left where that is seen. */
-static void find_softmaxes(const struct kl_diagnosis_context *context, int operand, size_t row,
-                           size_t n, struct kl_diagnosis_scratch *s)
-{
-    static const double zeros[KL_ROWS];
-    const struct kl_kernel *kernel = context->kernel;
-    kl_fill(s->max[operand], -(double)INFINITY, n);
-    kl_fill(s->sums, 0, n);
-    kl_fill(s->low, 0, n);
-    KL_FOR_EACH_DIAGNOSED_TILE(context, row, n, tile)
-    {
-        double *v = load_operand(context, &tile, operand, s);
-        apply_mask(context, &tile, s, v, -(double)INFINITY);
-        kl_row_maxima(kernel, &tile, v, s->max[operand]);
-        if (n == 1 && s->max[operand][0] == (double)INFINITY)
-            break;
-    }
-    if (n == 1 && !isfinite(s->max[operand][0])) {
-        s->log_sum[operand][0] = (double)NAN;
-        return;
-    }
-    KL_FOR_EACH_DIAGNOSED_TILE(context, row, n, tile)
-    {
-        double *v = load_operand(context, &tile, operand, s);
-        apply_mask(context, &tile, s, v, -(double)INFINITY);
-        shift_rows(context, &tile, s, operand, zeros);
-        kernel->exps(v, v, kl_tile_size(&tile));
-        kl_add_to_rows(kernel, &tile, v, s->sums, s->low);
-        if (n == 1 && isnan(s->sums[0]))
-            break;
-    }
-    kernel->logs(s->sums, s->log_sum[operand], n);
-}
-
-/* Loads a tile of both operands as the rule takes them. */
-static void load_operands(const struct kl_diagnosis_context *context, const struct kl_tile *tile,
-                          struct kl_diagnosis_scratch *s)
-{
-    for (int i = 0; i < KL_OPERANDS; i++) {
-        enum kl_space space = context->plan->spaces[i];
-        double *v = load_operand(context, tile, i, s);
-        if (space == KL_LOGIT)
-            shift_rows(context, tile, s, i, s->log_sum[i]);
-        else if (space == KL_PROB && i == KL_INPUT)
-            context->kernel->logs(v, v, kl_tile_size(tile));
-    }
-}
-
-/* Multiplies n losses by their weights, or by 1 if that is NULL, and rounds them as they are stored. */
-static void weigh(const struct kl_diagnosis_context *context, struct kl_diagnosis_scratch *s,
-                  double *losses, const double *weights, size_t n)
-{
-    const struct kl_plan *plan = context->plan;
-    if (weights)
-        context->kernel->multiply(losses, weights, n);
-    if (plan->options.base == KL_BITS)
-        context->kernel->scale(losses, 1 / M_LN2, n);
-    if (plan->reduction != KL_NONE)
-        return;
-    context->kernel->narrow[plan->dtype](losses, s->gathered, n);
-    context->kernel->widen[plan->dtype](s->gathered, losses, n);
-}
-
-/* Computes the losses of a tile to s->v, weighed if elements' are. */
-static void compute_losses(const struct kl_diagnosis_context *context, const struct kl_tile *tile,
-                           struct kl_diagnosis_scratch *s)
-{
-    enum kl_rule rule = kl_rule_of(context->plan);
-    size_t n = kl_tile_size(tile);
-    load_operands(context, tile, s);
-    context->kernel->losses[KL_FLOAT64][kl_rule_is_log(rule)](rule, s->operands[KL_INPUT],
-                                                              s->operands[KL_TARGET], s->v, n);
-    if (context->layout.elementwise)
-        weigh(context, s, s->v,
-              kl_tile_doubles(context->kernel, &context->layout, tile, &context->weight,
-                              s->row_values[0]),
-              n);
-    apply_mask(context, tile, s, s->v, 0);
-}
-
-/* Sums the losses of rows as they are reduced: elements that are stored have no sum, so 0 for each that is
+/* Adds the losses of rows as they are reduced: elements that are stored have no sum, so 0 for each that is
  * finite, and NaN for others. */
-static void add_losses(const struct kl_diagnosis_context *context, const struct kl_tile *tile,
-                       struct kl_diagnosis_scratch *s)
+static void add_losses(struct kl_workspace *b, const struct kl_tile *tile)
 {
-    if (context->layout.elementwise && context->plan->reduction == KL_NONE)
-        context->kernel->scale(s->v, 0, kl_tile_size(tile));
-    kl_add_to_rows(context->kernel, tile, s->v, s->sums, s->low);
+    const struct kl_job *job = b->job;
+    if (job->layout->elementwise && job->plan->reduction == KL_NONE)
+        job->kernel->scale(b->losses, 0, kl_tile_size(tile));
+    kl_add_to_rows(job->kernel, tile, b->losses, b->high, b->low);
 }
 
-/* Weighs the sums of n rows, if elements have not been weighed. */
-static void weigh_sums(const struct kl_diagnosis_context *context, size_t row, size_t n,
-                       struct kl_diagnosis_scratch *s)
+/* Weighs the sums of the group's rows, if elements have not been weighed. */
+static void weigh_sums(struct kl_workspace *b)
 {
+    const struct kl_job *job = b->job;
     double weights[KL_ROWS];
-    if (context->layout.elementwise)
+    if (job->layout->elementwise)
         return;
-    if (context->weight.data)
-        kl_gather(context->kernel, &context->layout.outer, &context->weight, row, n, KL_FLOAT64,
-                  weights);
-    weigh(context, s, s->sums, context->weight.data ? weights : NULL, n);
+    if (job->weight.data)
+        kl_gather(job->kernel, &job->layout->outer, &job->weight, b->group->row, b->group->rows,
+                  KL_FLOAT64, weights);
+    weigh(b, b->high, job->weight.data ? weights : NULL, NULL, b->group->rows);
 }
 
-/* Prepares n rows: the softmaxes of logits, and sums of 0. */
-static void start_rows(const struct kl_diagnosis_context *context, size_t row, size_t n,
-                       struct kl_diagnosis_scratch *s)
+/* Finds the softmaxes of a group of n rows, and clears its sums. */
+static void start_losses(struct kl_workspace *b, struct kl_job *job, struct kl_group *group,
+                         size_t row, size_t n)
 {
-    for (int i = 0; i < KL_OPERANDS; i++)
-        if (context->plan->spaces[i] == KL_LOGIT)
-            find_softmaxes(context, i, row, n, s);
-    kl_fill(s->sums, 0, n);
-    kl_fill(s->low, 0, n);
+    kl_start_rows(b, job, group, row, n);
+    kl_find_softmaxes(b);
+    kl_fill(b->high, 0, n);
+    kl_fill(b->low, 0, n);
 }
 
-/* True if a row holds a probability of 0 in input, as a logarithm or a logit, where target has one above 0: its
- * loss is infinite, or NaN for want of a softmax. By oneflow it may be 0 then. */
-static bool has_infinite_loss(const struct kl_diagnosis_context *context, size_t row,
-                              struct kl_diagnosis_scratch *s)
+void kl_find_rows_not_finite(struct kl_diagnosing *d, struct kl_workspace *b, size_t row, size_t n,
+                             bool *not_finite)
 {
-    const enum kl_space *spaces = context->plan->spaces;
-    double nothing = spaces[KL_TARGET] == KL_PROB ? 0 : -(double)INFINITY;
-    if (spaces[KL_INPUT] == KL_PROB || context->plan->options.compat == KL_ONEFLOW)
-        return false;
-    KL_FOR_EACH_DIAGNOSED_TILE(context, row, 1, tile)
-    {
-        const double *x = load_operand(context, &tile, KL_INPUT, s);
-        double *t = load_operand(context, &tile, KL_TARGET, s);
-        apply_mask(context, &tile, s, t, nothing);
-        for (size_t i = 0; i < tile.length; i++)
-            if (x[i] == -(double)INFINITY && t[i] > nothing)
-                return true;
-    }
-    return false;
-}
-
-void kl_find_rows_not_finite(const struct kl_diagnosis_context *context, size_t row, size_t n,
-                             struct kl_diagnosis_scratch *s, bool *not_finite)
-{
-    if (n == 1 && has_infinite_loss(context, row, s)) {
-        not_finite[0] = true;
-        return;
-    }
-    start_rows(context, row, n, s);
-    KL_FOR_EACH_DIAGNOSED_TILE(context, row, n, tile)
-    {
-        compute_losses(context, &tile, s);
-        add_losses(context, &tile, s);
-        if (n == 1 && !isfinite(s->sums[0]))
+    struct kl_group group;
+    start_losses(b, n > 1 ? &d->sound : &d->other, &group, row, n);
+    KL_FOR_EACH_TILE (b, tile) {
+        compute_losses(b, &tile);
+        add_losses(b, &tile);
+        if (n == 1 && !isfinite(b->high[0]))
             break;
     }
-    weigh_sums(context, row, n, s);
+    weigh_sums(b);
     for (size_t i = 0; i < n; i++)
-        not_finite[i] = !isfinite(s->sums[i]);
+        not_finite[i] = !isfinite(b->high[i]);
 }
 
 /* ---- The first loss of a row */
@@ -341,46 +164,41 @@ static const char *reason_text(enum kl_rule rule, double x, double t)
                                 : "the loss is too large for its dtype";
 }
 
-static size_t element_of(const struct kl_diagnosis_context *context, enum kl_array array,
-                         size_t row, size_t i)
-{
-    return kl_offset(&context->layout.outer, array, row) +
-           kl_offset(&context->layout.inner, array, i);
-}
-
-static struct kl_reason reason_at(const struct kl_diagnosis_context *context, size_t row, size_t i,
-                                  const char *words)
+static struct kl_reason reason_at(const struct kl_job *job, size_t row, size_t i, const char *words)
 {
     size_t at[KL_OPERANDS];
     double v[KL_OPERANDS];
     for (int operand = 0; operand < KL_OPERANDS; operand++) {
-        const struct kl_array_view *view = &context->operands[operand];
-        at[operand] = element_of(context, view->array, row, i);
+        const struct kl_array_view *view = &job->operands[operand];
+        at[operand] = kl_offset(&job->layout->outer, view->array, row) +
+                      kl_offset(&job->layout->inner, view->array, i);
         v[operand] = kl_load(view->dtype, view->data, at[operand]);
     }
     return (struct kl_reason){at[KL_INPUT], v[KL_INPUT], v[KL_TARGET], words};
 }
 
-bool kl_find_not_finite(const struct kl_diagnosis_context *context, size_t row,
-                        struct kl_diagnosis_scratch *s, struct kl_reason *reason)
+bool kl_find_not_finite(struct kl_diagnosing *d, size_t row, struct kl_reason *reason)
 {
-    enum kl_rule rule = kl_rule_of(context->plan);
-    start_rows(context, row, 1, s);
-    KL_FOR_EACH_DIAGNOSED_TILE(context, row, 1, tile)
-    {
-        compute_losses(context, &tile, s);
-        for (size_t i = 0; i < tile.length; i++)
-            if (!isfinite(s->v[i])) {
-                *reason = reason_at(
-                    context, row, tile.start + i,
-                    reason_text(rule, s->operands[KL_INPUT][i], s->operands[KL_TARGET][i]));
-                return true;
-            }
-        add_losses(context, &tile, s);
+    const struct kl_job *job = &d->other;
+    struct kl_workspace *b = kl_workspace_of(d->scratch);
+    struct kl_group group;
+    start_losses(b, &d->other, &group, row, 1);
+    KL_FOR_EACH_TILE (b, tile) {
+        size_t i = 0;
+        compute_losses(b, &tile);
+        while (i < tile.length && isfinite(b->losses[i]))
+            i++;
+        if (i < tile.length) {
+            kl_load_log_probs(b, &tile);
+            *reason = reason_at(job, row, tile.start + i,
+                                reason_text(job->rule, b->v[KL_INPUT][i], b->v[KL_TARGET][i]));
+            return true;
+        }
+        add_losses(b, &tile);
     }
-    weigh_sums(context, row, 1, s);
-    if (isfinite(s->sums[0]))
+    weigh_sums(b);
+    if (isfinite(b->high[0]))
         return false;
-    *reason = reason_at(context, row, 0, "the sum of the row's losses is too large for its dtype");
+    *reason = reason_at(job, row, 0, "the sum of the row's losses is too large for its dtype");
     return true;
 }

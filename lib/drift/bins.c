@@ -77,6 +77,7 @@ void kl_bin_counts(const double *edges, size_t bins, enum kl_dtype dtype, const 
     const char *from = values;
     struct kl_thresholds thresholds;
     double widened[WIDENED];
+    const uint64_t below = counts[0];
     const size_t max = dtype == KL_FLOAT64 ? MAX_AT_ONCE : WIDENED;
     set_thresholds(edges, bins, &thresholds);
     if (thresholds.n > KL_FEW_THRESHOLDS)
@@ -88,5 +89,9 @@ void kl_bin_counts(const double *edges, size_t bins, enum kl_dtype dtype, const 
         kernel->bin_counts(&thresholds, dtype == KL_FLOAT64 ? from : (const char *)widened, length,
                            counts);
         from += length * kl_dtype_size(dtype);
+    }
+    if (isinf(edges[0])) { /* no double is before -inf: the first interval has that value */
+        counts[1] += counts[0] - below;
+        counts[0] = below;
     }
 }

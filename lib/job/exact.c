@@ -84,8 +84,8 @@ static double power_of(double value)
     return value;
 }
 
-/* Rounds a compensated sum to 73 bits, as two doubles, in the unit of `base`. That is more than its error
- * leaves, and so few that pairs of doubles hold sums of such. */
+/* Rounds a compensated sum to 73 bits, as two doubles, in the unit of `base`. 73 bits are more than the sum's error
+ * leaves right, and few enough for a pair of doubles (106 bits) to hold a sum of many such numbers. */
 static void round_sum(struct kl_sum sum, enum kl_base base, double pair[2])
 {
     if (base == KL_BITS && isfinite(sum.high))

@@ -21,10 +21,10 @@ void kl_exact_times(struct kl_exact *exact, size_t times);
 /* The sum, rounded once, to nearest, ties to even. Infinities of both signs give NaN, as does one. */
 double kl_exact_value(const struct kl_exact *exact);
 
-/* Likewise, without a copy: brings digits into order, which does not change the sum. */
+/* As kl_exact_value, without a copy: brings the digits into order, which does not change the sum. */
 double kl_exact_round(struct kl_exact *exact);
 
-/* The sum as a double and the error of that, rounded once: 0 where it is not finite. */
+/* The sum as a double, and the rounding error of that double, rounded once: 0 where the sum is not finite. */
 void kl_exact_pair(const struct kl_exact *exact, double pair[2]);
 
 /* kl_total: a sum that threads add to. */
@@ -36,7 +36,7 @@ struct kl_total {
     struct kl_exact sum;
 };
 
-/* Adds the sum of a chunk, as a compensated or an exact one. */
+/* Adds the sum of a chunk: a compensated sum, or an exact one. */
 void kl_total_add(struct kl_total *total, struct kl_sum sum);
 void kl_total_merge(struct kl_total *total, const struct kl_exact *part);
 

@@ -1,15 +1,5 @@
 #include "lib/job/job.h"
 
-enum kl_rule kl_rule_of(const struct kl_plan *plan)
-{
-    static const enum kl_rule rules[][3] = {
-        [KL_PROB] = {KL_PROB_PYTORCH, KL_PROB_ONEFLOW, KL_PROB_MATH},
-        [KL_LOG_PROB] = {KL_LOG_PYTORCH, KL_LOG_PYTORCH, KL_LOG_MATH},
-        [KL_LOGIT] = {KL_LOGIT_PYTORCH, KL_LOGIT_ONEFLOW, KL_LOG_MATH},
-    };
-    return rules[plan->spaces[KL_TARGET]][plan->options.compat];
-}
-
 struct kl_array_view kl_array_of(const struct kl_plan *plan, enum kl_array array)
 {
     const struct kl_tensor *tensor = array == KL_OF_INPUT    ? &plan->input
@@ -18,6 +8,27 @@ struct kl_array_view kl_array_of(const struct kl_plan *plan, enum kl_array array
     if (array == KL_OF_MASK)
         return (struct kl_array_view){KL_OF_MASK, KL_FLOAT64, true, plan->mask.data};
     return (struct kl_array_view){array, tensor->dtype, false, tensor->data};
+}
+
+struct kl_job kl_job_of(const struct kl_plan *plan, struct kl_layout *layout)
+{
+    static const enum kl_rule rules[][3] = {
+        [KL_PROB] = {KL_PROB_PYTORCH, KL_PROB_ONEFLOW, KL_PROB_MATH},
+        [KL_LOG_PROB] = {KL_LOG_PYTORCH, KL_LOG_PYTORCH, KL_LOG_MATH},
+        [KL_LOGIT] = {KL_LOGIT_PYTORCH, KL_LOGIT_ONEFLOW, KL_LOG_MATH},
+    };
+    return (struct kl_job){
+        .plan = plan,
+        .kernel = kl_kernel(),
+        .rule = rules[plan->spaces[KL_TARGET]][plan->options.compat],
+        .layout = layout,
+        .operands = {kl_array_of(plan, KL_OF_INPUT), kl_array_of(plan, KL_OF_TARGET)},
+        .weight = kl_array_of(plan, KL_OF_WEIGHT),
+        .mask = kl_array_of(plan, KL_OF_MASK),
+        .unit = plan->options.base == KL_BITS ? 0x1.71547652b82fep+0 : 1, /* 1 / ln 2 */
+        .total = {.lock = PTHREAD_MUTEX_INITIALIZER, .base = plan->options.base},
+        .divisor = 1,
+    };
 }
 
 bool kl_is_direct(const struct kl_plan *plan)

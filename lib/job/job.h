@@ -50,8 +50,8 @@ static inline bool kl_has_logits(const struct kl_job *job)
     return kl_is_logit(job, KL_INPUT) || kl_is_logit(job, KL_TARGET);
 }
 
-/* True if losses of a row are summed before anything else: rows whose sum is wanted, and reduced ones of
- * logits, so that reductions of parts of the rows merge to that of all. */
+/* True if the losses of a row are summed first: of rows whose sum is wanted, and of logits whose losses are reduced,
+ * so that reductions of parts of the rows merge to the reduction of all rows. */
 static inline bool kl_sums_rows(const struct kl_job *job)
 {
     const struct kl_layout *layout = job->layout;
@@ -82,27 +82,28 @@ void kl_set_factors(const struct kl_job *job, const struct kl_tile *tile, double
 void kl_weigh_losses(const struct kl_job *job, double *losses, const double *weights,
                      const unsigned char *mask, size_t n);
 
-/* The rule of a call's losses. */
-enum kl_rule kl_rule_of(const struct kl_plan *plan);
+/* The job of a call whose layout is not filled yet, without a divisor, results and tiles. */
+struct kl_job kl_job_of(const struct kl_plan *plan, struct kl_layout *layout);
 
 /* True if the formula applies to the operands as they are: log-probabilities against
  * probabilities or log-probabilities. */
 bool kl_is_direct(const struct kl_plan *plan);
 
-/* True if they are of probabilities against probabilities. */
+/* True if both operands hold probabilities. */
 static inline bool kl_has_quotients(const struct kl_plan *plan)
 {
     return plan->spaces[KL_INPUT] == KL_PROB && plan->spaces[KL_TARGET] == KL_PROB;
 }
 
-/* True if the caller wants no more of the call. It then fails before it ends: what is computed meanwhile may be
+/* True if the caller has stopped the call. The call then fails before it ends, so results computed meanwhile may be
  * anything. */
 static inline bool kl_is_stopped(const struct kl_plan *plan)
 {
     return plan->stopped && plan->stopped(plan->stop_context);
 }
 
-/* The same, asked once in KL_CHUNK elements of rows of which a tile so large ends at element `start`. */
+/* As kl_is_stopped, asked once in KL_CHUNK elements. A tile of `tile` elements ends at element `start` of each of `rows`
+ * rows. */
 static inline bool kl_is_stopped_at(const struct kl_plan *plan, size_t start, size_t rows,
                                     size_t tile)
 {

@@ -26,7 +26,7 @@ static size_t count_unmasked(const struct kl_plan *plan, const unsigned char *ma
     return unmasked;
 }
 
-/* True if one of n bytes is not 0, as one of the first mostly is. */
+/* True if one of n bytes is not 0. Mostly one of the first bytes is not, so the search ends soon. */
 static bool any_left(const struct kl_plan *plan, const unsigned char *mask, size_t n)
 {
     enum { FIRST = 8 };
@@ -41,8 +41,8 @@ static double entries_left(const struct kl_plan *plan)
 {
     const struct kl_mask *mask = &plan->mask;
     size_t n = elements_of(mask->ndim, mask->shape), left = 0;
-    bool has_first = plan->left_ndim > 0 && mask->ndim == plan->left_ndim && mask->shape[0] > 1;
-    if (plan->left_ndim == 0) /* a loss without axes is not divided */
+    bool has_first = plan->kept_ndim > 0 && mask->ndim == plan->kept_ndim && mask->shape[0] > 1;
+    if (plan->kept_ndim == 0) /* a loss without axes is not divided */
         return 1;
     if (!has_first || n == 0)
         return n > 0 && count_unmasked(plan, mask->data, n) > 0 ? (double)plan->batch : 0;
@@ -60,7 +60,7 @@ static double entries_left(const struct kl_plan *plan)
 static double losses_left(const struct kl_plan *plan)
 {
     size_t n = elements_of(plan->mask.ndim, plan->mask.shape);
-    size_t times = plan->places / n;
+    size_t times = plan->kept_count / n;
     return (double)(count_unmasked(plan, plan->mask.data, n) * times);
 }
 
@@ -93,17 +93,17 @@ static void add_weights(const struct kl_plan *plan, struct kl_exact *to)
 
 static double entries_of(const struct kl_plan *plan)
 {
-    return plan->mask.data && plan->places > 0 ? entries_left(plan) : (double)plan->batch;
+    return plan->mask.data && plan->kept_count > 0 ? entries_left(plan) : (double)plan->batch;
 }
 
-static void add_places(const struct kl_plan *plan, struct kl_exact *sum)
+static void add_mean_divisor(const struct kl_plan *plan, struct kl_exact *sum)
 {
-    if (plan->places == 0) /* nothing to mask */
+    if (plan->kept_count == 0) /* nothing to mask */
         return;
     if (plan->weight.data)
         add_weights(plan, sum);
     else
-        kl_exact_add(sum, plan->mask.data ? losses_left(plan) : (double)plan->places);
+        kl_exact_add(sum, plan->mask.data ? losses_left(plan) : (double)plan->kept_count);
 }
 
 double kl_divisor_of(const struct kl_plan *plan)
@@ -113,9 +113,9 @@ double kl_divisor_of(const struct kl_plan *plan)
         return entries_of(plan);
     if (plan->reduction != KL_MEAN)
         return 1;
-    if (!plan->weight.data && (!plan->mask.data || plan->places == 0))
-        return (double)plan->places;
-    add_places(plan, &weights);
+    if (!plan->weight.data && (!plan->mask.data || plan->kept_count == 0))
+        return (double)plan->kept_count;
+    add_mean_divisor(plan, &weights);
     return kl_exact_round(&weights);
 }
 
@@ -133,14 +133,14 @@ void kl_fill_partial(const struct kl_plan *plan, const struct kl_exact *sum,
                      struct kl_partial *partial)
 {
     *partial = (struct kl_partial){.sum = *sum, .zero_if_empty = kl_is_zero_if_empty(plan)};
-    add_places(plan, &partial->places);
+    add_mean_divisor(plan, &partial->weights);
     kl_exact_add(&partial->entries, entries_of(plan));
 }
 
 void kl_partial_merge(struct kl_partial *partial, const struct kl_partial *more)
 {
     kl_exact_merge(&partial->sum, &more->sum);
-    kl_exact_merge(&partial->places, &more->places);
+    kl_exact_merge(&partial->weights, &more->weights);
     kl_exact_merge(&partial->entries, &more->entries);
     partial->zero_if_empty |= more->zero_if_empty;
 }
@@ -154,7 +154,7 @@ void kl_partial_divisor(const struct kl_partial *partial, enum kl_reduction redu
                         double pair[2])
 {
     if (reduction == KL_MEAN || reduction == KL_ELEMENTWISE_MEAN)
-        kl_exact_pair(&partial->places, pair);
+        kl_exact_pair(&partial->weights, pair);
     else if (reduction == KL_BATCHMEAN)
         kl_exact_pair(&partial->entries, pair);
     else

@@ -42,11 +42,11 @@ static bool is_inner(const struct kl_plan *plan, size_t axis, bool whole_rows)
 /* Axis `i` of the losses. */
 static struct kl_axis loss_axis(const struct kl_plan *plan, size_t i)
 {
-    size_t ndim = plan->left_ndim;
+    size_t ndim = plan->kept_ndim;
     return (struct kl_axis){
-        .size = plan->left_shape[i],
+        .size = plan->kept_shape[i],
         .strides = {
-            [KL_OF_LOSS] = stride_along(ndim, plan->left_shape, ndim, i),
+            [KL_OF_LOSS] = stride_along(ndim, plan->kept_shape, ndim, i),
             [KL_OF_WEIGHT] = stride_along(plan->weight.ndim, plan->weight.shape, ndim, i),
             [KL_OF_MASK] = stride_along(plan->mask.ndim, plan->mask.shape, ndim, i),
         }};
@@ -139,7 +139,7 @@ size_t kl_weight_axes(struct kl_axes *axes, const struct kl_plan *plan)
 {
     size_t times = 1;
     clear(axes);
-    for (size_t i = 0; i < plan->left_ndim; i++) {
+    for (size_t i = 0; i < plan->kept_ndim; i++) {
         struct kl_axis axis = loss_axis(plan, i);
         axis.strides[KL_OF_LOSS] = 0;
         if (axis.strides[KL_OF_WEIGHT] == 0 && axis.strides[KL_OF_MASK] == 0)

@@ -22,12 +22,12 @@ struct kl_axes {
     size_t n, volume;
 };
 
-/* kl_layout: the joint shape as rows across other axes. Rows are softmaxed or summed as a whole; if
- * none are, they are whatever lies side by side in all arrays. */
+/* kl_layout: the joint shape as rows across other axes. A row is what is softmaxed or summed as a whole. In a call
+ * without such rows, a row is the elements that lie side by side in all arrays. */
 struct kl_layout {
     struct kl_axes outer, inner;
-    /* Every element has a loss of its own; otherwise every row, also where losses of logits are reduced, and
-     * weight and mask are broadcast along rows. */
+    /* Every element has a loss of its own. Otherwise every row has one, also where losses of logits
+     * are reduced, and weight and mask are broadcast along rows. */
     bool elementwise;
     /* Rows have one element, whose softmax is 1 whatever its logit: they are laid out as elements, and their
      * losses are added as those of rows. */

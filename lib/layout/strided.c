@@ -43,35 +43,31 @@ fill_elements(struct view_2d from, struct view_2d to, size_t rows, size_t n, siz
     }
 }
 
-/* Fills each row with its one element. */
-static void fill_rows(struct view_2d from, struct view_2d to, size_t rows, size_t n, size_t size)
+/* Copies `rows` rows of n elements, or fills each row with its one element. */
+static inline __attribute__((always_inline)) void
+copy_sized(bool fills, struct view_2d from, struct view_2d to, size_t rows, size_t n, size_t size)
 {
-    if (size == 1)
-        fill_elements(from, to, rows, n, 1);
-    else if (size == 2)
-        fill_elements(from, to, rows, n, 2);
-    else if (size == 4)
-        fill_elements(from, to, rows, n, 4);
+    if (fills)
+        fill_elements(from, to, rows, n, size);
     else
-        fill_elements(from, to, rows, n, 8);
+        copy_elements(from, to, rows, n, size);
 }
 
 /* Copies `rows` rows of n elements of `size` bytes. */
 static void copy_view(struct view_2d from, struct view_2d to, size_t rows, size_t n, size_t size)
 {
+    bool fills = from.element == 0 && to.element == 1;
     if (from.element == 1 && to.element == 1 && n > MAX_LOOPED)
         for (size_t r = 0; r < rows; r++)
             memcpy(to.at + r * to.row * size, from.at + r * from.row * size, n * size);
-    else if (from.element == 0 && to.element == 1)
-        fill_rows(from, to, rows, n, size);
     else if (size == 1)
-        copy_elements(from, to, rows, n, 1);
+        copy_sized(fills, from, to, rows, n, 1);
     else if (size == 2)
-        copy_elements(from, to, rows, n, 2);
+        copy_sized(fills, from, to, rows, n, 2);
     else if (size == 4)
-        copy_elements(from, to, rows, n, 4);
+        copy_sized(fills, from, to, rows, n, 4);
     else
-        copy_elements(from, to, rows, n, 8);
+        copy_sized(fills, from, to, rows, n, 8);
 }
 
 static struct view_2d in_array(const struct kl_strided_copy *copy, size_t at,

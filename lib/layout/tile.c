@@ -20,7 +20,7 @@ enum { MAX_COLUMN_LENGTH = 3 };
 _Static_assert((int)COLUMNS <= (int)KL_ROWS, "numbers of rows have room for columns");
 
 /* True if neighbouring rows lie side by side in an operand, and a row's elements do not. Rows of other
- * entries of the first axis do not matter, so that a part of a call's has tiles like the whole's. */
+ * entries of the first axis make no difference: a part of a call's rows has the same tiles as the whole. */
 static bool has_adjacent_rows(const struct kl_layout *layout, enum kl_array array)
 {
     const struct kl_axes *outer = &layout->outer, *inner = &layout->inner;

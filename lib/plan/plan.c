@@ -96,18 +96,18 @@ static bool mark_axes(struct kl_plan *plan, struct kl_problem *problem)
     return true;
 }
 
-/* Settles what is left of the joint shape when losses are summed over the axes of dim. */
+/* Sets the shape that is left of the joint shape once losses are summed over the axes of dim. */
 static bool set_axes(struct kl_plan *plan, struct kl_problem *problem)
 {
     if (!mark_axes(plan, problem))
         return false;
     for (size_t i = 0; i < plan->joint_ndim; i++)
         if (!plan->summed[i])
-            plan->left_shape[plan->left_ndim++] = plan->joint_shape[i];
-    plan->batch = plan->left_ndim > 0 ? plan->left_shape[0] : 1;
+            plan->kept_shape[plan->kept_ndim++] = plan->joint_shape[i];
+    plan->batch = plan->kept_ndim > 0 ? plan->kept_shape[0] : 1;
     size_t size = plan->reduction == KL_NONE ? kl_dtype_size(plan->dtype) : 1;
     /* Only empty operands can have more losses than memory has bytes. */
-    return kl_shape_count(plan->left_ndim, plan->left_shape, size, &plan->places) ||
+    return kl_shape_count(plan->kept_ndim, plan->kept_shape, size, &plan->kept_count) ||
            kl_fail(problem, KL_INPUT, "shape_invalid",
                    "the loss would have more elements than memory can hold");
 }
@@ -146,10 +146,10 @@ static bool extends_to_loss(const struct kl_plan *plan, enum kl_operand operand,
                             const size_t *shape, struct kl_problem *problem)
 {
     char a[96], b[96];
-    if (kl_shape_extends(ndim, shape, plan->left_ndim, plan->left_shape))
+    if (kl_shape_extends(ndim, shape, plan->kept_ndim, plan->kept_shape))
         return true;
     kl_shape_print(ndim, shape, a, sizeof a);
-    kl_shape_print(plan->left_ndim, plan->left_shape, b, sizeof b);
+    kl_shape_print(plan->kept_ndim, plan->kept_shape, b, sizeof b);
     return kl_fail(problem, operand, "shape_mismatch",
                    "%s has shape %s, which does not broadcast to that of the losses, %s (%s)",
                    operand == KL_MASK ? "mask" : "weight", a, b,
@@ -177,10 +177,10 @@ static void set_loss(struct kl_plan *plan)
 {
     size_t n = 1;
     if (plan->reduction == KL_NONE) {
-        n = plan->places;
-        plan->ndim = plan->left_ndim;
+        n = plan->kept_count;
+        plan->ndim = plan->kept_ndim;
         for (size_t i = 0; i < plan->ndim; i++)
-            plan->shape[i] = plan->left_shape[i];
+            plan->shape[i] = plan->kept_shape[i];
     }
     plan->loss_size = n * kl_dtype_size(plan->dtype);
 }

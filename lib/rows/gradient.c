@@ -98,8 +98,8 @@ void kl_compute_direct_grads(struct kl_workspace *b, const struct kl_tile *tile)
 
 /* ---- Any operands, loaded as log-probabilities */
 
-/* Computes derivatives by a log-probability, or a target's probability; by a probability of input, those by
- * its logarithm are divided by it. Those of masked elements are of no use. */
+/* Computes derivatives by a log-probability, or by a target's probability. For a probability of input, the derivative
+ * by its logarithm is divided by the probability. The derivatives of masked elements hold nothing of use. */
 static void compute_grads(struct kl_workspace *b, const struct kl_tile *tile, int operand)
 {
     const struct kl_job *job = b->job;

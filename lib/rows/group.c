@@ -62,42 +62,43 @@ static void sum_losses(struct kl_workspace *b, const struct kl_tile *tile)
     b->group->low[0] += sum.low;
 }
 
-/* Computes losses from the operands as they are, where the kernel has a formula for that. */
-static void compute_losses(struct kl_workspace *b, const struct kl_tile *tile)
+void kl_compute_losses(struct kl_workspace *b, const struct kl_tile *tile)
 {
     const struct kl_job *job = b->job;
-    enum kl_form form = kl_has_quotients(job->plan) ? KL_FORM_QUOTIENT
-                        : kl_rule_is_log(job->rule) ? KL_FORM_LOG
-                                                    : KL_FORM_PROB;
+    bool is_log = kl_rule_is_log(job->rule), has_quotients = kl_has_quotients(job->plan);
+    if (kl_is_direct(job->plan) || has_quotients) {
+        job->kernel->losses[job->plan->dtype][has_quotients ? KL_FORM_QUOTIENT : is_log](
+            job->rule, kl_operand(b, tile, KL_INPUT), kl_operand(b, tile, KL_TARGET), b->losses,
+            kl_tile_size(tile));
+        return;
+    }
+    kl_load_log_probs(b, tile);
+    job->kernel->losses[KL_FLOAT64][is_log](job->rule, b->v[KL_INPUT], b->v[KL_TARGET], b->losses,
+                                            kl_tile_size(tile));
+}
+
+/* Sums or stores the losses of a tile. */
+static void add_losses(struct kl_workspace *b, const struct kl_tile *tile)
+{
+    const struct kl_job *job = b->job;
     bool summed = kl_sums_rows(job) ? kl_are_rows_alone(job->layout) && !job->tile.columns
                                     : !job->losses && !job->layout->single_rows;
-    if (form != KL_FORM_QUOTIENT && summed) {
+    if (kl_is_direct(job->plan) && summed) {
         sum_losses(b, tile);
         return;
     }
-    job->kernel->losses[job->plan->dtype][form](job->rule, kl_operand(b, tile, KL_INPUT),
-                                                kl_operand(b, tile, KL_TARGET), b->losses,
-                                                kl_tile_size(tile));
-    finish_losses(b, tile);
-}
-
-/* Computes losses from log-probabilities that are loaded. */
-static void compute_log_losses(struct kl_workspace *b, const struct kl_tile *tile)
-{
-    const struct kl_job *job = b->job;
-    job->kernel->losses[KL_FLOAT64][kl_rule_is_log(job->rule)](
-        job->rule, b->v[KL_INPUT], b->v[KL_TARGET], b->losses, kl_tile_size(tile));
+    kl_compute_losses(b, tile);
     finish_losses(b, tile);
 }
 
 /* Computes losses and derivatives from log-probabilities. */
 static void compute_tile(struct kl_workspace *b, const struct kl_tile *tile, bool wants_loss)
 {
-    const struct kl_job *job = b->job;
-    kl_load_log_probs(b, tile);
     if (wants_loss)
-        compute_log_losses(b, tile);
-    if (kl_any_wanted(job))
+        add_losses(b, tile);
+    else
+        kl_load_log_probs(b, tile);
+    if (kl_any_wanted(b->job))
         kl_compute_grads(b, tile);
 }
 
@@ -109,7 +110,7 @@ static void run_without_softmaxes(struct kl_workspace *b)
     bool is_direct = kl_is_direct(job->plan), has_form = is_direct || kl_has_quotients(job->plan);
     KL_FOR_EACH_TILE (b, tile) {
         if (has_form && job->wants_loss)
-            compute_losses(b, &tile);
+            add_losses(b, &tile);
         if (is_direct && kl_any_wanted(job))
             kl_compute_direct_grads(b, &tile);
         else if (!has_form || kl_any_wanted(job))
@@ -169,7 +170,7 @@ static bool is_nan(const struct kl_workspace *b)
     return b->group->rows == 1 && isnan(b->group->high[0]);
 }
 
-/* Computes a group by its elements, but for what is known of rows, once their softmaxes are. */
+/* Computes a group element by element, but for what is known of its rows once their softmaxes are. */
 static void run_by_elements(struct kl_workspace *b, bool wants_loss)
 {
     if (kl_any_wanted(b->job))
@@ -211,8 +212,7 @@ static void sum_elements(struct kl_workspace *b)
 {
     b->has_exps = false;
     KL_FOR_EACH_TILE (b, tile) {
-        kl_load_log_probs(b, &tile);
-        compute_log_losses(b, &tile);
+        add_losses(b, &tile);
         if (is_nan(b))
             break;
     }

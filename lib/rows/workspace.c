@@ -50,8 +50,8 @@ struct kl_tile kl_tile_at(const struct kl_workspace *b, size_t start)
 
 /* ---- Loading */
 
-/* True if the block gathered for tile `have` holds `tile` too. Where the array is broadcast over rows, all of
- * them are the same, and a block of more rows begins with one of fewer, unless the tile is of columns. */
+/* True if the block gathered for tile `have` also holds `tile`. Where the array is broadcast over rows, all rows are
+ * the same: a block of more rows then begins with a block of fewer, unless the tile is of columns. */
 static bool holds(const struct kl_layout *layout, enum kl_array array, const struct kl_tile *have,
                   const struct kl_tile *tile)
 {

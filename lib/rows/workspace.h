@@ -20,9 +20,9 @@ struct kl_group {
 /* kl_stage: the state of an operand in `v`, of a group that is a single tile. */
 enum kl_stage { KL_NOT_LOADED, KL_LOADED, KL_SHIFTED, KL_LOG_PROBS };
 
-/* kl_summed_rows: of each row of logits, the loss and the sum of target's probabilities. The loss is known
- * unless an element was special, or its logits tell that it is infinite or NaN; derivatives follow from both
- * where has_grads says so. A masked row is known, too: its numbers are masked later. */
+/* kl_summed_rows: of each row of logits, the loss and the sum of target's probabilities. `known` is false if an
+ * element was special, unless the logits tell that the loss is infinite or NaN; `has_grads` tells if derivatives
+ * follow from both numbers. A masked row is known, too: its numbers are masked later. */
 struct kl_summed_rows {
     double losses[KL_ROWS], sum_p[KL_ROWS];
     bool known[KL_ROWS], has_grads[KL_ROWS];
@@ -108,3 +108,7 @@ void kl_shift_rows(struct kl_workspace *b, const struct kl_tile *tile, double *v
 
 /* Computes a group, in `scratch`, which kl_start_chunk has prepared. */
 void kl_run_group(const struct kl_group *group, void *scratch);
+
+/* Computes the losses of a tile to b->losses, from the operands as they are where the kernel has a formula for that;
+ * where it has none, once row_max and log_sum_exp are set. */
+void kl_compute_losses(struct kl_workspace *b, const struct kl_tile *tile);

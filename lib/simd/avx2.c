@@ -17,13 +17,11 @@ typedef __m256d sm;
 #define FLOATS 8
 typedef __m256 fs;
 
+#include "lib/simd/vectors.h"
+
 #define NEAREST (_MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)
 
 INLINE sd s_set(double a) { return _mm256_set1_pd(a); }
-INLINE sd s_add(sd a, sd b) { return _mm256_add_pd(a, b); }
-INLINE sd s_sub(sd a, sd b) { return _mm256_sub_pd(a, b); }
-INLINE sd s_mul(sd a, sd b) { return _mm256_mul_pd(a, b); }
-INLINE sd s_div(sd a, sd b) { return _mm256_div_pd(a, b); }
 INLINE sd s_fma(sd a, sd b, sd c) { return _mm256_fmadd_pd(a, b, c); }
 INLINE sd s_mul_sub(sd a, sd b, sd c) { return _mm256_fmsub_pd(a, b, c); }
 INLINE sd s_max(sd a, sd b) { return _mm256_max_pd(a, b); }
@@ -38,8 +36,6 @@ INLINE sm sm_not(sm m) { return _mm256_xor_pd(m, _mm256_castsi256_pd(_mm256_set1
 INLINE sm sm_or(sm a, sm b) { return _mm256_or_pd(a, b); }
 INLINE bool sm_any(sm m) { return _mm256_movemask_pd(m) != 0; }
 INLINE sd s_select(sm m, sd a, sd b) { return _mm256_blendv_pd(b, a, m); }
-INLINE si s_bits(sd a) { return _mm256_castpd_si256(a); }
-INLINE sd from_bits(si a) { return _mm256_castsi256_pd(a); }
 INLINE si bits_set(uint64_t a) { return _mm256_set1_epi64x((int64_t)a); }
 
 #include "lib/simd/round.h"
@@ -76,26 +72,6 @@ INLINE sm s_special(sd t)
     return sm_or(_mm256_and_pd(too_small, _mm256_cmp_pd(t, s_set(0), _CMP_NEQ_UQ)), too_big);
 }
 
-/* Infinities and NaN show in t * log t; what is negative or subnormal does not. The number before
- * t in the order of bits is NaN for 0, which is not special and which the minimum passes over. */
-INLINE sd s_track_log(sd track, sd t, bool is_f64)
-{
-    sd before = is_f64 ? from_bits(_mm256_sub_epi64(s_bits(t), bits_set(1))) : t;
-    return _mm256_min_pd(before, track);
-}
-
-INLINE sm s_tracked_log(sd track, bool is_f64)
-{
-    return s_gt(s_set(is_f64 ? 0x1p-1022 : 0), track);
-}
-
-INLINE sd s_track_exp(sd track, sd t, bool is_f64)
-{
-    return _mm256_max_pd(is_f64 ? s_abs(t) : t, track);
-}
-
-INLINE sm s_tracked_exp(sd track) { return s_gt(track, s_set(700)); }
-
 /* Four loads beat vgatherqpd on every core that was measured. */
 INLINE sd s_lookup(const double *table, si i)
 {
@@ -107,8 +83,6 @@ INLINE sd s_lookup(const double *table, si i)
     b = _mm_loadh_pd(b, table + _mm_extract_epi64(high, 1));
     return _mm256_set_m128d(b, a);
 }
-
-INLINE si s_masked_increment(si i, sm m) { return _mm256_sub_epi64(i, s_bits(m)); }
 
 INLINE sd s_exp2(sd n)
 {
@@ -193,7 +167,7 @@ INLINE void s_store_pair_f16(void *p, sd a, sd b)
     _mm_storeu_si128(p, _mm256_cvtps_ph(floats, NEAREST));
 }
 
-/* The first halves of floats that are of bfloat16. */
+/* Numbers rounded to bfloat16, each in the low half of 32 bits. */
 INLINE __m128i halves_of(sd v)
 {
     return _mm_srli_epi32(_mm_castps_si128(_mm256_cvtpd_ps(s_round_bf16(v))), 16);
@@ -203,6 +177,8 @@ INLINE void s_store_pair_bf16(void *p, sd a, sd b)
 {
     _mm_storeu_si128(p, _mm_packus_epi32(halves_of(a), halves_of(b)));
 }
+
+#include "lib/simd/masks.h"
 
 static bool supported(void)
 {

@@ -15,13 +15,11 @@ typedef __mmask8 sm;
 #define FLOATS 16
 typedef __m512 fs;
 
+#include "lib/simd/vectors.h"
+
 #define NEAREST (_MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)
 
 INLINE sd s_set(double a) { return _mm512_set1_pd(a); }
-INLINE sd s_add(sd a, sd b) { return _mm512_add_pd(a, b); }
-INLINE sd s_sub(sd a, sd b) { return _mm512_sub_pd(a, b); }
-INLINE sd s_mul(sd a, sd b) { return _mm512_mul_pd(a, b); }
-INLINE sd s_div(sd a, sd b) { return _mm512_div_pd(a, b); }
 INLINE sd s_fma(sd a, sd b, sd c) { return _mm512_fmadd_pd(a, b, c); }
 INLINE sd s_mul_sub(sd a, sd b, sd c) { return _mm512_fmsub_pd(a, b, c); }
 INLINE sd s_max(sd a, sd b) { return _mm512_max_pd(a, b); }
@@ -37,7 +35,6 @@ INLINE sm sm_not(sm m) { return (sm)~m; }
 INLINE sm sm_or(sm a, sm b) { return a | b; }
 INLINE bool sm_any(sm m) { return m != 0; }
 INLINE sd s_select(sm m, sd a, sd b) { return _mm512_mask_blend_pd(m, b, a); }
-INLINE si s_bits(sd a) { return _mm512_castpd_si512(a); }
 
 #include "lib/simd/round.h"
 
@@ -83,8 +80,6 @@ INLINE sd s_track_exp(sd track, sd t, bool is_f64)
     return is_f64 ? _mm512_range_pd(track, t, GREATER_SIZE | NO_SIGN) : _mm512_max_pd(t, track);
 }
 
-INLINE sm s_tracked_exp(sd track) { return s_gt(track, s_set(700)); }
-
 INLINE sd s_lookup(const double *table, si i)
 {
     return _mm512_permutex2var_pd(_mm512_loadu_pd(table), i, _mm512_loadu_pd(table + 8));
@@ -98,7 +93,7 @@ INLINE si s_masked_increment(si i, sm m)
 INLINE sd s_exp2(sd n)
 {
     si root = s_bits(s_lookup(exp2_table, s_bits(n)));
-    return _mm512_castsi512_pd(_mm512_add_epi64(root, _mm512_slli_epi64(s_bits(n), 48)));
+    return from_bits(_mm512_add_epi64(root, _mm512_slli_epi64(s_bits(n), 48)));
 }
 
 INLINE fs f_set(float a) { return _mm512_set1_ps(a); }

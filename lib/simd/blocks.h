@@ -55,7 +55,7 @@ INLINE void add_row_totals(const double *v, size_t n, size_t length, double *hig
     add_totals(high, low, n, s_reduce_sums(highs), is_short ? s_set(0) : s_reduce_sums(lows));
 }
 
-/* Adds those of SINGLE_LANES rows, each of which is a vector. */
+/* Adds the totals of SINGLE_LANES rows, each of which is a vector. */
 INLINE void add_vector_totals(const double *v, double *high, double *low)
 {
     sd rows[SINGLE_LANES], error;
@@ -270,7 +270,7 @@ TARGET_ATTR static size_t count(const unsigned char *mask, size_t n)
     return all;
 }
 
-/* MAX_ZERO: what is below it has an exponential of 0, as most of what is below -700 is. */
+/* MAX_ZERO: numbers below it have an exponential of 0. Of the numbers below -700, most are below it. */
 #define MAX_ZERO (-746)
 
 INLINE vd row_exp(vd v)

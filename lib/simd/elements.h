@@ -31,9 +31,8 @@ INLINE vd define_special(vm special, vd results, vd a, vd b,
     return v_load_f64(lanes);
 }
 
-/* ---- The slow path, for any rule and any value: of float64's accuracy, and special values, which even
- * that does not serve, by the definition. Out of line, so that the loops below hold no call and keep
- * their constants in registers. */
+/* ---- The slow path, for any rule and any value: it has float64's accuracy, and computes special values by the
+ * definition. Out of line, so that the loops below hold no call and keep their constants in registers. */
 
 /* log t - x by log_minus_f64 errs by 2^-60 of x, or of 1: rounding to float32 does not show that from
  * here on. */
@@ -335,8 +334,8 @@ TARGET_ATTR static __attribute__((noinline)) bool nearly_cancelled(enum kl_dtype
     return m_any(v_gt(v_mul(max, v_set(MIN_F32_DIFFERENCE)), min));
 }
 
-/* The slow path's losses of a vector, but the fast path's in lanes that by themselves would not have
- * needed the slow one: so a loss has the same bits whatever is beside it. */
+/* The slow path's losses of a vector, but the fast path's in lanes that did not need the slow path: so a loss has the
+ * same bits whatever is beside it. */
 INLINE vd keep_fast(enum kl_dtype dtype, bool log_target, vd x, vd t, vd slow)
 {
     vd track = v_set(1), limit = v_abs(x);

@@ -16,14 +16,10 @@ typedef si sm; /* all bits of a lane, or none */
 #define FLOATS 4
 typedef float fs __attribute__((vector_size(16)));
 
+#include "lib/simd/vectors.h"
+
 INLINE sd s_set(double a) { return (sd){a, a}; }
 INLINE si bits_set(uint64_t a) { return (si){a, a}; }
-INLINE si s_bits(sd a) { return (si)a; }
-INLINE sd from_bits(si a) { return (sd)a; }
-INLINE sd s_add(sd a, sd b) { return a + b; }
-INLINE sd s_sub(sd a, sd b) { return a - b; }
-INLINE sd s_mul(sd a, sd b) { return a * b; }
-INLINE sd s_div(sd a, sd b) { return a / b; }
 INLINE sm s_eq(sd a, sd b) { return (sm)(a == b); }
 INLINE sm s_gt(sd a, sd b) { return (sm)(a > b); }
 INLINE sm s_signed(sd a) { return -(s_bits(a) >> 63); }
@@ -84,22 +80,7 @@ INLINE sm s_special(sd t)
     return ~(normal | s_eq(t, s_set(0)));
 }
 
-/* Infinities and NaN show in t * log t; negative and subnormal numbers do not. The number before t
- * in the order of bits is NaN for 0, which is not special and which the minimum passes over. */
-INLINE sd s_track_log(sd track, sd t, bool is_f64)
-{
-    return s_min(is_f64 ? from_bits(s_bits(t) - 1) : t, track);
-}
-
-INLINE sm s_tracked_log(sd track, bool is_f64)
-{
-    return s_gt(s_set(is_f64 ? 0x1p-1022 : 0), track);
-}
-INLINE sd s_track_exp(sd track, sd t, bool is_f64) { return s_max(is_f64 ? s_abs(t) : t, track); }
-INLINE sm s_tracked_exp(sd track) { return s_gt(track, s_set(700)); }
-
 INLINE sd s_lookup(const double *table, si i) { return (sd){table[i[0] & 15], table[i[1] & 15]}; }
-INLINE si s_masked_increment(si i, sm m) { return i - m; }
 
 INLINE sd s_exp2(sd n)
 {
@@ -225,6 +206,8 @@ INLINE void s_store_pair_bf16(void *p, sd a, sd b)
                                (uint16_t)(words[2] >> 16), (uint16_t)(words[3] >> 16)};
     memcpy(p, halves, sizeof halves);
 }
+
+#include "lib/simd/masks.h"
 
 static bool supported(void) { return true; }
 

@@ -125,11 +125,8 @@ struct kl_row_stats {
     double min, max, sum, exps;
 };
 
-/* KL_ROWS: the maximum of rows of a block. kl_rows_stats: their statistics. */
+/* KL_ROWS: the maximum of rows of a block. */
 enum { KL_ROWS = 128 };
-struct kl_rows_stats {
-    double min[KL_ROWS], max[KL_ROWS], sum[KL_ROWS], exps[KL_ROWS];
-};
 
 /* kl_thresholds: edges of bins as kernels compare them: `n` doubles in ascending order, such that a value's
  * bin is the number of those it is above; then infinity. More than KL_FEW_THRESHOLDS are searched from

@@ -34,7 +34,7 @@ INLINE vd horner2(const double *c, int degree, vd r, vd r2)
     return v_fma(odd, r, even);
 }
 
-/* For t of at most 24 bits: r and k ln2 + log(1/c). */
+/* r and k ln2 + log(1/c), for t of at most 24 bits. */
 INLINE vd reduce_f32(vd t, vd *high)
 {
     vd k;
@@ -105,7 +105,7 @@ INLINE vd exp_by(const double *poly, int degree, vd t)
 
 INLINE vd exp_f32(vd t) { return exp_by(f32_exp_poly, 5, t); }
 
-/* For losses that are rounded to 11 bits next: within 2^-36 of itself. */
+/* exp(t) within 2^-36 of itself, for losses that are rounded to 11 bits next. */
 INLINE vd exp_half(vd t) { return exp_by(half_exp_poly, 4, t); }
 
 /* exp(t) within 2^-16 of itself, for |t| <= 700. */
@@ -152,8 +152,8 @@ INLINE vd exp_times_full_range(vd t, vd d)
     return v_mul(v_mul(product, v_exp2(v_add(second, bias))), v_exp2(v_add(third, bias)));
 }
 
-/* The same, for numbers of which many are so low that it is 0: products that underflow take CPUs 100 times as long
- * as others. */
+/* exp(t) d, where exp(t) is 0 for many t: products that underflow take CPUs 100 times as long as others, and are left
+ * out. */
 INLINE vd exp_times_low(vd t, vd d)
 {
     const vd zero = v_set(0);

@@ -16,18 +16,14 @@ typedef uint64x2_t sm;
 #define FLOATS 4
 typedef float32x4_t fs;
 
+#include "lib/simd/vectors.h"
+
 INLINE sd s_set(double a) { return vdupq_n_f64(a); }
-INLINE sd s_add(sd a, sd b) { return vaddq_f64(a, b); }
-INLINE sd s_sub(sd a, sd b) { return vsubq_f64(a, b); }
-INLINE sd s_mul(sd a, sd b) { return vmulq_f64(a, b); }
-INLINE sd s_div(sd a, sd b) { return vdivq_f64(a, b); }
 INLINE sd s_fma(sd a, sd b, sd c) { return vfmaq_f64(c, a, b); }
 INLINE sd s_mul_sub(sd a, sd b, sd c) { return vnegq_f64(vfmsq_f64(c, a, b)); }
 INLINE sd s_max(sd a, sd b) { return vmaxnmq_f64(a, b); }
 INLINE sd s_min(sd a, sd b) { return vminnmq_f64(a, b); }
 INLINE sd s_abs(sd a) { return vabsq_f64(a); }
-INLINE si s_bits(sd a) { return vreinterpretq_s64_f64(a); }
-INLINE sd from_bits(si a) { return vreinterpretq_f64_s64(a); }
 INLINE sd s_and(sd a, sd b) { return from_bits(vandq_s64(s_bits(a), s_bits(b))); }
 INLINE sm s_eq(sd a, sd b) { return vceqq_f64(a, b); }
 INLINE sm s_gt(sd a, sd b) { return vcgtq_f64(a, b); }
@@ -58,31 +54,11 @@ INLINE sm s_special(sd t)
     return vorrq_u64(small, vceqq_f64(t, s_set(INFINITY)));
 }
 
-/* Infinities and NaN show in t * log t; what is negative or subnormal does not. The number before
- * t in the order of bits is NaN for 0, which is not special and which the minimum passes over. */
-INLINE sd s_track_log(sd track, sd t, bool is_f64)
-{
-    sd before = is_f64 ? from_bits(vsubq_s64(s_bits(t), vdupq_n_s64(1))) : t;
-    return vminnmq_f64(track, before);
-}
-
-INLINE sm s_tracked_log(sd track, bool is_f64)
-{
-    return s_gt(s_set(is_f64 ? 0x1p-1022 : 0), track);
-}
-INLINE sd s_track_exp(sd track, sd t, bool is_f64)
-{
-    return vmaxnmq_f64(track, is_f64 ? vabsq_f64(t) : t);
-}
-INLINE sm s_tracked_exp(sd track) { return s_gt(track, s_set(700)); }
-
 INLINE sd s_lookup(const double *table, si i)
 {
     sd a = vld1q_dup_f64(table + (vgetq_lane_s64(i, 0) & 15));
     return vld1q_lane_f64(table + (vgetq_lane_s64(i, 1) & 15), a, 1);
 }
-
-INLINE si s_masked_increment(si i, sm m) { return vsubq_s64(i, vreinterpretq_s64_u64(m)); }
 
 INLINE sd s_exp2(sd n)
 {
@@ -161,6 +137,8 @@ INLINE void s_store_pair_bf16(void *p, sd a, sd b)
     up = vbslq_u32(vceqq_f32(odd, odd), up, vdupq_n_u32(0x7fc00000));
     vst1_u8(p, vreinterpret_u8_u16(vshrn_n_u32(up, 16)));
 }
+
+#include "lib/simd/masks.h"
 
 static bool supported(void) { return true; }
 

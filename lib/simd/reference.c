@@ -36,26 +36,6 @@ static long double log_difference(long double t, long double x)
     return close ? small_difference(x, t) : difference;
 }
 
-static long double prob_term(long double x, long double t) { return t * log_difference(t, x); }
-
-static double pytorch_term(double x, double t)
-{
-    if (t == 0)
-        return isfinite(x) ? 0 : (double)NAN;
-    if (isinf(t) && x >= 0)
-        return (double)NAN;
-    return (double)prob_term(x, t);
-}
-
-static double oneflow_term(double x, double t) { return t > 0 ? (double)prob_term(x, t) : 0; }
-
-static double math_term(double x, double t)
-{
-    if (t == 0)
-        return isnan(x) ? x : 0;
-    return (double)prob_term(x, t);
-}
-
 /* exp(t) of a finite t is neither 0 nor infinite, even where expl says so. */
 static double log_term(double x, double t)
 {
@@ -63,42 +43,27 @@ static double log_term(double x, double t)
     return (double)(difference == 0 || isinf(difference) ? difference : expl(t) * difference);
 }
 
-static double log_pytorch_term(double x, double t)
+/* The loss of a target's probability of 0: what a rule makes of 0 times a number. */
+static double zero_term(enum kl_rule rule, double x)
 {
-    return isinf(t) && t < 0 ? (double)NAN : log_term(x, t);
-}
-
-static double log_math_term(double x, double t)
-{
-    if (isinf(t) && t < 0)
-        return isnan(x) ? x : 0;
-    return log_term(x, t);
-}
-
-static double logit_pytorch_term(double x, double t)
-{
-    if (isinf(t) && t < 0)
+    if (rule == KL_PROB_PYTORCH || rule == KL_LOGIT_PYTORCH)
         return isfinite(x) ? 0 : (double)NAN;
-    return log_term(x, t);
-}
-
-static double logit_oneflow_term(double x, double t)
-{
-    return t > -(double)INFINITY ? log_term(x, t) : 0;
+    if (rule == KL_PROB_MATH || rule == KL_LOG_MATH)
+        return isnan(x) ? x : 0;
+    return rule == KL_LOG_PYTORCH ? (double)NAN : 0;
 }
 
 double kl_term(enum kl_rule rule, double input, double target)
 {
-    static double (*const terms[KL_RULES])(double, double) = {
-        [KL_PROB_PYTORCH] = pytorch_term,
-        [KL_PROB_ONEFLOW] = oneflow_term,
-        [KL_PROB_MATH] = math_term,
-        [KL_LOG_PYTORCH] = log_pytorch_term,
-        [KL_LOG_MATH] = log_math_term,
-        [KL_LOGIT_PYTORCH] = logit_pytorch_term,
-        [KL_LOGIT_ONEFLOW] = logit_oneflow_term,
-    };
-    return terms[rule](input, target);
+    bool is_log = kl_rule_is_log(rule);
+    double zero = is_log ? -(double)INFINITY : 0;
+    if (target == zero)
+        return zero_term(rule, input);
+    if ((rule == KL_PROB_ONEFLOW || rule == KL_LOGIT_ONEFLOW) && !(target > zero))
+        return 0;
+    if (rule == KL_PROB_PYTORCH && isinf(target) && input >= 0)
+        return (double)NAN;
+    return is_log ? log_term(input, target) : (double)(target * log_difference(target, input));
 }
 
 static double prob_grad(enum kl_rule rule, enum kl_operand by, double x, double t)
@@ -128,8 +93,8 @@ double kl_grad_term(enum kl_rule rule, enum kl_operand by, double input, double 
                                 : prob_grad(rule, by, input, target);
 }
 
-/* kl_quotient: an unusual quotient goes by the logarithm itself. With t = 0 the loss does not
- * depend on q, and yet autograd divides by it. */
+/* kl_quotient: an unusual quotient is computed from the logarithm itself. With t = 0 the loss does not depend on q,
+ * and yet autograd divides by q. */
 struct kl_quotient kl_quotient(enum kl_rule rule, double q, double t)
 {
     const double min = KL_MIN_QUOTIENT, max = KL_MAX_QUOTIENT;

@@ -11,5 +11,5 @@ INLINE sd s_round(sd v, int bits, double min, double max)
     return s_or(s_fma(power, s_sub(s_set(0), shift), moved), s_and(v, s_set(-0.0)));
 }
 
-/* Doubles as floats hold them that are of bfloat16. */
+/* Doubles rounded to bfloat16, which floats hold exactly. */
 INLINE sd s_round_bf16(sd v) { return s_round(v, 8, 0x1p-126, 0x1p128); }

@@ -66,8 +66,8 @@ INLINE vd prob_of(bool is_f64, vd t)
     return is_f64 ? exp_f64(raised) : exp_f32(raised);
 }
 
-/* row_term: an element's part of the sums of its row. A log-probability below -700 is of a probability
- * of 0, which a finite difference is multiplied by. */
+/* row_term: an element's part of the sums of its row. A log-probability below -700 counts as a probability of 0, by
+ * which a finite difference is multiplied. */
 struct row_term {
     vd p, difference, e;
     vm special;
@@ -283,7 +283,7 @@ INLINE vd exp_or_zero(bool is_f64, vd v)
     return is_f64 ? exp_f64(v) : v_select(v_gt(min, v), v_set(0), prob_of(false, v));
 }
 
-/* The derivative by target, of which 0 is multiplied by a finite number. */
+/* The derivative by target. Where p is 0 it multiplies a finite number. */
 INLINE vd logit_grad_by_target(const struct kl_softmax_row *row, vd p, vd z, vd s)
 {
     vd difference = v_sub(v_sub(v_max_nan(v_set(-700), s), z), v_set(row->mean));

@@ -4,8 +4,8 @@
  *   INLINE, TARGET_ATTR  what precedes an inlined function of the vocabulary, and any other: its target
  *   SINGLE_LANES, sd, si, sm  doubles in a vector; vectors of doubles and of 64-bit integers; masks
  *
- * and the functions below on single vectors, with s_ for v_ (sm_ for m_). unroll2.h makes of them those
- * on vd, vi, vm: two vectors, of LANES doubles in all.
+ * and the functions below on single vectors, with s_ for v_ (sm_ for m_), but for those of vectors.h, which it includes.
+ * unroll2.h makes of them those on vd, vi, vm: two vectors, of LANES doubles in all.
  *
  *   v_set v_add v_sub v_mul v_div v_abs
  *   v_max, v_min       if one operand is NaN, perhaps the other one

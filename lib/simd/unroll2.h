@@ -39,6 +39,8 @@ typedef struct {
         s_store_##suffix((char *)to + SINGLE_LANES * (size), v.b);                                 \
     }
 
+INLINE sm s_tracked_exp(sd track) { return s_gt(track, s_set(700)); }
+
 INLINE vd v_set(double a) { return (vd){s_set(a), s_set(a)}; }
 
 PAIR_2(vd, add)

@@ -103,7 +103,7 @@ static void wait_for_work(struct kl_pool *pool)
     pool->sleeping--;
 }
 
-/* With the lock held, as is whoever ran the last task until it is done with `job`. */
+/* Called with the lock held. The thread that ran the last task also holds it until it no longer uses `job`. */
 static void wait_for_others(struct kl_pool *pool, struct job *job)
 {
     pthread_mutex_unlock(&pool->lock);
@@ -132,8 +132,8 @@ static void *work(void *argument)
     return NULL;
 }
 
-/* Signals are for the threads of the program, whose handlers may count on that; but for those of faults,
- * which the thread that reads the data gets. */
+/* Signals are left to the threads of the program, whose handlers may count on that. Signals of faults are not
+ * blocked: they go to the thread that reads the data. */
 static void block_signals(sigset_t *before)
 {
     static const int of_faults[] = {SIGBUS, SIGSEGV, SIGFPE, SIGILL};

@@ -1,5 +1,6 @@
 #include "server/connection/connections.h"
 
+#include "server/connection/tls.h"
 #include "server/net/clock.h"
 #include "server/net/unix_socket.h"
 #include "server/telemetry/metrics.h"
@@ -34,10 +35,9 @@ void srv_connection_shutdown_read(struct srv_connection *c)
     /* Either wakes the thread at each call; edge-triggered epoll may have lost the end of the client's
      * bytes. Bytes that have arrived can still be read. A client that still sends gets the response before
      * it has sent all: the kernel resets a connection that is shut in both directions, and opens the
-     * window of one whose receiving side is shut no more. With TLS libmicrohttpd polls, and there is no
-     * other way. */
+     * window of one whose receiving side is shut no more. */
     atomic_store(&c->read_shut, true);
-    if (c->tls || !atomic_load(&c->arriving) || !srv_waker_wake(&c->waker))
+    if (atomic_load(&c->phase) == SRV_IDLE || !srv_waker_wake(&c->waker))
         shutdown(c->watched.fd, SHUT_RD);
 }
 
@@ -105,6 +105,15 @@ struct srv_connection *srv_connection_next(size_t *i)
     return (struct srv_connection *)w;
 }
 
+static void free_connection(struct srv_connection *c)
+{
+    if (c->session)
+        srv_tls_end(c->session);
+    srv_framing_free(&c->framing);
+    free(c->ahead.bytes);
+    free(c);
+}
+
 /* Makes the structure of a connection; NULL if memory is exhausted. */
 static struct srv_connection *make(int fd, enum srv_quota quota, bool tls,
                                    const struct sockaddr *address)
@@ -115,19 +124,20 @@ static struct srv_connection *make(int fd, enum srv_quota quota, bool tls,
         return NULL;
     *c = (struct srv_connection){.watched = {.fd = fd, .due = now, .look = table.look},
                                  .quota = quota,
-                                 .tls = tls,
+                                 .session = tls ? srv_tls_begin(fd) : NULL,
                                  .peer = {.is_local = address->sa_family == AF_UNIX},
                                  .since = now,
-                                 .begun = now,
-                                 .lent = {.lock = PTHREAD_MUTEX_INITIALIZER}};
+                                 .begun = now};
     c->peer.is_proxy = srv_peer_read(address, c->peer.address);
     if (c->peer.is_local)
         srv_unix_peer(fd, &c->peer.process);
-    return c;
+    if (!tls || c->session)
+        return c;
+    free_connection(c);
+    return NULL;
 }
 
-struct srv_connection *srv_connection_add(int fd, enum srv_quota quota, bool tls,
-                                          const struct sockaddr *address)
+bool srv_connection_add(int fd, enum srv_quota quota, bool tls, const struct sockaddr *address)
 {
     struct srv_connection *c = make(fd, quota, tls, address);
     srv_watcher_lock();
@@ -137,10 +147,9 @@ struct srv_connection *srv_connection_add(int fd, enum srv_quota quota, bool tls
         srv_watch_remove(&c->watched);
     table.quotas[quota].open -= !good;
     srv_watcher_unlock();
-    if (good)
-        return c;
-    free(c);
-    return NULL;
+    if (c && !good)
+        free_connection(c);
+    return good;
 }
 
 void srv_connection_remove(struct srv_connection *c)
@@ -151,8 +160,7 @@ void srv_connection_remove(struct srv_connection *c)
     table.quotas[c->quota].ending -= makes_way(c);
     srv_watcher_unlock();
     srv_waker_remove(&c->waker);
-    srv_framing_free(&c->framing);
-    free(c);
+    free_connection(c);
 }
 
 /* ---- Suspension */
@@ -176,28 +184,19 @@ void srv_connection_resume(struct srv_connection *c)
 
 bool srv_connection_take_body(struct srv_connection *c)
 {
-    struct srv_lent *lent = &c->lent;
-    if (pthread_mutex_trylock(&lent->lock) != 0)
-        return false;
-    bool taken = lent->body;
-    if (taken)
-        api_buffer_free(lent->body);
-    lent->body = NULL;
-    lent->is_taken |= taken;
-    pthread_mutex_unlock(&lent->lock);
-    return taken;
+    struct api_buffer *body = atomic_exchange(&c->lent, NULL);
+    if (body)
+        api_buffer_free(body);
+    return body;
 }
 
 bool srv_connection_keep_body(struct srv_connection *c)
 {
-    struct srv_lent *lent = &c->lent;
-    pthread_mutex_lock(&lent->lock);
-    bool taken = lent->is_taken;
-    lent->body = NULL;
-    lent->is_taken = false;
-    atomic_store(&c->held, 0);
-    pthread_mutex_unlock(&lent->lock);
-    return !taken;
+    if (atomic_exchange(&c->lent, NULL))
+        return true;
+    srv_watcher_lock(); /* until it is freed */
+    srv_watcher_unlock();
+    return false;
 }
 
 /* ---- Shutdown */
@@ -207,10 +206,11 @@ static bool is_idle(const struct srv_connection *c, unsigned long long now)
 {
     int unread = 0;
     enum srv_phase phase = atomic_load(&c->phase);
-    bool silent = phase == SRV_HEADER &&
-                  now > atomic_load(&c->since) + (c->tls ? FIRST_TLS_REQUEST_MS : FIRST_REQUEST_MS);
+    bool silent =
+        phase == SRV_HEADER &&
+        now > atomic_load(&c->since) + (c->session ? FIRST_TLS_REQUEST_MS : FIRST_REQUEST_MS);
     return (phase == SRV_IDLE || silent) && !atomic_load(&c->request) &&
-           !atomic_load(&c->arriving) && ioctl(c->watched.fd, FIONREAD, &unread) == 0 &&
+           atomic_load(&c->ahead.size) == 0 && ioctl(c->watched.fd, FIONREAD, &unread) == 0 &&
            unread == 0;
 }
 

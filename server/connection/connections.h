@@ -3,13 +3,11 @@
 
 #include "api/memory/buffer.h"
 #include "server/connection/framing.h"
-#include "server/connection/upload.h"
 #include "server/connection/waker.h"
 #include "server/connection/watcher.h"
 #include "server/net/client_address.h"
 
 #include <microhttpd.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -59,37 +57,36 @@ struct srv_taken {
     unsigned long long first, last, at;
 };
 
-/* srv_lent: the memory of a body while it arrives. The network thread locks it for each use; the thread that evicts
- * tries to, and frees it: a slow body is not in use. */
-struct srv_lent {
-    pthread_mutex_t lock;
-    struct api_buffer *body; /* NULL unless it may be taken */
-    bool is_taken;
+/* srv_ahead: bytes of a connection that have come and wait: the beginning of a header, or what follows a request that is
+ * answered. The framing has read `checked` of them. */
+struct srv_ahead {
+    char *bytes;
+    atomic_size_t size;
+    size_t checked;
+};
+
+/* srv_message: a request, as far as its connection knows it; the first member of its structure. is_ready: it may be
+ * answered, as it is complete or refused. must_close: the connection ends with its response. is_head: that has no body. */
+struct srv_message {
+    bool is_ready, must_close, is_head;
 };
 
 struct srv_connection {
     struct srv_watched watched;
     enum srv_quota quota;
-    bool tls;
+    void *session; /* of TLS; NULL on a plain connection */
     struct srv_peer peer;
     struct srv_waker waker;
-    struct srv_lent lent;
 
     /* Written by the network thread: */
-    void *session; /* of GnuTLS, once a record was received */
     struct srv_framing framing;
-    const struct srv_error *error; /* for which its reading has ended; its client is to be told */
-    size_t headers;                /* handed on by libmicrohttpd */
-    char refused_target[256];      /* of a request that the framing refused by its first bytes */
-    struct srv_upload upload;
-    atomic_bool arriving; /* a part of a request has come */
-    atomic_bool refused;  /* the framing has refused what came after a good request */
+    struct srv_ahead ahead;
+    _Atomic(struct srv_message *) request; /* from its header to the end of its response */
     _Atomic enum srv_phase phase;
     atomic_ullong since; /* start of the phase, in ms */
     atomic_ullong begun; /* start of the request, in ms */
     struct srv_progress progress;
     atomic_size_t held;        /* bytes of memory of the body, or of the response */
-    _Atomic(void *) request;   /* from its first line to its end */
     _Atomic(void *) suspended; /* libmicrohttpd's connection in SRV_WORK; its job resumes it */
 
     /* Written by any thread: */
@@ -97,6 +94,8 @@ struct srv_connection {
     _Atomic(const struct srv_error *) ending; /* why the server ends it; a static structure */
     atomic_bool read_shut; /* its thread was told to read what has arrived, and to end */
     atomic_bool stop;      /* nobody waits for the response any more */
+    _Atomic(struct api_buffer *)
+        lent; /* a body that arrives, whose memory another may free: whoever takes it */
 
     /* Written with the watcher locked: */
     _Atomic enum srv_client client;
@@ -113,10 +112,9 @@ bool srv_connections_admit(enum srv_quota quota, size_t limit);
 /* Ends a connection, with the watcher locked, to make way for another of its quota; false if enough do. */
 bool srv_connection_make_way(struct srv_connection *connection);
 
-/* Adds an admitted connection, before libmicrohttpd takes its descriptor. NULL, and it does not count any more, if
+/* Adds an admitted connection, before libmicrohttpd takes its descriptor. False, and it does not count any more, if
  * memory or the system's resources are exhausted. */
-struct srv_connection *srv_connection_add(int fd, enum srv_quota quota, bool tls,
-                                          const struct sockaddr *address);
+bool srv_connection_add(int fd, enum srv_quota quota, bool tls, const struct sockaddr *address);
 
 /* Removes and frees a connection, before its descriptor is closed. */
 void srv_connection_remove(struct srv_connection *connection);
@@ -133,10 +131,10 @@ void srv_connection_end(struct srv_connection *connection, const struct srv_erro
 void srv_connection_suspend(struct srv_connection *connection, struct MHD_Connection *library);
 void srv_connection_resume(struct srv_connection *connection);
 
-/* Frees the memory of a body that arrives, with the watcher locked, for another thread's; false if it is in use. */
+/* Frees the memory of a body that is lent, with the watcher locked, for another thread's; false if none is. */
 bool srv_connection_take_body(struct srv_connection *connection);
 
-/* Ends the time in which the body's memory may be taken; false if it was. Called by the network thread. */
+/* Takes a body back that was lent; false if its memory was freed. Called by the network thread. */
 bool srv_connection_keep_body(struct srv_connection *connection);
 
 /* Lets the connection's thread read again, and see the end that the client or the server has set. */

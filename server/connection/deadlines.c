@@ -1,6 +1,14 @@
 #include "server/connection/deadlines.h"
 
 #include "server/net/clock.h"
+#include "server/telemetry/log.h"
+
+#include <linux/sockios.h>
+#include <linux/tcp.h>
+#include <netinet/in.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
 
 /* Bounds, in ms. HEADER_MS: a header in all, from its first byte or from the connection's begin.
  * ADMITTED_MS: as long is a connection safe from others that want to replace it. REPLY_RATE: the minimal rate of a
@@ -16,6 +24,10 @@ enum {
 
 /* Times between two looks, in ms. SOON_MS: at a connection that is about to end. REPLY_LOOK_MS: at a response. */
 enum { SOON_MS = 10, REPLY_LOOK_MS = 200 };
+
+/* PROBE_MS: time of work, in ms, after which a client that has closed its sending side is asked if it still reads.
+ * FIRST_LOOK_MS: time of a response until the first look at what the client takes. */
+enum { PROBE_MS = 100, FIRST_LOOK_MS = 1000 };
 
 static unsigned long long idle_ms = 75000, request_ms;
 static unsigned long long header_ms = HEADER_MS, grace_ms = BODY_GRACE_MS, response_ms = REPLY_MS;
@@ -75,7 +87,8 @@ static unsigned long long end_of_request(const struct srv_connection *c, enum sr
     return request_ms && phase != SRV_IDLE ? atomic_load(&c->begun) + request_ms : SRV_NEVER;
 }
 
-const struct srv_error *srv_overdue(const struct srv_connection *c, unsigned long long now)
+/* Reason for which the connection must end at `now`, in ms, or NULL. */
+static const struct srv_error *overdue(const struct srv_connection *c, unsigned long long now)
 {
     static const struct srv_error *const reasons[] = {[SRV_HEADER] = &late_header,
                                                       [SRV_IDLE] = &idle,
@@ -101,17 +114,18 @@ static unsigned long long look_in_phase(const struct srv_connection *c, enum srv
     enum srv_client client = atomic_load(&c->client);
     unsigned long long since = atomic_load(&c->since);
     if (phase == SRV_REPLY)
-        return now < since + SRV_FIRST_LOOK_MS ? since + SRV_FIRST_LOOK_MS : now + REPLY_LOOK_MS;
+        return now < since + FIRST_LOOK_MS ? since + FIRST_LOOK_MS : now + REPLY_LOOK_MS;
     if (phase ==
         SRV_WORK) /* a client of a unix socket tells its end at once, and TLS has no probe */
-        return client == SRV_HALF_CLOSED && !c->probed && !c->peer.is_local && !c->tls
-                   ? since + SRV_PROBE_MS
+        return client == SRV_HALF_CLOSED && !c->probed && !c->peer.is_local && !c->session
+                   ? since + PROBE_MS
                    : SRV_NEVER;
-    return client != SRV_OPEN || atomic_load(&c->ending) || atomic_load(&c->refused) ? now
-                                                                                     : SRV_NEVER;
+    return client != SRV_OPEN || atomic_load(&c->ending) ? now : SRV_NEVER;
 }
 
-unsigned long long srv_next_look(const struct srv_connection *c, unsigned long long now)
+/* Time of the next look at a connection, later than `now`. The watcher is locked, or it is the network thread that
+ * asks. */
+static unsigned long long next_look(const struct srv_connection *c, unsigned long long now)
 {
     enum srv_phase phase = atomic_load(&c->phase);
     unsigned long long next = look_in_phase(c, phase, now);
@@ -131,7 +145,7 @@ void srv_connection_enter(struct srv_connection *c, enum srv_phase phase)
     if (phase == SRV_BODY)
         atomic_store(&c->progress.on_time, now * SRV_BODY_RATE);
     atomic_store(&c->phase, phase);
-    srv_watch_soon(&c->watched, srv_next_look(c, now));
+    srv_watch_soon(&c->watched, next_look(c, now));
 }
 
 /* ---- Lateness */
@@ -164,4 +178,100 @@ unsigned long long srv_lag(const struct srv_connection *c, unsigned long long no
     if (late < (c->quota == SRV_REGULAR ? ADMITTED_MS : ADMITTED_MS / 10))
         return 0;
     return phase == SRV_IDLE ? late / 8 : late; /* a client that keeps a connection is not slow */
+}
+
+/* ---- Clients that leave */
+
+/* Marks what the kernel says of a client. */
+static void mark_client(struct srv_connection *c, unsigned events)
+{
+    if (events & (EPOLLERR | EPOLLHUP)) {
+        atomic_store(&c->client, SRV_GONE);
+        atomic_store(&c->stop, true);
+        return;
+    }
+    if (atomic_load(&c->client) == SRV_OPEN && !atomic_load(&c->read_shut))
+        atomic_store(&c->client, SRV_HALF_CLOSED);
+}
+
+/* Sends the first byte of the response, which is the same for all, to a client whose response is not ready, once:
+ * the kernel of a client that has left answers with a reset. The response then leaves it out. Not with TLS. The
+ * connection is suspended. */
+static void probe(struct srv_connection *c)
+{
+    if (!c->session && c->probed == 0)
+        c->probed = send(c->watched.fd, "H", 1, MSG_NOSIGNAL | MSG_DONTWAIT) == 1;
+}
+
+/* Acts on a client's end. */
+static void follow_client(struct srv_connection *c, unsigned long long now)
+{
+    enum srv_phase phase = atomic_load(&c->phase);
+    enum srv_client client = atomic_load(&c->client);
+    if (client == SRV_OPEN && !atomic_load(&c->ending))
+        return;
+    if (client == SRV_HALF_CLOSED && phase == SRV_WORK && atomic_load(&c->suspended) &&
+        now >= atomic_load(&c->since) + PROBE_MS && !c->peer.is_local)
+        probe(c);
+    if (phase == SRV_HEADER || phase == SRV_IDLE || phase == SRV_BODY)
+        srv_connection_shutdown_read(c);
+}
+
+/* ---- Looks of the watcher */
+
+/* Bytes that a client has taken: those that its kernel has acknowledged. Of a local client the kernel counts what
+ * is unread in the memory that it takes, which is more than the bytes, and frees it in pieces of at most
+ * 48 KiB. False if the number is unknown. */
+static bool bytes_taken(const struct srv_connection *c, unsigned long long *bytes)
+{
+    struct tcp_info info;
+    socklen_t size = sizeof info;
+    int unread = 0, fd = c->watched.fd;
+    unsigned long long sent = atomic_load(&c->sent);
+    bool good = c->peer.is_local ? ioctl(fd, SIOCOUTQ, &unread) == 0
+                                 : getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) == 0;
+    if (good && c->peer.is_local)
+        *bytes = sent > (unsigned)unread ? sent - (unsigned)unread : 0;
+    else if (good)
+        *bytes = info.tcpi_bytes_acked;
+    return good;
+}
+
+static void look_at_response(struct srv_connection *c, unsigned long long now)
+{
+    unsigned long long since = atomic_load(&c->since), bytes;
+    if (now < since + FIRST_LOOK_MS || !bytes_taken(c, &bytes))
+        return;
+    bool first = c->taken.at < since;
+    if (first)
+        c->taken.first = bytes;
+    if (!first && bytes <= c->taken.last)
+        return;
+    c->taken.last = bytes;
+    c->taken.at = now;
+}
+
+static void end_late(struct srv_connection *c, unsigned long long now)
+{
+    enum srv_phase phase = atomic_load(&c->phase);
+    const struct srv_error *why = atomic_load(&c->ending) ? NULL : overdue(c, now);
+    if (!why)
+        return;
+    srv_log(SRV_LOG_DEBUG, "closing a connection: %s", why->detail);
+    srv_connection_end(c, why);
+    if (phase == SRV_WORK)
+        atomic_store(&c->stop, true);
+}
+
+void srv_connection_look(struct srv_watched *watched, unsigned events, unsigned long long now)
+{
+    struct srv_connection *c = (struct srv_connection *)watched;
+    if (events)
+        mark_client(c, events);
+    if (atomic_load(&c->phase) == SRV_REPLY)
+        look_at_response(c, now);
+    end_late(c, now);
+    if (!events) /* the network thread may see the client's end by itself */
+        follow_client(c, now);
+    srv_watch_at(watched, next_look(c, now));
 }

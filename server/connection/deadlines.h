@@ -7,23 +7,14 @@
 /* SRV_BODY_RATE: the minimal rate of a body, in bytes per ms, after 10 s of grace, or --timeout: 64 KiB/s. */
 enum { SRV_BODY_RATE = 64 };
 
-/* SRV_PROBE_MS: time of work, in ms, after which a client that has closed its sending side is asked if it still reads.
- * SRV_FIRST_LOOK_MS: time of a response until the first look at what the client takes. */
-enum { SRV_PROBE_MS = 100, SRV_FIRST_LOOK_MS = 1000 };
-
 /* Sets --timeout and --request-timeout, in seconds; 0 is no bound of the whole request. */
 void srv_deadlines_set(size_t timeout, size_t request_timeout);
 
 /* Seconds that a connection may wait for another request. */
 size_t srv_idle_seconds(void);
 
-/* Reason for which the connection must end at `now`, in ms, or NULL. */
-const struct srv_error *srv_overdue(const struct srv_connection *connection,
-                                    unsigned long long now);
-
-/* Time of the next look at a connection, later than `now`. The watcher is locked, or it is the network thread that
- * asks. */
-unsigned long long srv_next_look(const struct srv_connection *connection, unsigned long long now);
+/* The watcher looks at a connection, as srv_look says: it ends one that is late, and notices a client that leaves. */
+void srv_connection_look(struct srv_watched *watched, unsigned events, unsigned long long now);
 
 /* Begins a phase. Called by the connection's network thread. */
 void srv_connection_enter(struct srv_connection *connection, enum srv_phase phase);

@@ -115,8 +115,7 @@ static bool read_request_line(struct srv_framing *f, const char *line, size_t si
     const char *end = line + size;
     if (size == 0)
         return true;
-    *f = (struct srv_framing){
-        .state = SRV_FIELD, .headers = f->headers, .header_size = f->header_size};
+    *f = (struct srv_framing){.state = SRV_FIELD, .header_size = f->header_size};
     size_t method = span(line, size, TOKEN);
     if (method == 0 || method == size || line[method] != ' ')
         return bad(f, "the method is not a token that a single space follows");
@@ -179,8 +178,7 @@ static const struct {
 };
 enum { N_KNOWN = sizeof known_fields / sizeof *known_fields, N_UNLIKE = 2 };
 
-/* Reads a field that frames the request. libmicrohttpd keeps blanks at the end of its value, and reads
- * another value. */
+/* Reads a field that frames the request. Some keep blanks at the end of its value, and read another value. */
 static bool read_known_field(struct srv_framing *f, size_t i, const char *value, size_t size)
 {
     for (; size > 0 && isblank((unsigned char)*value); value++)
@@ -221,6 +219,7 @@ static void end_request(struct srv_framing *f)
 {
     f->state = SRV_REQUEST_LINE;
     f->header_size = 0;
+    *f->method = '\0';
 }
 
 /* Checks the fields together, and goes on to the body. */
@@ -234,7 +233,6 @@ static bool end_header(struct srv_framing *f)
         (strcmp(f->method, "GET") == 0 || strcmp(f->method, "HEAD") == 0 ||
          strcmp(f->method, "DELETE") == 0))
         return bad(f, "this method must not have a body");
-    f->headers++;
     if (f->codings)
         f->state = SRV_CHUNK_SIZE;
     else if (f->left > 0)
@@ -313,8 +311,7 @@ static bool keep(struct srv_framing *f, const char *bytes, size_t size)
     return true;
 }
 
-/* Checks the beginning of a line that has been handed on: libmicrohttpd judges a chunk's before its
- * end has come. */
+/* Checks the beginning of a line of chunks, whose end may never come. */
 static bool check_partial(struct srv_framing *f)
 {
     size_t size = f->line_size - (f->line[f->line_size - 1] == '\r');
@@ -323,67 +320,50 @@ static bool check_partial(struct srv_framing *f)
     return f->state != SRV_CHUNK_SIZE || check_chunk_size(f, f->line, size);
 }
 
-/* Blanks the value of a cookie in bytes of a field's line, as far as they may stand there. The service reads none, and
- * libmicrohttpd would copy the line and make a record of each cookie in it, for which it has no memory. */
-static void blank_cookie(const struct srv_framing *f, char *bytes, size_t size)
-{
-    static const char name[] = "cookie:";
-    enum { NAME = sizeof name - 1 };
-    size_t before = f->line_size;
-    if (f->state != SRV_FIELD || before + size <= NAME)
-        return;
-    for (size_t i = 0; i < NAME; i++)
-        if (tolower((unsigned char)(i < before ? f->line[i] : bytes[i - before])) != name[i])
-            return;
-    for (size_t i = before < NAME ? NAME - before : 0; i < size; i++)
-        if (classes[(unsigned char)bytes[i]] & VALUE)
-            bytes[i] = ' ';
-}
-
-/* Reads a line, or the beginning of one; *used becomes the number of its bytes. */
-static bool read_some_line(struct srv_framing *f, char *bytes, size_t size, size_t *used)
+/* Reads a line, or the beginning of one; gives the number of its bytes. */
+static size_t read_some_line(struct srv_framing *f, const char *bytes, size_t size)
 {
     enum { TLS_HANDSHAKE = 0x16 };
     const char *end = memchr(bytes, '\n', size);
-    if (f->state == SRV_REQUEST_LINE && f->line_size == 0 && *bytes == TLS_HANDSHAKE)
-        return bad(f, "these bytes look like TLS, but this port serves plain HTTP");
-    *used = end ? (size_t)(end - bytes) + 1 : size;
-    blank_cookie(f, bytes, *used);
-    if (end && f->line_size == 0)
-        return read_whole_line(f, bytes, *used);
-    if (!keep(f, bytes, *used))
-        return false;
-    if (!end)
-        return check_partial(f);
-    char *line = f->line;
-    size_t line_size = f->line_size;
-    f->line = NULL;
-    f->line_size = 0;
-    bool good = read_whole_line(f, line, line_size);
-    free(line);
-    return good;
+    size_t used = end ? (size_t)(end - bytes) + 1 : size;
+    if (f->state == SRV_REQUEST_LINE && f->line_size == 0 && *bytes == TLS_HANDSHAKE) {
+        bad(f, "these bytes look like TLS, but this port serves plain HTTP");
+    } else if (end && f->line_size == 0) {
+        read_whole_line(f, bytes, used);
+    } else if (keep(f, bytes, used) && !end) {
+        check_partial(f);
+    } else if (end && !f->error.code) {
+        char *line = f->line;
+        size_t line_size = f->line_size;
+        f->line = NULL;
+        f->line_size = 0;
+        read_whole_line(f, line, line_size);
+        free(line);
+    }
+    return used;
 }
 
-size_t srv_framing_read(struct srv_framing *f, char *bytes, size_t size)
+/* Passes over bytes of a body or of a chunk; gives their number. */
+static size_t read_body(struct srv_framing *f, size_t size)
 {
-    size_t at = 0, request_at = 0;
-    while (at < size && !f->error.code) {
-        size_t used;
-        if (f->state == SRV_BODY_BYTES || f->state == SRV_CHUNK_BYTES) {
-            used = f->left < size - at ? (size_t)f->left : size - at;
-            f->left -= used;
-            if (f->left == 0 && f->state == SRV_BODY_BYTES)
-                end_request(f);
-            else if (f->left == 0)
-                f->state = SRV_CHUNK_END;
-        } else if (!read_some_line(f, bytes + at, size - at, &used)) {
-            break;
-        }
-        at += used;
-        if (srv_framing_is_between_requests(f))
-            request_at = at;
-    }
-    return f->error.code ? request_at : size;
+    size_t used = f->left < size ? (size_t)f->left : size;
+    f->left -= used;
+    if (f->left == 0 && f->state == SRV_BODY_BYTES)
+        end_request(f);
+    else if (f->left == 0)
+        f->state = SRV_CHUNK_END;
+    return used;
+}
+
+size_t srv_framing_step(struct srv_framing *f, const char *bytes, size_t size, enum srv_part *part)
+{
+    *part = SRV_PART_BODY;
+    if (f->state == SRV_BODY_BYTES || f->state == SRV_CHUNK_BYTES)
+        return read_body(f, size);
+    bool is_field = f->state == SRV_FIELD;
+    size_t used = read_some_line(f, bytes, size);
+    *part = is_field && f->state != SRV_FIELD ? SRV_PART_HEADER_END : SRV_PART_LINE;
+    return used;
 }
 
 bool srv_framing_is_between_requests(const struct srv_framing *f)

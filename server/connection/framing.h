@@ -1,17 +1,14 @@
-/* srv_framing: reads the bytes of a connection before libmicrohttpd parses them, and refuses those
- * that a proxy might read in another way, by which requests are smuggled past it. libmicrohttpd
- * hands on neither a NUL, nor a line that ends with LF alone, nor the sizes of chunks, and answers
- * some refusals twice.
+/* srv_framing: reads the bytes of a connection, and refuses those that a proxy might read in another way, by which
+ * requests are smuggled past it.
  *
- * It follows requests, header lines, bodies and chunks (RFC 9112) and keeps no body. */
+ * It follows requests, header lines, bodies and chunks (RFC 9112) and keeps neither headers nor bodies. */
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-/* Limits of a request. libmicrohttpd keeps the header and 64 bytes for each field in the memory of
- * the connection, where the header of the response needs some 2 KiB. */
+/* Limits of a request. */
 enum {
     SRV_HEADER_SIZE = 16 << 10, /* bytes of the request line and all fields, a trailer's too */
     SRV_HEADER_FIELDS = 100,    /* with a trailer's */
@@ -38,23 +35,24 @@ enum srv_framing_state {
 /* Zeroed at the start of a connection. */
 struct srv_framing {
     enum srv_framing_state state;
-    size_t headers;     /* that are complete, of all requests so far */
     uint64_t left;      /* bytes of the body or of the chunk that are still to come */
     size_t header_size; /* bytes of the complete lines of the header, and of the trailer */
     unsigned fields, chunks;
     unsigned hosts, lengths, codings, types, expectations; /* lines of these names */
     bool is_http_1_0;                                      /* HTTP/1.0, of the last request read */
-    char method[24];                                       /* of the request that was read last */
-    char *line; /* the beginning of a line whose end has not arrived */
+    char method[24]; /* of the request that is read, its beginning; "" before its first line */
+    char *line;      /* the beginning of a line whose end has not arrived */
     size_t line_size;
     struct srv_error error; /* the first one */
 };
 
-/* Reads the next bytes of the connection. Returns the number of bytes that are in order: `size`,
- * or fewer if the rest is refused. The bytes in order then end with a complete request, or with
- * those of earlier calls; framing->error says why. Refuses everything after a refusal. Blanks the values
- * of cookies. */
-size_t srv_framing_read(struct srv_framing *framing, char *bytes, size_t size);
+/* srv_part: what a step has read. */
+enum srv_part { SRV_PART_LINE, SRV_PART_HEADER_END, SRV_PART_BODY };
+
+/* Reads the next bytes of the connection, one or more: a line or the beginning of one, or bytes of the body, which are
+ * not looked at. Returns their number. If framing->error is set, the request is refused: nothing is read any more. */
+size_t srv_framing_step(struct srv_framing *framing, const char *bytes, size_t size,
+                        enum srv_part *part);
 
 /* True if no byte of a further request has arrived, empty lines aside. */
 bool srv_framing_is_between_requests(const struct srv_framing *framing);

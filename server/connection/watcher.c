@@ -1,9 +1,11 @@
 #include "server/connection/watcher.h"
 
 #include "server/net/clock.h"
+#include "server/telemetry/log.h"
 
 #include <limits.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
@@ -21,7 +23,9 @@ static struct {
     unsigned added;
     _Atomic(struct srv_watched *) *by_descriptor; /* read by network threads without the lock */
     struct srv_watched **heap;                    /* none is due before its parent */
-} watcher = {.lock = PTHREAD_MUTEX_INITIALIZER, .events = -1};
+    atomic_ullong process_end;                    /* in ms */
+    size_t patience; /* seconds from a signal to it, unless it is set */
+} watcher = {.lock = PTHREAD_MUTEX_INITIALIZER, .events = -1, .process_end = SRV_NEVER};
 
 void srv_watcher_lock(void) { pthread_mutex_lock(&watcher.lock); }
 
@@ -150,6 +154,52 @@ bool srv_watch_events(const struct srv_watched *w, unsigned events)
     return epoll_ctl(watcher.events, EPOLL_CTL_ADD, w->fd, &event) == 0;
 }
 
+/* ---- The end of a process that is stuck */
+
+void srv_watcher_end_process(size_t seconds)
+{
+    atomic_store(&watcher.process_end, srv_now_ms() + seconds * 1000);
+}
+
+/* True if the process was told to end, and the main thread has not taken the signal. */
+static bool is_told_to_end(void)
+{
+    sigset_t signals;
+    return sigpending(&signals) == 0 &&
+           (sigismember(&signals, SIGTERM) == 1 || sigismember(&signals, SIGINT) == 1);
+}
+
+/* Looks for signals each second, and ends the process if it is time. */
+static void check_process(void)
+{
+    enum { LOOKS = 5 };
+    static unsigned long long next_look;
+    static int told;
+    unsigned long long now = srv_now_ms(), end = atomic_load(&watcher.process_end);
+    if (now >= end) {
+        srv_log_at_once(SRV_LOG_ERROR, "a thread did not end in time after --drain-timeout: the "
+                                       "process ends with status 2");
+        _exit(SRV_EXIT_STUCK);
+    }
+    if (now < next_look || end != SRV_NEVER)
+        return;
+    next_look = now + 1000;
+    told = is_told_to_end() ? told + 1 : 0;
+    if (told == LOOKS)
+        srv_watcher_end_process(watcher.patience);
+}
+
+/* Locks the watcher, and looks at the process as long as that is not possible. */
+static void lock_and_check(void)
+{
+    struct timespec end;
+    do {
+        check_process();
+        clock_gettime(CLOCK_REALTIME, &end);
+        end.tv_sec++;
+    } while (pthread_mutex_timedlock(&watcher.lock, &end) != 0);
+}
+
 /* ---- Thread */
 
 /* An entry that becomes due sooner while it is looked at is filed by who asks for that: its time is none meanwhile, so
@@ -187,8 +237,8 @@ static void *run_watcher(void *unused)
     int wait = TICK_MS;
     while (!atomic_load(&watcher.stopping)) {
         int n = epoll_wait(watcher.events, events, EVENTS, wait);
+        lock_and_check();
         unsigned long long now = srv_now_ms();
-        srv_watcher_lock();
         look_at_events(events, n, now);
         wait = look_at_due(now);
         srv_watcher_unlock();
@@ -196,8 +246,9 @@ static void *run_watcher(void *unused)
     return NULL;
 }
 
-bool srv_watcher_start(size_t descriptors)
+bool srv_watcher_start(size_t descriptors, size_t seconds)
 {
+    watcher.patience = seconds;
     watcher.by_descriptor = calloc(descriptors, sizeof *watcher.by_descriptor);
     watcher.heap = calloc(descriptors, sizeof *watcher.heap);
     watcher.descriptors = watcher.by_descriptor && watcher.heap ? descriptors : 0;

@@ -24,9 +24,18 @@ struct srv_watched {
 /* SRV_NEVER: the due time of an entry that waits for events alone. */
 #define SRV_NEVER (~0ull)
 
-/* Starts the thread, with room for descriptors below `descriptors`; false if it cannot be started. */
-bool srv_watcher_start(size_t descriptors);
+/* Starts the thread, with room for descriptors below `descriptors`; false if it cannot be started. Where a signal to end
+ * waits for 5 s, as the main thread is stuck, the process ends `seconds` later. */
+bool srv_watcher_start(size_t descriptors, size_t seconds);
 void srv_watcher_stop(void);
+
+/* SRV_EXIT_STUCK: the exit status of a process that does not end by itself after SIGTERM. SRV_LAST_RESORT: seconds that
+ * it has after --drain-timeout to end its threads and close its store. */
+enum { SRV_EXIT_STUCK = 2, SRV_LAST_RESORT = 5 };
+
+/* Has the process end after so many seconds, with SRV_EXIT_STUCK and a line in the log. That needs neither memory nor
+ * descriptors, as a call may have failed that others rely on, nor the watcher's lock, which another may keep. */
+void srv_watcher_end_process(size_t seconds);
 
 /* Locks the watcher: nothing is looked at, added or removed until it is unlocked. */
 void srv_watcher_lock(void);

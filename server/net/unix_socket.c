@@ -15,7 +15,7 @@ static const char scheme[] = "unix:";
 /* LONGEST: bytes of a path or a name: a NUL follows, which libraries of clients want. */
 enum { LONGEST = sizeof(((struct sockaddr_un *)NULL)->sun_path) - 1 };
 
-/* LOCK_TRIES: times, each 10 ms, that a folder's lock is waited for, which anyone may hold who reads it. */
+/* LOCK_TRIES: how often, every 10 ms, a folder's lock is tried; anyone who may read the folder may hold its lock. */
 enum { LOCK_TRIES = 100 };
 
 bool srv_unix_is(const char *address) { return strncmp(address, scheme, strlen(scheme)) == 0; }
@@ -52,9 +52,9 @@ void srv_unix_text(const struct sockaddr_un *name, socklen_t size, char *to, siz
 
 /* ---- Listening */
 
-/* Waits for the lock of the folder that a path is in. Without it two servers that start at once could
- * each take the other's socket for one that is left. Gives the descriptor, or -1; after LOCK_TRIES, and
- * where there are no locks, it goes on without one. */
+/* Waits for the lock of the folder that a path is in. Without the lock, two servers that start at once could each
+ * remove the other's new socket as one left by a killed server. Returns the descriptor, or -1; after LOCK_TRIES, and
+ * where there are no locks, the server goes on without one. */
 static int lock_folder(const char *path)
 {
     char copy[LONGEST + 1];
@@ -76,7 +76,7 @@ static int bind_with_mode(int fd, const struct sockaddr_un *name, socklen_t size
     return result;
 }
 
-/* Reason for which what is at the path may not be removed; NULL if it is a socket that is left. */
+/* Reason why the file at the path may not be removed; NULL if it is a socket that a killed server left. */
 static const char *reason_to_keep(const struct sockaddr_un *name, socklen_t size)
 {
     struct stat status;

@@ -110,7 +110,16 @@ static void set_options(struct srv_post *post, const struct api_receiver *receiv
     }
 }
 
-bool srv_post_begin(struct srv_post *post, const struct api_receiver *receiver,
+struct api_message srv_message_of(const struct api_change *changes, size_t n, int64_t number,
+                                  const char *public_url)
+{
+    struct api_message message = {
+        .sent_at = api_now(), .public_url = public_url, .n = n, .changes = changes};
+    snprintf(message.id, sizeof message.id, "%016llx", (unsigned long long)number);
+    return message;
+}
+
+bool srv_post_begin(struct srv_post *post, CURLM *multi, const struct api_receiver *receiver,
                     const struct api_message *message, struct api_budget *budget)
 {
     *post = (struct srv_post){.begun = api_seconds(), .body = {.budget = budget}};
@@ -118,14 +127,17 @@ bool srv_post_begin(struct srv_post *post, const struct api_receiver *receiver,
     post->easy = post->body.failed ? NULL : curl_easy_init();
     if (post->easy && set_headers(post, receiver, message)) {
         set_options(post, receiver);
-        return true;
+        post->multi = curl_multi_add_handle(multi, post->easy) == CURLM_OK ? multi : NULL;
     }
-    srv_post_free(post);
-    return false;
+    if (!post->multi)
+        srv_post_free(post);
+    return post->multi;
 }
 
 void srv_post_free(struct srv_post *post)
 {
+    if (post->multi)
+        curl_multi_remove_handle(post->multi, post->easy);
     curl_easy_cleanup(post->easy);
     curl_slist_free_all(post->headers);
     api_buffer_free(&post->body);
@@ -133,7 +145,7 @@ void srv_post_free(struct srv_post *post)
 }
 
 /* An answer counts from its status on, whatever comes after: sent again, the message would be there twice. */
-struct srv_outcome srv_post_end(struct srv_post *post, CURLcode result)
+struct srv_outcome srv_post_end(const struct srv_post *post, CURLcode result)
 {
     struct srv_outcome outcome = {.result = API_NOTIFY_FAILED,
                                   .seconds = api_seconds() - post->begun};

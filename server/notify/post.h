@@ -8,6 +8,7 @@
 
 struct srv_post {
     CURL *easy; /* NULL: none */
+    CURLM *multi;
     struct curl_slist *headers;
     struct api_buffer body;
     size_t received;  /* bytes of the answer's body */
@@ -25,10 +26,16 @@ struct srv_outcome {
     char failure[200];  /* empty if it was delivered */
 };
 
-/* Makes a post, for the caller to add to a multi handle. False if memory is exhausted; it is empty then. */
-bool srv_post_begin(struct srv_post *post, const struct api_receiver *receiver,
+/* A message of changes, whose id is its number. */
+struct api_message srv_message_of(const struct api_change *changes, size_t n, int64_t number,
+                                  const char *public_url);
+
+/* Begins a post by a multi handle. False if memory is exhausted; it is empty then. */
+bool srv_post_begin(struct srv_post *post, CURLM *multi, const struct api_receiver *receiver,
                     const struct api_message *message, struct api_budget *budget);
 
-/* Tells what became of it, and frees it; the caller has removed it from the multi handle. */
-struct srv_outcome srv_post_end(struct srv_post *post, CURLcode result);
-void srv_post_free(struct srv_post *post); /* may be empty */
+/* Tells what became of a post. */
+struct srv_outcome srv_post_end(const struct srv_post *post, CURLcode result);
+
+/* Ends a post, and frees it; it may be empty. */
+void srv_post_free(struct srv_post *post);

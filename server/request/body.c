@@ -4,9 +4,8 @@
 
 #include <string.h>
 
-/* FIRST: bytes of memory that a body begins with; it doubles as bytes arrive. PLACED_BODY: bytes above which a body
- * is received where it stays. */
-enum { FIRST = 64 << 10, PLACED_BODY = 256 << 10 };
+/* FIRST: bytes of memory that a body begins with; it doubles as bytes arrive. */
+enum { FIRST = 64 << 10 };
 
 const struct srv_error srv_no_memory = {
     "out_of_memory", "the memory for requests is in use (--max-memory); try again"};
@@ -70,7 +69,6 @@ static bool make_room(struct srv_request *request, size_t size)
         if (!evict_for(request, needed + FIRST))
             return false;
     atomic_store(&request->entry->held, body->borrowed ? 0 : body->capacity);
-    request->entry->lent.body = body->borrowed ? NULL : body;
     return true;
 }
 
@@ -83,37 +81,66 @@ bool srv_body_fits(const struct srv_request *request)
     return true;
 }
 
-/* Takes bytes of the body; gives the error for which it is refused, or NULL. */
-static const struct srv_error *take_bytes(struct srv_request *request, const char *bytes, size_t n)
+bool srv_body_keep(struct srv_request *request)
+{
+    bool is_mine = !request->is_lent || srv_connection_keep_body(request->entry);
+    request->is_lent = false;
+    return is_mine;
+}
+
+/* Makes room for `n` bytes; gives the error for which there is none, or NULL. */
+static const struct srv_error *prepare(struct srv_request *request, size_t n)
 {
     static const struct srv_error too_large = {"body_too_large",
                                                "the body is larger than this request may have"};
-    struct api_buffer *body = &request->body;
-    uint64_t whole = request->exchange.request.content_length;
-    if (request->entry->lent.is_taken)
+    if (!srv_body_keep(request))
         return atomic_load(&request->entry->ending);
-    if (is_too_large(request, body->size + n))
+    if (is_too_large(request, request->body.size + n))
         return &too_large;
-    if (!make_room(request, n))
-        return &srv_no_memory;
-    if (whole <= PLACED_BODY || !srv_upload_took(&request->entry->upload, n))
-        memcpy(body->data + body->size, bytes, n);
+    return make_room(request, n) ? NULL : &srv_no_memory;
+}
+
+/* Counts `n` bytes that have come, and lends the memory of the body until more do. */
+static void count(struct srv_request *request, size_t n)
+{
+    struct api_buffer *body = &request->body;
     body->size += n;
-    if (whole > PLACED_BODY)
-        srv_upload_offer(&request->entry->upload, body->data + body->size,
-                         body->size == whole ? 0 : body->capacity - body->size - API_PADDING);
+    request->received += n;
+    request->is_lent = !body->borrowed && body->capacity > 0;
+    if (request->is_lent)
+        atomic_store(&request->entry->lent, body);
+    srv_body_progress(request->entry, n);
+}
+
+const struct srv_error *srv_body_receive(struct srv_message *message, const char *bytes, size_t n)
+{
+    struct srv_request *request = (struct srv_request *)message;
+    bool is_dropped = request->step == SRV_REFUSED;
+    const struct srv_error *why = is_dropped ? NULL : prepare(request, n);
+    if (is_dropped)
+        request->received += n;
+    if (is_dropped || why)
+        return why;
+    memcpy(request->body.data + request->body.size, bytes, n);
+    count(request, n);
     return NULL;
 }
 
-enum MHD_Result srv_body_receive(struct srv_request *request, const char *bytes, size_t size)
+char *srv_body_place(struct srv_message *message, size_t *n, const struct srv_error **why)
 {
-    struct srv_connection *entry = request->entry;
-    request->received += size;
+    struct srv_request *request = (struct srv_request *)message;
+    const struct api_buffer *body = &request->body;
     if (request->step == SRV_REFUSED)
-        return MHD_YES;
-    pthread_mutex_lock(&entry->lent.lock);
-    entry->error = take_bytes(request, bytes, size);
-    pthread_mutex_unlock(&entry->lent.lock);
-    srv_body_progress(entry, size);
-    return entry->error ? MHD_NO : MHD_YES; /* libmicrohttpd closes the connection */
+        return NULL;
+    *why = prepare(request, *n < FIRST / 2 ? *n : FIRST / 2);
+    if (*why)
+        return NULL;
+    size_t room = body->capacity - body->size - API_PADDING;
+    *n = *n < room ? *n : room;
+    return body->data + body->size;
+}
+
+void srv_body_placed(struct srv_message *message, size_t n)
+{
+    count((struct srv_request *)message, n);
 }

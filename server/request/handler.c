@@ -4,7 +4,7 @@
 #include "api/request/route.h"
 #include "api/text/clock.h"
 #include "server/connection/deadlines.h"
-#include "server/connection/linger.h"
+#include "server/connection/door.h"
 #include "server/telemetry/log.h"
 #include "server/telemetry/metrics.h"
 
@@ -15,22 +15,16 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 /* Maximum of work, in ns, that a job of each queue does; a job with more goes on to the next queue. */
 static const double max_ns[SRV_QUEUES] = {
     [SRV_LARGE] = 20e6, [SRV_HUGE] = HUGE_VAL, [SRV_PROBES] = HUGE_VAL};
 
-/* Counts the request once, by the response that it gets or would have got. */
-static void count_response(struct srv_request *request)
-{
-    const struct api_response *response = &request->exchange.response;
-    if (request->is_counted || response->status == 0)
-        return;
-    request->is_counted = true;
-    srv_metrics_count_response(response, request->method, request->received);
-}
+static struct {
+    const struct api_service *service;
+    const atomic_bool *draining;
+} handler;
 
 /* Bounds the bytes of a response to a scrape that the kernel takes before it has sent them; 0 for no bound. It would
  * take 4 MB of the 12 MB that 10,000 monitors are: 1 ms in which a network thread serves nobody else, and 1 GB where
@@ -42,16 +36,16 @@ static void bound_unsent(const struct srv_connection *c, int bytes)
         setsockopt(c->watched.fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &bytes, sizeof bytes);
 }
 
-static enum MHD_Result respond(struct srv_request *request)
+static enum MHD_Result respond(struct srv_request *request, struct MHD_Connection *connection)
 {
     const struct api_response *response = &request->exchange.response;
     if (response->shared)
         bound_unsent(request->entry, MAX_UNSENT);
 
-    struct MHD_Response *mhd_response = srv_response_make(request);
+    struct MHD_Response *mhd_response = srv_response_make(request, atomic_load(handler.draining));
     if (!mhd_response) {
         api_refuse(&request->exchange, "out_of_memory", "no memory is left for the response");
-        mhd_response = srv_response_make(request);
+        mhd_response = srv_response_make(request, atomic_load(handler.draining));
     }
     if (!mhd_response)
         return MHD_NO;
@@ -60,9 +54,9 @@ static enum MHD_Result respond(struct srv_request *request)
     atomic_store(&request->entry->held, api_response_size(response) -
                                             (response->shared ? response->shared->bytes.size : 0));
     srv_connection_enter(request->entry, SRV_REPLY);
-    count_response(request);
+    srv_request_count(request);
     enum MHD_Result result =
-        MHD_queue_response(request->connection, (unsigned)response->status, mhd_response);
+        MHD_queue_response(connection, (unsigned)response->status, mhd_response);
     MHD_destroy_response(mhd_response);
     return result;
 }
@@ -72,36 +66,21 @@ static bool has_body(const struct srv_request *request)
     return request->exchange.request.content_length > 0 || request->chunked;
 }
 
-/* True if the whole body has arrived. The framing has read this request's header, and perhaps on into the
- * next request. */
-static bool is_body_here(const struct srv_connection *c)
+/* Has a request answered before all of it is read, and the rest dropped afterwards. */
+static void answer_now(struct srv_request *request)
 {
-    enum srv_framing_state state = c->framing.state;
-    int unread;
-    if (state == SRV_REQUEST_LINE || state == SRV_FIELD)
-        return true;
-    return state == SRV_BODY_BYTES && !c->tls && ioctl(c->watched.fd, FIONREAD, &unread) == 0 &&
-           (uint64_t)unread >= c->framing.left;
+    if (request->unread < 0)
+        request->unread = dup(request->entry->watched.fd);
+    request->message.is_ready = request->message.must_close = true;
 }
 
-/* Sends a refusal at once, and has the body dropped afterwards; or, if the body is here, when it is read,
- * which keeps the connection open. */
-static enum MHD_Result respond_early(struct srv_request *request)
+/* Sends a refusal at once; or, if the body is here, when it is read, which keeps the connection open. */
+static void refuse_early(struct srv_request *request, bool is_here)
 {
-    if (!request->expects_continue && (!has_body(request) || is_body_here(request->entry))) {
-        request->step = SRV_REFUSED;
-        return MHD_YES;
-    }
-    request->must_close = true;
-    request->unread = dup(request->entry->watched.fd);
-    return respond(request);
-}
-
-static enum MHD_Result refuse_request(struct srv_request *request, const char *code,
-                                      const char *detail)
-{
-    api_refuse(&request->exchange, code, detail);
-    return respond_early(request);
+    bool waits = request->header.values[SRV_EXPECT];
+    request->step = SRV_REFUSED;
+    if (waits || (has_body(request) && !is_here))
+        answer_now(request);
 }
 
 /* Finds a field for the service, as api_request says. */
@@ -110,7 +89,7 @@ static const char *find_header(const void *headers, const char *name)
     const struct srv_request *request = headers;
     if (request->authority && strcasecmp(name, MHD_HTTP_HEADER_HOST) == 0)
         return request->authority;
-    return srv_fields_find(&request->fields, name);
+    return srv_header_find(&request->header, name);
 }
 
 /* The authority of "http://host/path", another way to write a path (RFC 9112, 3.2.2); or NULL. */
@@ -121,125 +100,137 @@ static const char *authority_in(const char *target)
                                                      : NULL;
 }
 
-static void split_target(struct srv_request *request)
+/* Copies the parts of the target to the end of the text, which begins with `size` bytes and has room. */
+static void split_target(struct srv_request *request, size_t size)
 {
-    const char *authority = authority_in(request->target);
-    const char *path = authority ? authority + strcspn(authority, "/?") : request->target;
+    const char *target = request->header.target, *authority = authority_in(target);
+    const char *path = authority ? authority + strcspn(authority, "/?") : target;
     const char *question = strchr(path, '?');
-    char *copy = request->target + strlen(request->target) + 1;
-    if (*path == '/')
-        memcpy(copy, path, question ? (size_t)(question - path) : strlen(path));
-    if (authority)
-        request->authority = memcpy(copy + strlen(copy) + 1, authority, (size_t)(path - authority));
+    char *copy = request->text + size + 1;
+    size_t path_size = question ? (size_t)(question - path) : strlen(path);
+    memcpy(copy, path, path_size);
+    copy[path_size] = '\0';
     request->exchange.request.path = *path == '/' ? copy : "/";
     request->exchange.request.query = question ? question + 1 : NULL;
-}
-
-/* Finds out who asks, where a trusted proxy asks for another. */
-static void read_client(struct srv_request *request)
-{
-    struct srv_forwarded forwarded = {.is_found = false};
-    if (!request->entry->peer.is_proxy)
+    if (!authority)
         return;
-    srv_fields_forwarded(&request->fields, &forwarded);
-    srv_forwarded_text(&forwarded, request->client);
+    copy += path_size + 1;
+    memcpy(copy, authority, (size_t)(path - authority));
+    copy[path - authority] = '\0';
+    request->authority = copy;
 }
 
 /* Reads what the framing has checked already. */
 static void read_framing(struct srv_request *request)
 {
-    const char *const *values = request->fields.values, *length = values[SRV_CONTENT_LENGTH];
+    const char *const *values = request->header.values, *length = values[SRV_CONTENT_LENGTH];
     uint64_t size = length ? strtoull(length, NULL, 10) : 0;
     request->exchange.request.content_length = size;
     request->chunked = !length && values[SRV_TRANSFER_ENCODING];
-    request->expects_continue = values[SRV_EXPECT] != NULL;
     request->body.expected = length ? size + API_PADDING : 0;
     if (length && size <= SMALL_BODY)
         api_buffer_borrow(&request->body, request->small_body, sizeof request->small_body);
 }
 
-/* Refuses a request that this connection does not serve, or lets its body come. */
-static enum MHD_Result check_header(struct srv_request *request)
+static bool refuse(struct api_exchange *x, const char *code, const char *detail)
 {
-    struct srv_connection *entry = request->entry;
-    char detail[80];
-    /* libmicrohttpd has read by a function that is not the adapter's: nothing has been checked. */
-    if (++entry->headers > entry->framing.headers) {
-        request->must_close = true;
-        srv_log(SRV_LOG_ERROR, "a request was refused: libmicrohttpd read it past the adapter");
-        return refuse_request(request, "internal_error",
-                              "the framing of the request was not checked");
-    }
-    if (request->fields.repeated) {
-        snprintf(detail, sizeof detail, "at most one %s is allowed", request->fields.repeated);
-        return refuse_request(request, "bad_request", detail);
-    }
-    if (!api_begin(&request->exchange))
-        return respond_early(request);
-    bool is_probe = api_endpoint_is_probe(request->exchange.response.endpoint);
-    if (entry->quota == SRV_ADMIN && !is_probe)
-        return refuse_request(request, "not_found", "this address serves only health and metrics");
-    request->must_close = entry->quota == SRV_RESERVED;
-    if (request->must_close && !is_probe) {
-        srv_metrics_connection_refused();
-        return refuse_request(request, "too_many_connections",
-                              "all connections are in use; try again");
-    }
-    if (!srv_body_fits(request))
-        return refuse_request(request, srv_no_memory.code, srv_no_memory.detail);
-    request->step = SRV_READING;
-    return MHD_YES;
+    api_refuse(x, code, detail);
+    return false;
 }
 
-enum MHD_Result srv_request_begin(struct srv_request *request, struct MHD_Connection *connection,
-                                  const char *method, const char *version)
+/* Refuses a request that this connection does not serve; false then. */
+static bool check_header(struct srv_request *request)
 {
-    request->connection = connection;
-    srv_fields_read(&request->fields, connection);
-    request->is_http_1_0 = strcmp(version, MHD_HTTP_VERSION_1_0) == 0;
-    request->closes = request->fields.closes;
-    srv_request_identify(request->fields.values[SRV_X_REQUEST_ID], request->id, sizeof request->id);
-    read_client(request);
-    split_target(request);
-    size_t method_size = strlen(method);
-    memcpy(request->method, method,
-           method_size < sizeof request->method ? method_size : sizeof request->method - 1);
-    request->exchange.request.method = request->method;
+    struct srv_connection *entry = request->entry;
+    struct api_exchange *x = &request->exchange;
+    char detail[80];
+    if (request->header.repeated) {
+        snprintf(detail, sizeof detail, "at most one %s is allowed", request->header.repeated);
+        return refuse(x, "bad_request", detail);
+    }
+    if (!api_begin(x))
+        return false;
+    bool is_probe = api_endpoint_is_probe(x->response.endpoint);
+    if (entry->quota == SRV_ADMIN && !is_probe)
+        return refuse(x, "not_found", "this address serves only health and metrics");
+    request->message.must_close = entry->quota == SRV_RESERVED;
+    if (request->message.must_close && !is_probe) {
+        srv_metrics_connection_refused();
+        return refuse(x, "too_many_connections", "all connections are in use; try again");
+    }
+    return srv_body_fits(request) || refuse(x, srv_no_memory.code, srv_no_memory.detail);
+}
+
+/* Makes the request of a connection; NULL if no memory is left. */
+static struct srv_request *new_request(struct srv_connection *entry, const char *text, size_t size)
+{
+    struct srv_request *request = srv_request_new(handler.service, entry, text, size);
+    atomic_store(&entry->request, request ? &request->message : NULL);
+    return request;
+}
+
+static bool begin(struct srv_connection *entry, const char *text, size_t text_size, bool is_here)
+{
+    struct srv_request *request = new_request(entry, text, text_size);
+    if (!request)
+        return false;
+    struct srv_header *header = &request->header;
+    srv_header_read(header, request->text);
+    srv_request_identify(header->values[SRV_X_REQUEST_ID], request->id, sizeof request->id);
+    if (entry->peer.is_proxy)
+        srv_forwarded_text(&header->forwarded, request->client);
+    split_target(request, text_size);
+    request->message.is_head = strcmp(header->method, MHD_HTTP_METHOD_HEAD) == 0;
+    request->exchange.request.method = header->method;
     request->exchange.request.header = find_header;
     request->exchange.request.headers = request;
     read_framing(request);
-
     if (has_body(request))
-        srv_connection_enter(request->entry, SRV_BODY);
-    return check_header(request);
-}
-
-/* Ends receiving in place: bytes that libmicrohttpd was not told of are no longer among those to come. */
-static void end_upload(struct srv_connection *c)
-{
-    c->framing.left -= c->upload.ahead;
-    c->upload = (struct srv_upload){0};
+        srv_connection_enter(entry, SRV_BODY);
+    request->step = SRV_READING;
+    if (!check_header(request))
+        refuse_early(request, is_here);
+    return true;
 }
 
 /* ---- Refusals while the request arrives */
 
-void srv_request_abort(struct srv_request *request, const struct srv_error *why)
+static struct srv_request *request_of(const struct srv_connection *entry)
 {
-    if (request->step == SRV_ANSWERED || request->step == SRV_WORKING)
-        return;
-    if (!request->exchange.request.method) { /* the header is not complete */
-        srv_request_identify(NULL, request->id, sizeof request->id);
-        split_target(request);
-        memcpy(request->method, request->entry->framing.method, sizeof request->method);
-        request->exchange.request.method = request->method;
-    }
+    return (struct srv_request *)atomic_load(&entry->request);
+}
+
+/* Begins a request of whose header only a part is in order; NULL if no memory is left. */
+static struct srv_request *begin_refused(struct srv_connection *entry, const char *text,
+                                         size_t size)
+{
+    struct srv_request *request = new_request(entry, text, size);
+    if (!request)
+        return NULL;
+    srv_header_guess(&request->header, request->text);
+    srv_request_identify(NULL, request->id, sizeof request->id);
+    split_target(request, size);
+    request->exchange.request.method = entry->framing.method;
+    request->message.is_head = strcmp(entry->framing.method, MHD_HTTP_METHOD_HEAD) == 0;
+    return request;
+}
+
+static bool refuse_arriving(struct srv_connection *entry, const char *text, size_t size,
+                            const struct srv_error *why)
+{
+    struct srv_request *request = request_of(entry);
+    if (!request)
+        request = begin_refused(entry, text, size);
+    if (!request)
+        return false;
     if (request->step != SRV_REFUSED)
         api_refuse(&request->exchange, why->code, why->detail);
-    end_upload(request->entry);
-    srv_connection_keep_body(request->entry);
+    if (request->step == SRV_READING)
+        request->step = SRV_REFUSED;
+    srv_body_keep(request);
     api_buffer_free(&request->body);
-    count_response(request);
-    srv_response_send(request);
+    answer_now(request);
+    return true;
 }
 
 /* ---- Work */
@@ -264,7 +255,8 @@ static bool pass_on(struct srv_request *request);
 
 static void work(struct srv_job *job)
 {
-    struct srv_request *request = (struct srv_request *)job;
+    struct srv_request *request =
+        (struct srv_request *)((char *)job - offsetof(struct srv_request, job));
     bool done = is_stopped(request) || api_handle(&request->exchange, max_ns[request->queue]);
     if (is_stopped(request))
         refuse_stopped(request);
@@ -297,86 +289,109 @@ static bool pass_on(struct srv_request *request)
     return request->exchange.work ? api_wait(&request->exchange) : hand_over(request);
 }
 
-/* Goes on with a request as far as this thread may; the rest is for others. */
-static enum MHD_Result go_on(struct srv_request *request, struct MHD_Connection *connection)
+/* Goes on with a request as far as this thread may, and leaves the rest to others: false then. */
+static bool go_on(struct srv_request *request, struct MHD_Connection *connection)
 {
     if (api_handle(&request->exchange, API_LIGHT_NS))
-        return respond(request);
+        return true;
     request->step = SRV_WORKING;
     srv_connection_enter(request->entry, SRV_WORK);
     srv_connection_suspend(request->entry, connection);
     if (!pass_on(request))
         srv_connection_resume(request->entry);
-    return MHD_YES;
+    return false;
 }
 
-enum MHD_Result srv_request_complete(struct srv_request *request, struct MHD_Connection *connection)
+/* Takes the body, which is complete; false if its memory was freed when its last bytes had come. */
+static bool take_body(struct srv_request *request)
 {
     struct api_buffer *body = &request->body;
-    if (request->step == SRV_WORKING && request->exchange.response.status == 0) {
-        /* The endpoint alone knows if its work has been stored. */
-        if (request->exchange.work || !is_stopped(request))
-            return go_on(request, connection);
-        refuse_stopped(request);
-    }
-    if (request->step != SRV_READING)
-        return respond(request);
-    if (!srv_connection_keep_body(request->entry)) { /* it was taken when its last bytes had come */
-        refuse_stopped(request);
-        return respond(request);
-    }
+    atomic_store(&request->entry->held, 0);
+    if (!srv_body_keep(request))
+        return false;
     request->read_ms = (api_seconds() - request->start) * 1e3;
     request->exchange.request.body = body->data ? body->data : request->small_body;
     request->exchange.request.body_size = body->size;
     memset(request->exchange.request.body + body->size, 0, API_PADDING);
-    return go_on(request, connection);
+    return true;
 }
 
-/* Bytes of the body that the connection has not read; the largest number if that is unknown. */
-static uint64_t unread_size(const struct srv_request *request)
+/* Answers a request that is ready, or leaves it to others until they are done. */
+static enum MHD_Result answer(struct srv_request *request, struct MHD_Connection *connection)
 {
-    const struct srv_framing *framing = &request->entry->framing;
-    bool is_known = framing->state == SRV_BODY_BYTES && !request->entry->tls;
-    return is_known ? framing->left : UINT64_MAX;
+    bool works = request->step == SRV_WORKING && request->exchange.response.status == 0;
+    bool is_done = true;
+    /* The endpoint alone knows if its work has been stored. */
+    if (works && !request->exchange.work && is_stopped(request))
+        refuse_stopped(request);
+    else if (works)
+        is_done = go_on(request, connection);
+    else if (request->step == SRV_READING && !take_body(request))
+        refuse_stopped(request);
+    else if (request->step == SRV_READING)
+        is_done = go_on(request, connection);
+    return is_done ? respond(request, connection) : MHD_YES;
 }
 
-void srv_request_done(struct srv_request *request, bool sent)
+/* ---- Calls of libmicrohttpd, and of the door */
+
+static struct srv_connection *entry_of(struct MHD_Connection *connection)
 {
-    const struct api_response *response = &request->exchange.response;
-    const char *method = request->exchange.request.method ? request->exchange.request.method : "";
-    double seconds = api_seconds() - request->start;
-    const char *token = request->exchange.token.name;
-    const struct srv_error *ending = atomic_load(&request->entry->ending);
-    const char *lost = ending ? ending->code : request->step == SRV_NEW ? "malformed" : "aborted";
-    bool probe = response->endpoint && api_endpoint_is_probe(response->endpoint);
-    count_response(request);
-    if (response->status != 0)
-        srv_metrics_count_time(response, seconds);
-    const char *address = request->entry->peer.address;
-    const struct api_trace *trace = &request->exchange.trace;
-    if (!probe || response->status != 200)
-        srv_log_access(&(struct srv_access){
-            .request_id = request->id,
-            .method = method,
-            .target = request->target,
-            .token = *token ? token : NULL,
-            .is_audit = api_route_writes(&request->exchange),
-            .client = *request->client ? request->client : address,
-            .proxy = *request->client ? address : NULL,
-            .trace = api_trace_is_set(trace) ? trace : NULL,
-            .status = response->status,
-            .code = sent || request->sent ? response->code : lost,
-            .body_bytes = request->received,
-            .response_bytes = api_response_size(response),
-            .elements = response->elements,
-            .peer = request->entry->peer.is_local ? &request->entry->peer.process : NULL,
-            .ms = seconds * 1e3});
-    end_upload(request->entry);
-    if (response->shared)
-        bound_unsent(request->entry, 0);
-    if (request->step == SRV_READING)
-        srv_connection_keep_body(request->entry);
-    if (request->unread >= 0)
-        srv_linger(request->unread, request->entry->quota == SRV_REGULAR, unread_size(request));
-    srv_request_release(request);
+    return srv_connection_at(
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd);
+}
+
+enum MHD_Result srv_handle(void *unused, struct MHD_Connection *connection, const char *url,
+                           const char *method, const char *version, const char *upload,
+                           size_t *upload_size, void **context)
+{
+    static const struct srv_error unchecked = {"internal_error",
+                                               "the framing of the request was not checked"};
+    struct srv_connection *entry = entry_of(connection);
+    (void)unused, (void)url, (void)method, (void)version, (void)upload, (void)upload_size;
+    if (request_of(entry) &&
+        !*context) { /* libmicrohttpd closes what is answered at its first call */
+        *context = entry;
+        return MHD_YES;
+    }
+    if (!request_of(entry)) {
+        srv_log(SRV_LOG_ERROR, "a request was refused: libmicrohttpd read it past the door");
+        if (!refuse_arriving(entry, "", 0, &unchecked))
+            return MHD_NO;
+    }
+    return answer(request_of(entry), connection);
+}
+
+void srv_handled(void *unused, struct MHD_Connection *connection, void **context,
+                 enum MHD_RequestTerminationCode how)
+{
+    struct srv_connection *entry = entry_of(connection);
+    struct srv_request *request = request_of(entry);
+    (void)unused, (void)context;
+    if (request && request->exchange.response.shared)
+        bound_unsent(entry, 0);
+    if (request)
+        srv_request_done(request, how == MHD_REQUEST_TERMINATED_COMPLETED_OK);
+    atomic_store(&entry->request, NULL);
+    atomic_store(&entry->held, 0);
+    atomic_store(&entry->progress.received, 0);
+    srv_connection_enter(entry, atomic_load(&entry->ahead.size) > 0 ? SRV_HEADER : SRV_IDLE);
+}
+
+static void abort_request(struct srv_message *message)
+{
+    srv_request_done((struct srv_request *)message, false);
+}
+
+void srv_handler_init(const struct api_service *service, const atomic_bool *draining)
+{
+    static const struct srv_reader reader = {.begin = begin,
+                                             .body = srv_body_receive,
+                                             .place = srv_body_place,
+                                             .placed = srv_body_placed,
+                                             .refuse = refuse_arriving,
+                                             .done = abort_request};
+    handler.service = service;
+    handler.draining = draining;
+    srv_door_init(&reader);
 }

@@ -4,18 +4,14 @@
 
 #include "server/request/request.h"
 
-/* Handles the complete header. */
-enum MHD_Result srv_request_begin(struct srv_request *request, struct MHD_Connection *connection,
-                                  const char *method, const char *version);
+/* Has the door read requests to `service`, before the first connection. Connections end with their responses once
+ * `draining` is set. */
+void srv_handler_init(const struct api_service *service, const atomic_bool *draining);
 
-/* Ends a request that is not complete by an error, whose response goes past libmicrohttpd. Called when
- * libmicrohttpd is about to close the connection. */
-void srv_request_abort(struct srv_request *request, const struct srv_error *why);
-
-/* Handles the complete body, or the end of a job. */
-enum MHD_Result srv_request_complete(struct srv_request *request,
-                                     struct MHD_Connection *connection);
-
-/* Logs and counts the request and drops its reference, the last of which frees it. `sent` is true
- * if the whole response was sent. */
-void srv_request_done(struct srv_request *request, bool sent);
+/* Of libmicrohttpd: asks for the response to the request that the door gave it, again when it is resumed; tells that the
+ * response was sent, or that it will not be. */
+enum MHD_Result srv_handle(void *unused, struct MHD_Connection *connection, const char *url,
+                           const char *method, const char *version, const char *upload,
+                           size_t *upload_size, void **context);
+void srv_handled(void *unused, struct MHD_Connection *connection, void **context,
+                 enum MHD_RequestTerminationCode how);

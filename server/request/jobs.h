@@ -4,9 +4,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* srv_queue: a queue with its own threads. Huge requests do not delay merely large ones, and neither
- * delays probes, for which one thread makes what all of them share. */
-enum srv_queue { SRV_LARGE, SRV_HUGE, SRV_PROBES, SRV_QUEUES };
+/* srv_queue: a kind of job, the least urgent first. Huge jobs leave some threads to large ones, and large ones to huge
+ * ones; one thread never holds anything but a probe, which makes what all probes share. */
+enum srv_queue { SRV_HUGE, SRV_LARGE, SRV_PROBES, SRV_QUEUES };
 
 /* srv_job: a part of the caller's structure, which owns it; `next` is used while the job waits. */
 struct srv_job {
@@ -15,11 +15,12 @@ struct srv_job {
     void (*run)(struct srv_job *job);
 };
 
-/* Starts the threads, one for probes; false if one cannot be started. */
-bool srv_jobs_start(size_t threads_of_queue);
+/* Starts threads for `n` large jobs at once or as many huge ones, a quarter more for both, and one for probes; false if
+ * one cannot be started. */
+bool srv_jobs_start(size_t n);
 
-/* Queues the job, which another thread runs in order. False if as many jobs wait already as the queue
- * does in 10 s, or 1,000. */
+/* Queues the job, which another thread runs: the most urgent kind first, each in order. False if as many jobs of the kind
+ * wait already as `n` threads do in 10 s, or 1,000. */
 bool srv_jobs_add(enum srv_queue queue, struct srv_job *job);
 
 /* Number of jobs that wait or run. */

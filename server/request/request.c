@@ -1,28 +1,32 @@
 #include "server/request/request.h"
 
 #include "api/memory/freelist.h"
+#include "api/request/response.h"
+#include "api/request/route.h"
 #include "api/text/clock.h"
+#include "server/connection/linger.h"
+#include "server/connection/tls.h"
+#include "server/telemetry/log.h"
 #include "server/telemetry/metrics.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 
-/* TARGET: bytes of room for the targets of requests that are kept for the next ones. */
-enum { TARGET = 1 << 10 };
+/* TEXT: bytes of room for the text of requests that are kept for the next ones. */
+enum { TEXT = 3 << 10 };
 
 static struct api_freelist request_pool;
 
-/* Allocates a request with `room` bytes for its targets, zeroed as far as it says. */
+/* Allocates a request with `room` bytes for its text, zeroed up to its header. */
 static struct srv_request *allocate(size_t room)
 {
-    if (room > TARGET)
+    if (room > TEXT)
         return calloc(1, sizeof(struct srv_request) + room);
     struct srv_request *request = api_freelist_get(&request_pool);
     if (!request)
-        return calloc(1, sizeof *request + TARGET);
-    memset(request, 0, offsetof(struct srv_request, fields));
-    memset(request->target, 0, room);
+        return calloc(1, sizeof *request + TEXT);
+    memset(request, 0, offsetof(struct srv_request, header));
     return request;
 }
 
@@ -35,14 +39,16 @@ static void resume(struct api_exchange *x)
 }
 
 struct srv_request *srv_request_new(const struct api_service *service, struct srv_connection *entry,
-                                    const char *target)
+                                    const char *header, size_t size)
 {
-    size_t size = strlen(target) + 1;
-    struct srv_request *request = allocate(2 * size);
+    enum { NULS = 3 };
+    size_t room = 2 * size + NULS;
+    struct srv_request *request = allocate(room);
     if (!request)
         return NULL;
-    request->is_pooled = 2 * size <= TARGET;
-    memcpy(request->target, target, size);
+    request->is_pooled = room <= TEXT;
+    memcpy(request->text, header, size);
+    request->text[size] = '\0';
     request->exchange.service = service;
     request->entry = entry;
     request->exchange.stop = &entry->stop;
@@ -68,6 +74,71 @@ void srv_request_release(void *argument)
     else
         free(request);
     srv_metrics_end_request();
+}
+
+/* ---- End */
+
+void srv_request_count(struct srv_request *request)
+{
+    const struct api_response *response = &request->exchange.response;
+    if (request->is_counted || response->status == 0)
+        return;
+    request->is_counted = true;
+    srv_metrics_count_response(response, request->exchange.request.method, request->received);
+}
+
+/* Bytes of the body that the connection has not read; the largest number if that is unknown. */
+static uint64_t unread_size(const struct srv_request *request)
+{
+    const struct srv_framing *framing = &request->entry->framing;
+    bool is_known = framing->state == SRV_BODY_BYTES && !request->entry->session;
+    return is_known ? framing->left : UINT64_MAX;
+}
+
+/* Ends the sending side of a connection whose request was not read, and has the rest dropped. */
+static void linger(struct srv_request *request)
+{
+    struct srv_connection *entry = request->entry;
+    if (entry->session)
+        srv_tls_bye(entry->session);
+    srv_linger(request->unread, entry->quota == SRV_REGULAR, unread_size(request));
+}
+
+void srv_request_done(struct srv_request *request, bool sent)
+{
+    const struct api_response *response = &request->exchange.response;
+    const char *method = request->exchange.request.method;
+    double seconds = api_seconds() - request->start;
+    const char *token = request->exchange.token.name;
+    const struct srv_error *ending = atomic_load(&request->entry->ending);
+    const char *lost = ending ? ending->code : request->step == SRV_NEW ? "malformed" : "aborted";
+    bool probe = response->endpoint && api_endpoint_is_probe(response->endpoint);
+    srv_request_count(request);
+    if (response->status != 0)
+        srv_metrics_count_time(response, seconds);
+    const char *address = request->entry->peer.address;
+    const struct api_trace *trace = &request->exchange.trace;
+    if (!probe || response->status != 200)
+        srv_log_access(&(struct srv_access){
+            .request_id = request->id,
+            .method = method,
+            .target = request->header.target,
+            .token = *token ? token : NULL,
+            .is_audit = api_route_writes(&request->exchange),
+            .client = *request->client ? request->client : address,
+            .proxy = *request->client ? address : NULL,
+            .trace = api_trace_is_set(trace) ? trace : NULL,
+            .status = response->status,
+            .code = sent ? response->code : lost,
+            .body_bytes = request->received,
+            .response_bytes = api_response_size(response),
+            .elements = response->elements,
+            .peer = request->entry->peer.is_local ? &request->entry->peer.process : NULL,
+            .ms = seconds * 1e3});
+    srv_body_keep(request);
+    if (request->unread >= 0)
+        linger(request);
+    srv_request_release(request);
 }
 
 /* ---- Ids */

@@ -1,11 +1,11 @@
-/* srv_request: one request from its first line to the end of its response. The connection's network
+/* srv_request: one request from its header to the end of its response. The connection's network
  * thread makes all calls; only the work on a large request runs on a job thread, while the
  * connection is suspended. */
 #pragma once
 
 #include "api/api.h"
 #include "server/connection/connections.h"
-#include "server/connection/fields.h"
+#include "server/connection/header.h"
 #include "server/request/jobs.h"
 
 #include <microhttpd.h>
@@ -16,26 +16,24 @@
 enum { SMALL_BODY = 4 << 10, SMALL_REPLY = 1 << 10 };
 
 enum srv_step {
-    SRV_NEW,     /* before the header is complete */
+    SRV_NEW,     /* its header was not in order, or not complete */
     SRV_READING, /* the body arrives */
-    SRV_REFUSED, /* the response is complete; the body, which has arrived, is dropped */
+    SRV_REFUSED, /* the response is complete; the rest of the body is dropped */
     SRV_WORKING, /* owned by a job thread */
     SRV_ANSWERED,
 };
 
 struct srv_request {
+    struct srv_message message;
     struct srv_job job;
-    struct MHD_Connection *connection;
     struct srv_connection *entry; /* in the table of connections */
-    const atomic_bool *draining;
-    unsigned references; /* of libmicrohttpd's request and its response */
+    unsigned references;          /* of the connection and of libmicrohttpd's response */
     enum srv_step step;
     enum srv_queue queue;
-    bool must_close, chunked, expects_continue;
-    bool is_http_1_0, closes; /* Connection: close */
-    bool is_pooled;           /* kept for another request when it is done */
-    bool sent;                /* without libmicrohttpd */
-    bool is_counted;          /* by its response */
+    bool chunked;
+    bool is_pooled;  /* kept for another request when it is done */
+    bool is_counted; /* by its response */
+    bool is_lent;    /* the memory of its body is */
     int unread; /* duplicated descriptor whose unread body is dropped after the response, or -1 */
     struct api_exchange exchange;
     struct api_buffer body;
@@ -43,18 +41,17 @@ struct srv_request {
     double start, read_ms;
     char id[129];
     char client[SRV_ADDRESS_TEXT]; /* as a trusted proxy names it; else "" */
-    char method[24];       /* a copy: libmicrohttpd overwrites its own when it answers by itself */
-    const char *authority; /* of an absolute target, in place of Host; NULL for a path */
+    const char *authority;         /* of an absolute target, in place of Host; NULL for a path */
 
     /* Not zeroed at the begin: */
-    struct srv_fields fields; /* of a complete header */
+    struct srv_header header;
     char small_body[SMALL_BODY + API_PADDING], small_response[SMALL_REPLY]; /* lent */
-    char target[]; /* as sent, NUL, then its path, percent-encoded, NUL, its authority */
+    char text[]; /* the header, NUL, its path, percent-encoded, NUL, its authority */
 };
 
-/* Allocates the request of a connection; NULL if memory is exhausted. */
+/* Allocates the request of a connection, with a copy of its header; NULL if memory is exhausted. */
 struct srv_request *srv_request_new(const struct api_service *service, struct srv_connection *entry,
-                                    const char *target);
+                                    const char *header, size_t size);
 
 /* Copies the client's id if it matches [A-Za-z0-9._-]{1,128}; else makes one of 16 hexadecimal
  * digits, unique in this process. `size` is at least 129 bytes. */
@@ -63,15 +60,18 @@ void srv_request_identify(const char *given, char *id, size_t size);
 /* Drops a reference to a request, which is the argument; the last one frees it. */
 void srv_request_release(void *argument);
 
-/* ---- response.c: responses on their way out, as responses of libmicrohttpd, or past it */
+/* Counts the request once, by the response that it gets or would have got. */
+void srv_request_count(struct srv_request *request);
+
+/* Logs and counts the request and drops its reference, the last of which frees it. `sent` is true
+ * if the whole response was sent. */
+void srv_request_done(struct srv_request *request, bool sent);
+
+/* ---- response.c */
 
 /* Makes the response to a request, which holds a reference to it; NULL if memory is exhausted. A response
  * that lacks a field would be another one: without its Content-Encoding, a body is taken for JSON. */
-struct MHD_Response *srv_response_make(struct srv_request *request);
-
-/* Sends the response while its request still arrives, when libmicrohttpd takes no response. The caller
- * has the connection closed. */
-void srv_response_send(struct srv_request *request);
+struct MHD_Response *srv_response_make(struct srv_request *request, bool is_draining);
 
 /* ---- body.c: the body of a request as it arrives. Memory for it is reserved as its bytes come, never for a length that was
  * declared; nobody waits for memory. Where none is left, the slowest request that holds most ends, if it is behind
@@ -83,5 +83,10 @@ extern const struct srv_error srv_no_memory;
 /* True if there is memory for a body of the declared length now. */
 bool srv_body_fits(const struct srv_request *request);
 
-/* Takes a piece of the body; MHD_NO, with the connection's error set, if the request is refused. */
-enum MHD_Result srv_body_receive(struct srv_request *request, const char *bytes, size_t size);
+/* Take bytes of the body, or have them received where they stay, as srv_reader says. */
+const struct srv_error *srv_body_receive(struct srv_message *message, const char *bytes, size_t n);
+char *srv_body_place(struct srv_message *message, size_t *n, const struct srv_error **why);
+void srv_body_placed(struct srv_message *message, size_t n);
+
+/* Takes back the memory of the body, which others may have freed: false then. */
+bool srv_body_keep(struct srv_request *request);

@@ -2,10 +2,8 @@
 
 #include "api/text/decimal.h"
 #include "server/connection/deadlines.h"
-#include "server/connection/transport.h"
 
 #include <string.h>
-#include <unistd.h>
 
 /* Formats milliseconds with three decimals, at most 24 characters. */
 static size_t format_ms(char *to, double ms)
@@ -43,13 +41,13 @@ static bool add_header(struct MHD_Response *mhd_response, const char *name, cons
 }
 
 /* Tells how long the connection stays open: proxies must not send on one that is about to close. */
-static bool add_persistence(const struct srv_request *request, struct MHD_Response *mhd_response)
+static bool add_persistence(const struct srv_request *request, bool is_draining,
+                            struct MHD_Response *mhd_response)
 {
+    const struct srv_header *header = &request->header;
     char timeout[40] = "timeout=";
-    if (request->closes || request->is_http_1_0)
-        return true; /* libmicrohttpd says what it does */
-    if (request->must_close || atomic_load(request->draining) ||
-        atomic_load(&request->entry->ending))
+    if (request->message.must_close || is_draining || atomic_load(&request->entry->ending) ||
+        header->closes || (request->entry->framing.is_http_1_0 && !header->stays))
         return add_header(mhd_response, MHD_HTTP_HEADER_CONNECTION, "close");
     api_unsigned_write(timeout + strlen(timeout), srv_idle_seconds());
     MHD_set_response_options(mhd_response, MHD_RF_SEND_KEEP_ALIVE_HEADER, MHD_RO_END);
@@ -62,7 +60,8 @@ static const char *cache_control(const struct api_response *response)
 }
 
 /* Adds the response's header; false if memory is exhausted. */
-static bool add_headers(const struct srv_request *request, struct MHD_Response *mhd_response)
+static bool add_headers(const struct srv_request *request, bool is_draining,
+                        struct MHD_Response *mhd_response)
 {
     const struct api_response *response = &request->exchange.response;
     char timing[200];
@@ -74,7 +73,7 @@ static bool add_headers(const struct srv_request *request, struct MHD_Response *
            add_header(mhd_response, "Server-Timing", timing);
     for (size_t i = 0; good && i < response->n_headers; i++)
         good = add_header(mhd_response, response->headers[i].name, response->headers[i].value);
-    return good && add_persistence(request, mhd_response);
+    return good && add_persistence(request, is_draining, mhd_response);
 }
 
 /* Makes the body from the response's buffers, without a copy. */
@@ -88,7 +87,7 @@ static struct MHD_Response *make_body(struct srv_request *request)
     }
     if (response->n_tensors == 0 && !response->shared)
         return MHD_create_response_from_buffer_with_free_callback_cls(
-            body->size, body->data ? body->data : request->target, srv_request_release, request);
+            body->size, body->data ? body->data : request->text, srv_request_release, request);
     struct MHD_IoVec pieces[2 + API_REPLY_TENSORS];
     unsigned n = 0;
     if (response->shared)
@@ -100,46 +99,14 @@ static struct MHD_Response *make_body(struct srv_request *request)
     return MHD_create_response_from_iovec(pieces, n, srv_request_release, request);
 }
 
-struct MHD_Response *srv_response_make(struct srv_request *request)
+struct MHD_Response *srv_response_make(struct srv_request *request, bool is_draining)
 {
     struct MHD_Response *mhd_response = make_body(request);
     if (!mhd_response)
         return NULL;
     request->references++;
-    if (add_headers(request, mhd_response))
+    if (add_headers(request, is_draining, mhd_response))
         return mhd_response;
     MHD_destroy_response(mhd_response);
     return NULL;
-}
-
-/* ---- Past the library */
-
-/* Appends the header of a response that libmicrohttpd does not send. */
-static void write_header(const struct srv_request *request, struct api_buffer *out)
-{
-    const struct api_response *response = &request->exchange.response;
-    api_append_format(out, "HTTP/1.1 %d %s\r\nContent-Length: %zu\r\nConnection: close\r\n",
-                      response->status, MHD_get_reason_phrase_for((unsigned)response->status),
-                      response->body.size);
-    api_append_format(out, "X-Request-Id: %s\r\nCache-Control: %s\r\n", request->id,
-                      cache_control(response));
-    if (response->content_type)
-        api_append_format(out, "Content-Type: %s\r\n", response->content_type);
-    for (size_t i = 0; i < response->n_headers; i++)
-        api_append_format(out, "%s: %s\r\n", response->headers[i].name, response->headers[i].value);
-    api_append_text(out, "\r\n");
-}
-
-void srv_response_send(struct srv_request *request)
-{
-    const struct api_buffer *body = &request->exchange.response.body;
-    bool has_body = body->size > 0 && strcmp(request->method, MHD_HTTP_METHOD_HEAD) != 0;
-    struct api_buffer head = {0};
-    write_header(request, &head);
-    request->unread = dup(request->entry->watched.fd);
-    request->step = SRV_ANSWERED;
-    request->sent =
-        !head.failed && srv_transport_send(request->entry, head.data, head.size, has_body) &&
-        (!has_body || srv_transport_send(request->entry, body->data, body->size, false));
-    api_buffer_free(&head);
 }

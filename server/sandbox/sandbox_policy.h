@@ -43,8 +43,8 @@ int srv_landlock_enter(const struct srv_sandbox_policy *policy);
  *   newer calls, such as those that libseccomp does not know yet. A newer libc tries them first, and
  *   takes only ENOSYS as a reason to use older ones.
  * - by the end of the process, with SIGSYS and a line in the kernel's log: execve, new processes,
- *   ptrace, and calls of another instruction set. No library makes them in a running server, so
- *   that whoever does has taken it over; to go on would leave this one other requests' memory.
+ *   ptrace, and calls of another instruction set. No library makes them in a running server: an attacker
+ *   does who has taken the process over, and who could read other requests' memory if it went on.
  *
  * Returns 0; -ENOSYS if the kernel lacks filters; or another negative errno, with nothing refused. */
 int srv_seccomp_enter(const struct srv_sandbox_policy *policy);

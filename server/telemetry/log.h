@@ -24,9 +24,9 @@ void srv_log(enum srv_log_level level, const char *format, ...)
 /* Writes a line past those that wait, without a lock; drops it if standard error is not read. */
 void srv_log_at_once(enum srv_log_level level, const char *message);
 
-/* srv_access: the log entry of one finished request, of the kind audit if it writes. `code` is the problem's, `token`
- * the name of the request's token, `client` the address that asks, `proxy` that of a trusted proxy through which it does,
- * `trace` the caller's, `peer` the process that connected a unix socket; each may be NULL. */
+/* srv_access: the log entry of one finished request; of kind audit if it writes. `code` is the problem's, `token` the
+ * name of the request's token, `client` the client's address, `proxy` the address of a trusted proxy that it came
+ * through, `trace` the caller's, `peer` the process that connected a unix socket; each may be NULL. */
 struct srv_access {
     const char *request_id, *method, *target, *code, *token, *client, *proxy;
     const struct api_trace *trace;

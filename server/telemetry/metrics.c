@@ -273,8 +273,8 @@ static void write_process(struct api_buffer *out)
            start_time);
 }
 
-/* The requests in flight are read first: what is not among them is in all counts. So is the memory, which
- * the response itself then takes. */
+/* Reads the requests in flight first: a request that is not among them is in all counts. Reads the memory first, too,
+ * before the response takes some. */
 void srv_metrics_write(const struct srv_snapshot *snapshot, struct api_buffer *out)
 {
     long in_flight = atomic_load_explicit(&counters.in_flight, memory_order_acquire);

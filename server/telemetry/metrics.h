@@ -15,7 +15,7 @@ void srv_metrics_count_response(const struct api_response *response, const char 
 /* Counts the time in seconds that a request took to the end of its response. */
 void srv_metrics_count_time(const struct api_response *response, double seconds);
 
-/* Counts the end of a request, once its memory is free: whoever reads that none is in flight finds all
+/* Counts the end of a request, once its memory is free: a client that reads that no request is in flight finds all
  * other numbers settled. */
 void srv_metrics_end_request(void);
 
@@ -25,7 +25,7 @@ void srv_metrics_connection_refused(void);
 /* Counts a connection that the server ended, by the code of the reason. */
 void srv_metrics_connection_ended(const char *code);
 
-/* srv_snapshot: what is told as it is, beside what was counted. */
+/* srv_snapshot: numbers of this moment, beside those that were counted. */
 struct srv_snapshot {
     const struct api_budget *budget;
     struct api_regions *regions; /* or NULL */

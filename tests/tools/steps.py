@@ -3,7 +3,7 @@
 Kinds of steps:
   build  makes what the others need, before them
   batch  needs nothing but processors: one after another, with all of them and the lowest priority
-  wait   mostly waits, with time limits that a busy machine keeps: two at a time, beside a batch step
+  wait   mostly waits, with time limits that a busy machine keeps: three at a time, beside a batch step
   alone  measures time or fills the machine: no other step but a batch step beside it
 Each step needs what it names first, and is a process group of its own, which ends with this process. While steps run, a
 line every 20 s tells how many of their tests have passed. The output of a step goes to build/steps/NAME.log; if the step
@@ -23,7 +23,7 @@ import time
 
 CPUS = len(os.sched_getaffinity(0))
 BUILD, BATCH, WAIT, ALONE = "build", "batch", "wait", "alone"
-AT_ONCE = 2  # steps that wait
+AT_ONCE = 3  # steps that wait
 TELL_EVERY = 20
 LOGS = "build/steps"
 

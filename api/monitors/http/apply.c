@@ -21,8 +21,8 @@ static void read_key(void *context, const struct api_datum *values)
     api_append(&kept->o->pairs, values[1].text, values[1].size);
 }
 
-/* True if the kept response is of a monitor that is still there: another one of its name knows nothing
- * of what was counted. */
+/* True if the kept response is of a monitor that still exists. A newer monitor of the same name has not counted these
+ * observations. */
 static bool is_of_present_monitors(const struct api_observations *o,
                                    const struct api_monitors *monitors)
 {
@@ -56,8 +56,8 @@ static void read_claim(void *context, const struct api_datum *values)
     *(bool *)context = true;
 }
 
-/* Keeps the key with the numbers of the windows. A concurrent transaction *claims it, if no other has it: it waits for
- * others that are about to, and whoever comes second has to look at it again. */
+/* Keeps the key with the numbers of the windows. A concurrent transaction sets *claims if no other has the key: it
+ * waits for others that are about to store it, and the second one has to look up the key again. */
 static bool store_idempotency(struct api_observations *o, struct api_monitors *monitors,
                               bool *claims)
 {
@@ -97,7 +97,7 @@ static bool check_age(struct api_observations *o, struct api_monitors *monitors,
     const struct api_monitor_status *status =
         monitor->pending ? &monitor->pending->status : &monitor->status;
     int64_t newest, end = api_window_end(&monitor->config->settings, o->time);
-    observed->is_behind = api_end_is_ahead(monitors, monitor, status->newest_end);
+    observed->is_window_ahead = api_end_is_ahead(monitors, monitor, status->newest_end);
     if (!api_status_newest_end(monitors, monitor, status, &newest))
         return false;
     char text[API_TIME_TEXT], last[API_TIME_TEXT];
@@ -109,7 +109,7 @@ static bool check_age(struct api_observations *o, struct api_monitors *monitors,
                     monitor->name, api_time_text(newest, last));
 }
 
-/* max_observations: values that a monitor counts, of which every sum is exact. */
+/* max_observations: the number of values that a monitor may count: up to it every sum of counts is exact. */
 static const double max_observations = 0x1p53;
 
 static bool check_total(struct api_observations *o, const struct api_observed *observed)
@@ -134,12 +134,12 @@ static bool count_windows(struct api_monitors *monitors, const struct api_monito
                          &(struct api_rows){api_datum_read_integer, n});
 }
 
-/* max_reads: counts that one request may have read of windows before its own in a transaction, which takes
- * about a second and keeps others from the store. One column never needs as many. */
+/* max_reads: how many counts of earlier windows a transaction may read for one request. Reading them takes about a
+ * second, and keeps others from the store. A single column never needs more. */
 static const double max_reads = 4e6;
 
-/* Reads the sum that a column's windows are compared with. If the store has none, as after a change of how
- * many windows are compared with, it is added up, unless the transaction has read enough. */
+/* Reads the sum that a column's windows are compared with. If the store has no sum, as after a change of the number
+ * of windows that are compared with, adds it up, unless the transaction has read enough. */
 static bool make_sum(struct api_monitors *monitors, struct api_monitor *monitor, double *reads)
 {
     int64_t k = api_settings_running(&monitor->config->settings), n = 0;
@@ -156,7 +156,7 @@ static bool make_sum(struct api_monitors *monitors, struct api_monitor *monitor,
     return *reads > max_reads || api_pending_previous(monitors, pending, true);
 }
 
-/* Reads the windows of a column's pools if they are not in memory, likewise. */
+/* As make_sum, reads the windows of a column's pools if they are not in memory. */
 static bool make_pool(struct api_monitors *monitors, struct api_monitor *monitor, double *reads)
 {
     size_t windows = api_settings_pool(&monitor->config->settings);
@@ -169,8 +169,8 @@ static bool make_pool(struct api_monitors *monitors, struct api_monitor *monitor
     return *reads > max_reads || (pending && api_pending_pool(monitors, pending));
 }
 
-/* Makes the sums that are not there. If they are too many for a transaction, it keeps some, and the request
- * comes again. */
+/* Makes the sums and pools that are missing. If that would be too much for one transaction, keeps some, and the
+ * request runs again. */
 static enum api_outcome make_sums(struct api_observations *o, struct api_monitors *monitors)
 {
     double reads = 0;
@@ -181,7 +181,7 @@ static enum api_outcome make_sums(struct api_observations *o, struct api_monitor
     return reads > max_reads ? API_RUN_AGAIN : API_DONE;
 }
 
-/* Adds the counts that are read for a window with which a monitor goes back: see api_previous_add_up. */
+/* Adds how many counts are read when a monitor goes back to a window: see api_previous_add_up. */
 static bool add_reads(struct api_observations *o, struct api_monitors *monitors,
                       const struct api_monitor *monitor, double *reads)
 {
@@ -224,8 +224,8 @@ static bool observe(const struct api_observations *o, struct api_monitors *monit
                             monitors->is_concurrent ? monitors->server : 0, &counting->unseen);
 }
 
-/* True in *adds if all of it only adds to open windows, whose numbers are known then. A sum of windows before is not
- * stored beside other servers. */
+/* Sets *adds if the request only adds to open windows; their numbers are then known. Beside other servers, sums of
+ * the windows before are not stored. */
 static bool only_adds(struct api_observations *o, struct api_monitors *monitors, bool *adds)
 {
     *adds = true;
@@ -260,7 +260,7 @@ static enum api_outcome check_concurrent(struct api_observations *o, struct api_
         return API_FAILED;
     if (adds && o->x->job.key && !store_idempotency(o, monitors, &adds))
         return API_FAILED;
-    return adds ? API_DONE : API_RUN_ALONE;
+    return adds ? API_DONE : API_RUN_EXCLUSIVE;
 }
 
 static bool store(struct api_observations *o, struct api_monitors *monitors)
@@ -298,7 +298,7 @@ enum api_outcome api_apply_run(struct api_exchange *x, struct api_monitors *moni
     return outcome == API_DONE ? api_outcome_of(store(o, monitors)) : outcome;
 }
 
-/* Reads the window, as it is now, that a request went to when it came first. */
+/* Reads the present window of a repeated request: the one that its observations went to when it came first. */
 static bool read_again(struct api_observations *o, struct api_monitors *monitors,
                        struct api_observed *observed, const int64_t *pair)
 {

@@ -1,4 +1,4 @@
-/* GET compare: closed windows of a period against those of another, or against what they are compared with. */
+/* GET compare: closed windows of a period against those of another period, or against what the monitor compares with. */
 #include "api/json/format.h"
 #include "api/monitors/http/endpoints.h"
 
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* MAX_COUNTS: of all windows that are added up, which the store's thread reads in some 100 ms. */
+/* MAX_COUNTS: how many counts of windows are added up: the store's thread reads them in some 100 ms. */
 enum { MAX_COUNTS = 250000 };
 
 struct comparison {
@@ -33,7 +33,8 @@ static void drop(struct api_exchange *x)
 
 /* ---- In the store's thread */
 
-/* Adds up the windows that start one, two ... periods before those of the comparison, as each of them is compared. */
+/* Adds up the windows that start one, two ... periods before the windows of the comparison, as each of those is
+ * compared. */
 static bool add_season(struct comparison *c, struct api_monitors *monitors,
                        const struct api_monitor *monitor)
 {

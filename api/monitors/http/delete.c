@@ -12,7 +12,7 @@ struct deleting {
 
 static bool check(struct api_exchange *x) { return api_check_no_query(x) && api_check_names(x); }
 
-/* Deletes the monitors that are known, and those that cannot be read, which may be there none the less. */
+/* Deletes the monitors that are known, and those in the store that could not be read. */
 static bool delete_all(struct api_exchange *x, struct api_monitors *monitors)
 {
     struct deleting *d = x->state;
@@ -46,7 +46,7 @@ static enum api_outcome run(struct api_exchange *x, struct api_monitors *monitor
     return api_outcome_of(delete_all(x, monitors));
 }
 
-/* Forgets monitors, whose rows are collected later; without memory to remember them, at the next start. */
+/* Forgets monitors. Their rows are deleted later; if there is no memory to remember that, after the next start. */
 static void publish(struct api_exchange *x, struct api_monitors *monitors)
 {
     struct deleting *d = x->state;

@@ -8,8 +8,8 @@
 #include <inttypes.h>
 #include <stdint.h>
 
-/* events: rows are formatted as they are read. Of one monitor they are in the order of their ids; of all in
- * that of times, monitors, ids. */
+/* events: rows are formatted as they are read. Events of one monitor are in the order of their ids; events of all
+ * monitors in the order of times, then monitors, then ids. */
 struct events {
     const struct api_exchange *x;
     struct api_pagination page;

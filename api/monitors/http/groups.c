@@ -20,7 +20,7 @@ struct group {
     double share;           /* of the monitors with a verdict, those not ok; NaN without one */
     int64_t since;          /* the earliest of the monitors in that state, or API_NO_TIME */
     int64_t last_observation;
-    int64_t id; /* the least of its monitors: that of no other group */
+    int64_t id; /* the least number of its monitors, which no other group has */
 };
 
 static int64_t earlier(int64_t a, int64_t b)
@@ -103,7 +103,8 @@ static bool passes(const struct group *group, const struct api_pagination *page)
            (!words || strcasestr(group->name, words));
 }
 
-/* Sums up the groups that the token is for, that pass, and that come after one, which may be NULL. NULL if memory is exhausted. */
+/* Sums up the groups that the token is for, that pass the filter, and that come after `after`, which may be NULL.
+ * NULL if memory is exhausted. */
 static struct group *find_groups(const struct api_registry *registry, const struct api_token *token,
                                  const struct api_pagination *page, const struct group *after,
                                  size_t *n)
@@ -176,8 +177,8 @@ static bool write_groups(struct api_exchange *x)
 static enum api_outcome parse_groups(struct api_exchange *x)
 {
     static const char *const known[] = {"state", "q", "limit", "cursor", NULL};
-    if (api_must_look(x))
-        return API_LOOK;
+    if (api_must_refresh(x))
+        return API_REFRESH;
     return api_outcome_of(api_pagination_read(x->state, x->request.query, known, &x->problem));
 }
 
@@ -191,7 +192,7 @@ const struct api_steps api_list_groups = {.state = sizeof(struct api_pagination)
 
 /* ---- One group */
 
-/* PERIODS: of a history, at most. WINDOWS: of all monitors, that are looked at for one, about. */
+/* PERIODS: of a history, at most. WINDOWS: how many windows of all monitors are read for one history, about. */
 enum { PERIODS = 500, WINDOWS = 100000 };
 
 /* group_page: the history of a group, whose periods are formatted as they are read. */

@@ -14,12 +14,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Reads the query once it is known what other servers changed. */
+/* Reads the query, once changes of other servers are known. */
 static enum api_outcome parse(struct api_exchange *x, const char *const *known)
 {
     struct api_pagination *page = x->state;
-    if (api_must_look(x))
-        return API_LOOK;
+    if (api_must_refresh(x))
+        return API_REFRESH;
     return api_outcome_of((x->captures.n == 0 || api_find_monitor(x, &x->problem)) &&
                           api_pagination_read(page, x->request.query, known, &x->problem));
 }

@@ -10,7 +10,7 @@
 
 #define EXAMPLE "{\"seconds\": 3600}"
 
-/* muting: `mute` is what is asked for, API_NO_TIME if the one that is there is to end. */
+/* muting: `mute` is the mute to store; its `until` is API_NO_TIME to end the present one. */
 struct muting {
     struct api_mute mute;
     struct api_mutes mutes; /* all of them, afterwards */
@@ -56,7 +56,7 @@ static bool read_body(struct api_exchange *x, struct api_mute *mute)
 
 /* ---- In the store's thread */
 
-/* Stores the mute, for which it makes sure of memory first, or deletes the one that is there. */
+/* Stores the mute, after it has made sure of memory for it, or deletes the present one. */
 static bool store(struct api_exchange *x, struct api_monitors *monitors)
 {
     struct muting *m = x->state;

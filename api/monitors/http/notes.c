@@ -75,7 +75,7 @@ static void add_note(void *context, const struct api_datum *values)
         notes->more = true;
         return;
     }
-    if (values[TEXT].size > MAX_TEXT) /* as only a damaged store has it */
+    if (values[TEXT].size > MAX_TEXT) /* only a damaged store has such a row */
         return;
     memcpy(note.text, values[TEXT].text, values[TEXT].size);
     api_append(&notes->rows, ",", notes->n++ > 0);

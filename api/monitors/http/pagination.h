@@ -28,8 +28,7 @@ bool api_pagination_time(const struct api_pagination *page, const char *name, in
 /* Reads exactly `n` whole numbers with underscores between; false if there are others. */
 bool api_pagination_numbers(const char *text, int64_t *numbers, size_t n);
 
-/* Reads the cursor, which is such numbers; the first page leaves them as they are. Fails with
- * cursor_invalid. */
+/* Reads the cursor, which is `n` numbers; on the first page `numbers` stays as it is. Fails with cursor_invalid. */
 bool api_pagination_cursor(const struct api_pagination *page, int64_t *numbers, size_t n,
                            struct api_problem *problem);
 bool api_pagination_fail(struct api_problem *problem);

@@ -1,5 +1,6 @@
 #include "api/monitors/http/parse.h"
 
+#include "api/monitors/model/pool.h"
 #include "api/monitors/model/settings.h"
 #include "api/text/nearest.h"
 
@@ -23,7 +24,7 @@ void api_observations_drop(struct api_observations *o)
     api_buffer_free(&o->warnings);
 }
 
-/* Counts, for the budget, what a column holds until the response: its counts, and its window with a
+/* Counts, for the budget, how much memory a column holds until the response: its counts, and its window with a
  * reference and scores. */
 static bool count_memory(struct api_observations *o, const struct api_bins *bins)
 {
@@ -124,6 +125,11 @@ static bool find_monitors(struct api_observations *o, const struct api_table *ta
         return false;
     for (size_t i = 0; i < table->n_columns; i++) {
         const char *name = table->columns[i].name;
+        if (table->columns[i].flaws & API_NESTED) {
+            api_warn(&o->warnings, "values_nested", name, 0, 0, api_nested_message);
+            continue;
+        }
+        api_warn_of_name(&o->warnings, &table->columns[i]);
         if (*name && add_observed(o, name, i))
             continue;
         if (o->x->problem.code)
@@ -188,10 +194,18 @@ static bool read_weights(struct api_observations *o, const struct api_table *tab
     return good;
 }
 
+/* Values that a column has, missing ones too. */
+static size_t count_observations(const struct api_observed *observed)
+{
+    uint64_t n = 0;
+    for (size_t i = 0; i < observed->held.config->bins.n_bins; i++)
+        n += observed->counting.counts[i];
+    return n;
+}
+
 static bool read_single(struct api_observations *o, struct api_table *table)
 {
     size_t column = 0;
-    uint64_t n = 0;
     const char *name = api_name_of(o->x);
     if (table->has_values && !api_find_column(table, name, &column, &o->x->problem))
         return false;
@@ -203,9 +217,8 @@ static bool read_single(struct api_observations *o, struct api_table *table)
     }
     if (!(table->has_values ? count_values(o, table) : read_weights(o, table)))
         return false;
-    for (size_t i = 0; i < o->observed->held.config->bins.n_bins; i++)
-        n += o->observed->counting.counts[i];
-    return n > 0 || api_fail(&o->x->problem, "observations_empty", "there is no observation");
+    return count_observations(o->observed) > 0 ||
+           api_fail(&o->x->problem, "observations_empty", "there is no observation");
 }
 
 static bool read_many(struct api_observations *o, struct api_table *table)
@@ -241,8 +254,36 @@ static bool read_table(struct api_observations *o, const json_t *parameters)
     return good;
 }
 
-/* Hashes the key with the path and the parameters, and the body. Without parameters the hash is that of servers
- * before, which hashed none. False if memory is exhausted. */
+/* ---- Small batches */
+
+/* True if each request is a window, and windows like this one have no verdict even by the largest pool. */
+static bool is_too_small(const struct api_observed *observed)
+{
+    const struct api_monitor_settings *settings = &observed->held.config->settings;
+    double n = (double)count_observations(observed);
+    return settings->window == API_BATCH && n > 0 &&
+           n * (double)api_settings_pool(settings) <
+               api_min_observations(settings, &observed->held.config->bins);
+}
+
+/* Tells of monitors that stay without a verdict, however many requests of this size come. */
+static void warn_of_small_batches(struct api_observations *o)
+{
+    const char *first = NULL;
+    size_t n = 0;
+    for (size_t i = 0; i < o->n; i++)
+        if (is_too_small(&o->observed[i]) && n++ == 0)
+            first = o->observed[i].name;
+    if (first)
+        api_warn(
+            &o->warnings, "batches_too_small", first, n, 0,
+            "each request is a window, and this one is so small that a pool of them has too few "
+            "observations for a verdict: set window=1000, or a window of time such as "
+            "window=3600s");
+}
+
+/* Hashes the key with the path and the parameters, and the body. Earlier versions hashed no parameters; a request
+ * without parameters has the same hash as theirs. False if memory is exhausted. */
 static bool hash_key(struct api_observations *o, const json_t *parameters)
 {
     const struct api_exchange *x = o->x;
@@ -273,6 +314,8 @@ bool api_parse(struct api_observations *o, bool is_stored)
     static const char *const known[] = {"timestamp", NULL};
     json_t *parameters = api_settings_from_query(NULL, o->x->request.query, known, &o->x->problem);
     bool good = parameters && read_table(o, parameters) && (!is_stored || hash_key(o, parameters));
+    if (good && is_stored)
+        warn_of_small_batches(o);
     json_decref(parameters);
     return good;
 }

@@ -17,7 +17,7 @@ struct api_observed {
     int64_t window;                 /* number of that window */
     struct api_snapshot *snapshot;
     struct api_unseen unseen; /* of the window */
-    bool is_behind;           /* the monitor's newest window lies ahead of the clock */
+    bool is_window_ahead;     /* the monitor's newest window lies ahead of the clock */
 };
 
 /* api_observations: a request's, for the columns of a table or for one monitor. */
@@ -34,8 +34,8 @@ struct api_observations {
     struct api_buffer pairs; /* int64_t: the monitor and the window of each response to the key */
 };
 
-/* Reads the body, the coding of which is undone, and counts its values by the bins of the monitors
- * that it is for. What is stored may have an Idempotency-Key. */
+/* Undoes the coding of the body, reads it, and counts its values by the bins of their monitors. With `is_stored` the
+ * request may have an Idempotency-Key. */
 bool api_parse(struct api_observations *o, bool is_stored);
 
 /* Forgets the columns and their warnings. */

@@ -87,8 +87,7 @@ static bool check_members(struct api_exchange *x)
 
 /* ---- Configs: made before the transaction, for they take longer than all of it */
 
-/* Removes members of a setting that a form in the patch does not have: of the forms that a setting has, a monitor
- * keeps the one that the patch names. */
+/* Removes members of other forms: of the forms that a setting has, a monitor keeps only the one that the patch names. */
 static void drop_other_forms(json_t *target, const json_t *patch)
 {
     static const struct {
@@ -176,8 +175,8 @@ static bool name_monitor(struct api_exchange *x, const char *name)
     return false;
 }
 
-/* Replaces the config of a replacement, which is that of the monitor, by one with the patch. It takes the place of one
- * that is counted already. */
+/* Replaces the config of a replacement, which is the monitor's present one, by a config with the patch. It may
+ * take all of the memory of monitors: it replaces a config that is counted already. */
 static bool patch(struct api_exchange *x, struct api_replacement *r)
 {
     struct api_config *old = r->config;
@@ -199,7 +198,7 @@ static size_t find(const struct api_exchange *x, const struct api_registry *regi
     return api_registry_lower_bound(registry, group, name);
 }
 
-/* Holds the monitors as they are, if they are what the client has seen: of others it is not told what is wrong. */
+/* Holds the monitors as they are, if they match If-Match. If they do not, the client is told no other problem. */
 static bool hold_monitors(struct api_exchange *x)
 {
     struct api_registry *registry = &x->service->monitors->registry;
@@ -264,8 +263,8 @@ static enum api_outcome parse(struct api_exchange *x)
     d->previews = true;
     if (!read_query(x) || !check_members(x))
         return API_FAILED;
-    if (api_must_look(x))
-        return API_LOOK;
+    if (api_must_refresh(x))
+        return API_REFRESH;
     return api_outcome_of(api_find_monitor(x, &x->problem) && hold_monitors(x) && patch_all(x) &&
                           api_replacing_reserve(x));
 }
@@ -294,8 +293,9 @@ static bool patch_again(struct api_exchange *x)
     return hold_monitors(x) && patch_all(x) && api_replacing_reserve(x);
 }
 
-/* Configs that are not current are made again before another transaction; in this one, while others wait, if that was
- * in vain: a group that changes all the time can be patched, too. */
+/* Configs whose monitors have changed are made again before another transaction. If monitors change again and again,
+ * configs are made within the transaction, while others wait: so a group that changes all the time can be patched,
+ * too. */
 static enum api_outcome run(struct api_exchange *x, struct api_monitors *monitors)
 {
     enum { IN_VAIN = 3 };

@@ -81,8 +81,8 @@ static enum api_outcome run_evaluation(struct api_exchange *x, struct api_monito
 
 /* ---- Steps */
 
-/* Makes room for the response before anything is stored: a request that is refused for want of memory must
- * not be counted. */
+/* Makes room for the response before anything is stored: a request that is refused because memory is short must not
+ * be counted. */
 static bool reserve_response(struct api_observations *o)
 {
     enum { OVERHEAD = 200, ESCAPE_FACTOR = 6, WARNING = 1200 };
@@ -120,28 +120,28 @@ static bool knows(struct api_exchange *x)
     return api_find_monitor(x, &ignored);
 }
 
-/* True for a problem that bodies have by the monitors that they are for, which may be others by now. */
+/* True for a problem that depends on the monitors that this server knows, which other servers may have changed. */
 static bool is_of_monitors(const struct api_problem *problem)
 {
     int status = api_problem_status(problem);
     return status == 422 || status == 404;
 }
 
-/* Reads the body. Where other servers may have changed its monitors, what cannot be so by those that this one knows is
- * read again after a look. */
+/* Reads the body. If it does not fit the monitors that this server knows, and other servers may have changed them,
+ * refreshes at the store and reads the body again. */
 static enum api_outcome read_body(struct api_exchange *x, bool is_stored)
 {
     struct api_observations *o = x->state;
-    bool looks = api_must_look(x);
+    bool refreshes = api_must_refresh(x);
     o->x = x;
     o->warnings.budget = x->service->budget;
-    if (looks && (!is_stored || !knows(x)))
-        return API_LOOK;
-    if ((x->has_looked || x->replaced > 0) && !api_find_monitor(x, &x->problem))
+    if (refreshes && (!is_stored || !knows(x)))
+        return API_REFRESH;
+    if ((x->is_refreshed || x->replaced > 0) && !api_find_monitor(x, &x->problem))
         return API_FAILED;
     if (!api_parse(o, is_stored))
-        return looks && is_of_monitors(&x->problem) ? API_LOOK : API_FAILED;
-    return looks && (o->unknown > 0 || o->n == 0) ? API_LOOK : API_DONE;
+        return refreshes && is_of_monitors(&x->problem) ? API_REFRESH : API_FAILED;
+    return refreshes && (o->unknown > 0 || o->n == 0) ? API_REFRESH : API_DONE;
 }
 
 static enum api_outcome parse_observations(struct api_exchange *x)
@@ -184,7 +184,7 @@ static void warn_of_windows_ahead(struct api_observations *o)
     const char *first = NULL;
     size_t n = 0;
     for (size_t i = 0; i < o->n; i++)
-        if (o->observed[i].is_behind && n++ == 0)
+        if (o->observed[i].is_window_ahead && n++ == 0)
             first = o->observed[i].name;
     if (first)
         api_warn(&o->warnings, "window_ahead", first, n, 0,
@@ -215,8 +215,8 @@ static bool write_results(const struct api_observations *o, struct api_buffer *o
     return !single || !first;
 }
 
-/* Writes the response of a request that is stored, without results: memory was exhausted after the commit. What
- * was reserved has room for it. */
+/* Writes the response of a request that is stored, without results, because memory ran out after the commit. The
+ * memory that was reserved before has room for it. */
 static void cut_results(const struct api_observations *o, struct api_buffer *out)
 {
     out->size = 0;

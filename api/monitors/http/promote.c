@@ -81,7 +81,7 @@ static struct api_config *load_promoted(const struct api_monitors *monitors,
     return config;
 }
 
-/* Makes the config of which closed windows are the reference. */
+/* Makes the config whose reference is the sum of closed windows. */
 static bool promote(struct api_exchange *x, struct api_monitors *monitors)
 {
     struct api_replacing *d = x->state;

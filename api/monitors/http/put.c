@@ -56,8 +56,8 @@ bool api_replacing_read_dry(struct api_exchange *x, const json_t *parameters)
                        "dry_run must be true or false");
 }
 
-/* Reads settings, dry_run, and the names of columns of a group. *parameters has what is no setting, which names point
- * into. */
+/* Reads settings, dry_run, and the names of columns of a group. *parameters holds the parameters that are no
+ * settings; the names point into it. */
 static bool read_query(struct api_exchange *x, json_t **parameters)
 {
     static const char *const known[] = {"include", "exclude", "dry_run", NULL};
@@ -70,8 +70,8 @@ static bool read_query(struct api_exchange *x, json_t **parameters)
     return *parameters && api_replacing_read_dry(x, *parameters);
 }
 
-/* Checks labels that the body has. Those of a store of before they had a limit may stay: PUT takes what
- * GET gives. */
+/* Checks labels that the body has. Labels that were stored before they had a limit may stay, so that PUT takes the
+ * response of GET. */
 static bool check_labels(struct api_exchange *x, const struct api_config *config)
 {
     struct api_problem problem = {0};
@@ -108,13 +108,18 @@ static bool read_table(struct api_exchange *x)
     json_decref(parameters);
     bool has_values = table.has_values;
     api_table_free(&table);
-    if (good && d->references.n == 0)
-        return api_fail(&x->problem, "reference_empty",
-                        has_values
-                            ? "no column has both a name and a value that makes a monitor"
-                            : "the body has neither columns nor rows: a table is "
-                              "{\"columns\": {NAME: [...]}}, {\"rows\": [{...}]} or [{...}]");
-    return good;
+    if (!good || d->references.n > 0)
+        return good;
+    const struct api_buffer *left_out = &d->references.left_out;
+    if (left_out->size > 0)
+        return api_fail(
+            &x->problem, "reference_empty",
+            "no column gets a monitor: %.*s; ?include= names columns that shall have one",
+            (int)left_out->size, left_out->data);
+    return api_fail(&x->problem, "reference_empty",
+                    has_values ? "the table has no columns"
+                               : "the body has neither columns nor rows: a table is {\"columns\": "
+                                 "{NAME: [...]}}, {\"rows\": [{...}]} or [{...}]");
 }
 
 static enum api_outcome parse(struct api_exchange *x)
@@ -160,7 +165,7 @@ static enum api_outcome run(struct api_exchange *x, struct api_monitors *monitor
                           api_replacing_store(x, monitors));
 }
 
-/* Replays the windows of the one monitor of the path by the settings that it would have. */
+/* Replays the windows of the one monitor of the path with its new settings. */
 static bool preview(struct api_exchange *x, struct api_monitors *monitors)
 {
     struct api_replacing *d = x->state;

@@ -45,8 +45,8 @@ static bool are_same(const struct api_config *a, const struct api_config *b)
     return strcmp(a->definition, b->definition) == 0 && strcmp(a->others, b->others) == 0;
 }
 
-/* Makes the config that a monitor shall have, of bins and a reference, which it takes: the one that it has, if
- * that is the same. */
+/* Makes the config of a monitor from bins and a reference, which it takes over. If the result equals
+ * the monitor's present config, the replacement holds the present one. */
 static bool configure(const struct reading *r, const char *name, struct api_bins *bins,
                       struct api_weights *reference)
 {
@@ -68,53 +68,90 @@ static bool configure(const struct reading *r, const char *name, struct api_bins
 
 /* ---- Bins of values */
 
-/* Tells what a column looks like that is not what it seems; true if it shall have a monitor all the same. */
+/* Warns of a column that gets no monitor. */
+static void leave_out(const struct reading *r, const char *code, const char *name, size_t count,
+                      const char *message)
+{
+    enum { MAX_TOLD = 300 };
+    struct api_buffer *left_out = &r->references->left_out;
+    api_warn(&r->references->warnings, code, name, count, 0, message);
+    if (left_out->size < MAX_TOLD)
+        api_append_format(left_out, "%s'%.60s' (%s)", left_out->size ? ", " : "", name, code);
+    else if (left_out->data[left_out->size - 1] != '.')
+        api_append_text(left_out, " ...");
+}
+
+/* Warns of a column whose values look like another kind of data; true if the column is to have a monitor all the
+ * same. */
 static bool warn_of_values(const struct reading *r, const struct api_sample *sample,
                            const char *name, bool is_named)
 {
     struct api_buffer *warnings = &r->references->warnings;
     size_t n = sample->n_texts + sample->n_numbers;
     bool is_only = r->table->n_columns == 1;
+    if (sample->n_dates > 0 && !is_named) {
+        leave_out(
+            r, "dates", name, sample->n_dates,
+            "most values are dates or times, whose later values are new ones: the column gets "
+            "no monitor unless ?include= names it");
+        return false;
+    }
     size_t formatted = sample->is_text ? api_sample_formatted_numbers(sample) : 0;
     if (formatted > 0 && 2 * formatted >= n)
         api_warn(warnings, "numbers_as_text", name, formatted, 0,
                  "values are numbers written as text, with units, thousands or quotes, and are "
                  "compared as "
                  "labels; send plain numbers");
+    if (!sample->is_text && sample->has_point && sample->n_commas > 0)
+        api_warn(warnings, "decimal_marks_mixed", name, sample->n_commas, 0,
+                 "values have a decimal comma among others with a point, and are read as numbers: "
+                 "1,234 is 1.234 here");
     if (is_named || !api_sample_is_nearly_unique(sample))
         return true;
-    api_warn(warnings, "nearly_unique", name, n, 0,
-             is_only ? "most values are distinct, as those of an id, a time or free text; the "
-                       "column has a monitor because it is the only one"
-                     : "most values are distinct, as those of an id, a time or free text; the "
-                       "column gets no monitor unless ?include= names it");
+    if (!is_only)
+        leave_out(r, "nearly_unique", name, n,
+                  "most values are distinct, as those of an id or free text; the column gets no "
+                  "monitor unless ?include= names it");
+    else
+        api_warn(warnings, "nearly_unique", name, n, 0,
+                 "most values are distinct, as those of an id or free text; the column has a "
+                 "monitor because it is the only one");
     return is_only;
 }
 
+/* Leaves a column out whose labels are too large; false for other problems. */
+static bool leave_out_labels(const struct reading *r, const char *name)
+{
+    struct api_problem problem = *r->problem;
+    if (!problem.code || strcmp(problem.code, "labels_too_large") != 0)
+        return false;
+    *r->problem = (struct api_problem){0};
+    leave_out(r, problem.code, name, 0, problem.detail);
+    return true;
+}
+
 /* Makes bins and a config of collected values; a column without any is left out, unless it is the only one. */
-static bool configure_column(const struct reading *r, struct api_sample *sample, const char *name,
+static bool configure_column(const struct reading *r, struct api_sample *sample,
+                             const struct api_monitor_settings *settings, const char *name,
                              bool is_single)
 {
     struct api_buffer *warnings = &r->references->warnings;
-    struct api_monitor_settings settings = r->references->settings;
     struct api_bins bins = {.n = 0};
     struct api_weights reference = {.n = 0};
-    bool is_empty = api_sample_is_empty(sample);
+    bool is_empty = sample->n_dates == 0 && api_sample_is_empty(sample);
     bool is_member = json_is_object(json_object_get(r->members, "reference"));
     if (is_single && is_empty)
         return api_fail_at(r->problem, is_member ? API_BODY : API_NOWHERE, "#/reference",
                            "reference_empty", "the reference has no value from which to make bins");
     if (!*name || is_empty) {
-        api_warn(warnings, *name ? "column_empty" : "column_unnamed", name, 0, 0,
-                 *name ? "a column without values gets no monitor"
-                       : "a column without a name gets no monitor");
+        leave_out(r, *name ? "column_empty" : "column_unnamed", name, 0,
+                  *name ? "a column without values gets no monitor"
+                        : "a column without a name gets no monitor");
         return true;
     }
     if (!warn_of_values(r, sample, name, choice_of(r, sample->column) == INCLUDED))
         return true;
-    bool good = api_name_check("monitor", name, r->problem) &&
-                api_settings_from_json(&settings, r->members, api_config_members, r->problem) &&
-                api_sample_bins(sample, &settings, &bins, &reference, r->problem) &&
+    bool good = api_sample_bins(sample, settings, &bins, &reference, r->problem) &&
                 configure(r, name, &bins, &reference);
     api_bins_free(&bins);
     api_weights_free(&reference);
@@ -127,7 +164,23 @@ static bool configure_column(const struct reading *r, struct api_sample *sample,
                  "so many distinct texts, the least frequent, have no label and count as other");
     if (good)
         api_warn_of_unreadable(warnings, name, &sample->unreadable);
-    return good;
+    return good || (!is_single && leave_out_labels(r, name));
+}
+
+/* Tells what is wrong with a column; true if it can be read all the same. */
+static bool check_column(const struct reading *r, const struct api_column *column)
+{
+    struct api_problem why = {0};
+    if (column->flaws & API_NESTED) {
+        leave_out(r, "values_nested", column->name, 0, api_nested_message);
+        return false;
+    }
+    if (*column->name && !api_name_check("monitor", column->name, &why)) {
+        leave_out(r, "name_invalid", column->name, 0, why.detail);
+        return false;
+    }
+    api_warn_of_name(&r->references->warnings, column);
+    return true;
 }
 
 /* Collects the columns from `first` to `end`; `name` is that of a single monitor, or NULL. */
@@ -139,12 +192,18 @@ static bool sample_columns(const struct reading *r, size_t first, size_t end, co
         return api_fail_oom(r->problem);
     for (size_t i = first; i < end; i++) {
         api_sample_init(&samples[i], table, i);
-        samples[i].is_excluded = choice_of(r, i) == EXCLUDED;
+        samples[i].is_excluded =
+            choice_of(r, i) == EXCLUDED || (!name && !check_column(r, &table->columns[i]));
+        samples[i].is_included = choice_of(r, i) == INCLUDED;
     }
-    bool good = api_sample_table(samples, first, end, table, r->references->stop, r->problem);
+    struct api_monitor_settings settings = r->references->settings;
+    bool good = api_settings_from_json(&settings, r->members, api_config_members, r->problem) &&
+                api_sample_table(samples, first, end, table, (enum api_method)settings.method,
+                                 r->references->stop, r->problem);
     for (size_t i = first; good && i < end; i++)
-        good = samples[i].is_excluded ||
-               configure_column(r, &samples[i], name ? name : table->columns[i].name, name);
+        good =
+            samples[i].is_excluded ||
+            configure_column(r, &samples[i], &settings, name ? name : table->columns[i].name, name);
     for (size_t i = first; i < end; i++)
         api_sample_free(&samples[i]);
     free(samples);
@@ -159,7 +218,7 @@ static bool reserve(struct api_references *references, size_t n, struct api_prob
 
 /* ---- Columns by name */
 
-/* Finds the columns of a list, `text`, of names with commas between, which may have commas themselves. */
+/* Finds the columns of a list, `text`: names with commas between; a name may itself have commas. */
 static bool choose(const struct api_table *table, const char *parameter, const char *text,
                    enum choice choice, enum choice *choices, struct api_problem *problem)
 {
@@ -203,7 +262,7 @@ static bool is_number(const char *name)
     return api_field_number(&cell, true, &number);
 }
 
-/* Tells of a header line that is none, or has another delimiter. */
+/* Warns of a header line that looks like data, or that has another delimiter. */
 static void warn_of_header(const struct reading *r)
 {
     const struct api_table *table = r->table;
@@ -217,7 +276,7 @@ static void warn_of_header(const struct reading *r)
     if (2 * numbers > named)
         api_warn(&r->references->warnings, "header_looks_like_data", "", numbers, 0,
                  "most names of columns are numbers: the first line should be a header with names");
-    if (table->n_columns == 1 && strpbrk(table->columns[0].name, "|^~;,\t"))
+    if (table->has_blanks || (table->n_columns == 1 && strpbrk(table->columns[0].name, "|^~;,\t")))
         api_warn(&r->references->warnings, "one_column", table->columns[0].name, 0, 0,
                  "the header has one column, and what may be another separator: columns are "
                  "separated by , ; "
@@ -282,8 +341,8 @@ static bool count_reference(const struct reading *r, size_t column, const char *
     return good;
 }
 
-/* Tells whether counts of intervals look as if each held those before it, as Prometheus' buckets do: of five or more none
- * falls, they at least double, and what is above, if it is given, holds them all, too. */
+/* True if counts of intervals look cumulative, as Prometheus' buckets are: there are five or more, none is lower than
+ * the one before, the last is more than twice the first, and the overflow is 0 or not lower than the last. */
 static bool looks_cumulative(const struct api_config *config)
 {
     enum { MIN_BINS = 5 };
@@ -336,5 +395,6 @@ void api_references_free(struct api_references *references)
         api_replacement_free(&references->replacements[i]);
     free(references->replacements);
     api_buffer_free(&references->warnings);
+    api_buffer_free(&references->left_out);
     *references = (struct api_references){.n = 0};
 }

@@ -11,13 +11,14 @@ struct api_references {
     struct api_replacement *replacements;
     size_t n;
     struct api_buffer warnings;
+    struct api_buffer left_out; /* names of columns that get no monitor, and why, for people */
     struct api_monitor_settings settings; /* of the query */
     const char *include, *exclude;        /* names of columns with commas between, or NULL */
 };
 
-/* Makes configs of the columns that have a name and values, by the settings among `members`: of those that `include`
- * names, else of all but the nearly unique ones, and of none that `exclude` names. Fails with column_missing for a
- * name that is none. */
+/* Makes configs of the columns that have a name and values, by the settings among `members`: of the columns that
+ * `include` names, otherwise of all but nearly unique ones; never of those that `exclude` names. Fails with
+ * column_missing if a name in either list is no column. */
 bool api_references_read(struct api_references *references, struct api_table *table,
                          const char *group, const json_t *members, struct api_problem *problem);
 

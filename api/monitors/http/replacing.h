@@ -9,13 +9,13 @@
 
 struct api_replacing {
     struct api_references references;
-    bool is_dry;   /* true if nothing is to be stored: the client wants to see what would be */
+    bool is_dry;   /* true if nothing is to be stored: the client wants to see the result */
     bool previews; /* a dry run tells what the windows of a monitor would have raised */
     struct api_replay replay;
     struct api_period period; /* whose windows become the reference */
 };
 
-/* Reads dry_run among the parameters, after which the place is to read. */
+/* Reads dry_run from the parameters; with it the request only reads the store. */
 bool api_replacing_read_dry(struct api_exchange *x, const json_t *parameters);
 
 /* Makes room for the response. */

@@ -25,8 +25,8 @@ const char *api_name_of(const struct api_exchange *x)
     return x->captures.n > 1 && !is_group ? x->captures.value[1] : NULL;
 }
 
-/* Fails if Accept allows nothing that this endpoint writes: JSON, and CSV where it lists windows. What DELETE is
- * answered with has no content, and clients that accept nothing but problems take JSON, too. */
+/* Fails if Accept allows no format that this endpoint writes: JSON, and CSV where it lists windows. DELETE has a
+ * response without content, and needs none. Clients that accept nothing but problems also take JSON. */
 static bool check_accept(struct api_exchange *x)
 {
     static const char windows[] = "/windows";
@@ -54,7 +54,7 @@ bool api_check_available(struct api_exchange *x)
     return check_accept(x);
 }
 
-/* Fails for a % without two digits, by which a monitor would have two paths. */
+/* Fails for a % without two digits: with it, a monitor would have two paths. */
 static bool check_escapes(struct api_exchange *x)
 {
     for (const char *p = x->request.path; *p; p++)
@@ -123,14 +123,14 @@ struct api_monitor *api_monitor_of(const struct api_exchange *x,
     return monitor;
 }
 
-bool api_must_look(const struct api_exchange *x)
+bool api_must_refresh(const struct api_exchange *x)
 {
-    return !x->has_looked && api_store_is_shared(x->service->monitors->store);
+    return !x->is_refreshed && api_store_is_shared(x->service->monitors->store);
 }
 
 bool api_check_monitor(struct api_exchange *x)
 {
-    return api_check_names(x) && (api_must_look(x) || api_find_monitor(x, &x->problem));
+    return api_check_names(x) && (api_must_refresh(x) || api_find_monitor(x, &x->problem));
 }
 
 bool api_check_change(struct api_exchange *x)
@@ -276,6 +276,20 @@ void api_warn(struct api_buffer *warnings, const char *code, const char *column,
     api_write_member(warnings, "count", count > 0 ? (double)count : (double)NAN);
     api_write_member(warnings, "line", line > 0 ? (double)line : (double)NAN);
     api_append_text(warnings, "}");
+}
+
+const char api_nested_message[] =
+    "an array or an object is among the values, which must be numbers, strings, booleans or null: "
+    "the column is left out";
+
+void api_warn_of_name(struct api_buffer *warnings, const struct api_column *column)
+{
+    if (column->flaws & API_NAME_REPEATED)
+        api_warn(warnings, "column_renamed", column->name, 0, 0,
+                 "another column has this name without the number behind it");
+    else if (column->flaws & API_NAME_BLANK && *column->name)
+        api_warn(warnings, "column_renamed", column->name, 0, 0,
+                 "blanks around the name are left out");
 }
 
 void api_warn_of_unreadable(struct api_buffer *warnings, const char *column,

@@ -17,7 +17,7 @@ bool api_check_available(struct api_exchange *x);
 bool api_check_names(struct api_exchange *x);
 bool api_check_body(struct api_exchange *x);
 
-/* Refuses parameters: one that hopes for a dry run must not delete. */
+/* Refuses parameters: a DELETE with dry_run=true, which it does not have, must not delete. */
 bool api_check_no_query(struct api_exchange *x);
 const char *api_group_of(const struct api_exchange *x);
 const char *api_name_of(const struct api_exchange *x); /* NULL for a group's path */
@@ -25,18 +25,18 @@ const char *api_name_of(const struct api_exchange *x); /* NULL for a group's pat
 /* Fails with monitor_not_found, or group_not_found if the group has no monitor. */
 bool api_find_monitor(const struct api_exchange *x, struct api_problem *problem);
 
-/* The monitor of the path, in the store's thread; NULL, failing likewise, if there is none. */
+/* The monitor of the path, in the store's thread; NULL, with a problem as of api_find_monitor, if there is none. */
 struct api_monitor *api_monitor_of(const struct api_exchange *x,
                                    const struct api_monitors *monitors,
                                    struct api_problem *problem);
 
-/* Checks of a header: the names in the path, and, unless another server may have made it, that the monitor exists; that,
- * and that there are no parameters. */
+/* Checks of a header. api_check_monitor: the names in the path and, unless another server may have made the monitor,
+ * that it exists. api_check_change: also that there are no parameters. */
 bool api_check_monitor(struct api_exchange *x);
 bool api_check_change(struct api_exchange *x);
 
-/* True if other servers may have changed monitors since this one looked: parse returns API_LOOK then. */
-bool api_must_look(const struct api_exchange *x);
+/* True if other servers may have changed monitors since this one read the store: parse returns API_REFRESH then. */
+bool api_must_refresh(const struct api_exchange *x);
 
 /* api_held: a monitor as it was at one moment. `config` is held; NULL if there is no monitor. */
 struct api_held {
@@ -47,19 +47,18 @@ struct api_held {
 struct api_held api_hold_monitor(struct api_monitors *monitors, const char *group,
                                  const char *name);
 
-/* Opens the table of a request's body, the coding of which is undone. If it fails the table is empty. */
+/* Undoes the coding of a request's body and opens its table, which is empty if that fails. */
 bool api_open_table(struct api_exchange *x, struct api_table *table);
 
 /* Parses the body of a request as JSON, which api_json_free frees; fails with json_malformed. */
 bool api_load_json(struct api_exchange *x, struct api_json *json);
 
-/* Reads the members of a small body: values[i] becomes the one that is called known[i], unboxed, NULL if it is absent
- * or null. `known` has NULL at its end. Fails with body_not_object and an example, or option_unknown. */
+/* Reads the members of a small body: values[i] becomes the value of the member known[i], unboxed; NULL if it is
+ * absent or null. `known` has NULL at its end. Fails with body_not_object and an example, or with option_unknown. */
 bool api_read_members(const json_t *root, const char *const *known, const json_t **values,
                       const char *example, struct api_problem *problem);
 
-/* Reads a member that is a text of at most `max` bytes without control characters; `name` is its own. Fails with
- * option_invalid. */
+/* Reads a member `name` that is a text of at most `max` bytes without control characters. Fails with option_invalid. */
 bool api_read_text(const json_t *member, const char *name, size_t max, char *to,
                    struct api_problem *problem);
 
@@ -67,8 +66,8 @@ bool api_read_text(const json_t *member, const char *name, size_t max, char *to,
 bool api_estimate_table(struct api_exchange *x);
 bool api_estimate_documents(struct api_exchange *x);
 
-/* The only column of a table that is for the monitor `name`: of that name, or `values`, or the only
- * one. Fails with column_missing. */
+/* The column of a table for the monitor `name`: the column of that name, or `values`, or the only column. Fails with
+ * column_missing. */
 bool api_find_column(const struct api_table *table, const char *name, size_t *column,
                      struct api_problem *problem);
 
@@ -82,6 +81,12 @@ bool api_read_timestamp(const json_t *parameter, const json_t *member, int64_t *
 void api_warn(struct api_buffer *warnings, const char *code, const char *column, size_t count,
               size_t line, const char *message);
 
+/* Appends a warning of a name that the table has not as it is: see enum api_flaw. */
+void api_warn_of_name(struct api_buffer *warnings, const struct api_column *column);
+
+/* The message of a column with API_NESTED. */
+extern const char api_nested_message[];
+
 /* Appends the warning of unreadable values of a column, if there are any. */
 void api_warn_of_unreadable(struct api_buffer *warnings, const char *column,
                             const struct api_unreadable *unreadable);
@@ -91,7 +96,7 @@ void api_warn_of_unreadable(struct api_buffer *warnings, const char *column,
 bool api_check_conditions(struct api_exchange *x, const struct api_monitors *monitors,
                           struct api_problem *problem);
 
-/* Makes room for the response before anything is stored: what is stored is not refused for memory. */
+/* Makes room for the response before anything is stored, so that a request that is stored is not refused for memory. */
 bool api_reserve_response(struct api_exchange *x, size_t size);
 
 /* Responses: without content; JSON, whose content type it sets. */

@@ -1,6 +1,7 @@
 #include "api/monitors/model/bins.h"
 
 #include "api/json/format.h"
+#include "api/tables/field.h"
 #include "api/text/decimal.h"
 #include "api/text/hash.h"
 
@@ -131,6 +132,17 @@ static bool fail_item(struct api_problem *problem, const char *code, const char 
     return api_fail_at(problem, API_BODY, pointer, code, "%s %s", member, what);
 }
 
+/* Reads an edge; -0 becomes 0. The outer ones may be infinite, as pandas.cut and Prometheus have them. */
+static bool read_edge(const json_t *value, bool is_first, bool is_last, double *edge)
+{
+    const char *text = json_string_value(value);
+    *edge = json_number_value(value) + 0.0;
+    if (text && *text == '+')
+        text++;
+    return json_is_number(value) || (text && api_text_infinity(text, strlen(text), edge) &&
+                                     (*edge < 0 ? is_first : is_last));
+}
+
 static bool read_edges(struct api_bins *bins, const json_t *array, struct api_problem *problem)
 {
     double edges[API_MAX_BINS + 1];
@@ -139,10 +151,10 @@ static bool read_edges(struct api_bins *bins, const json_t *array, struct api_pr
         return api_fail_at(problem, API_BODY, "#/bins/edges", "bins_invalid",
                            "edges must be an array of 2 to %d numbers", API_MAX_BINS + 1);
     for (size_t i = 0; i < n; i++) {
-        const json_t *edge = json_array_get(array, i);
-        edges[i] = json_number_value(edge) + 0.0; /* -0 becomes 0 */
-        if (!json_is_number(edge))
-            return fail_item(problem, "bins_invalid", "edges", i, "must be numbers");
+        if (!read_edge(json_array_get(array, i), i == 0, i == n - 1, &edges[i]))
+            return fail_item(
+                problem, "bins_invalid", "edges", i,
+                "must be numbers; \"-Infinity\" may be the first and \"Infinity\" the last");
         if (i > 0 && !(edges[i] > edges[i - 1]))
             return fail_item(problem, "bins_invalid", "edges", i, "must ascend");
     }
@@ -212,12 +224,25 @@ bool api_bins_check(const struct api_bins *bins, struct api_problem *problem)
 
 /* ---- Writing */
 
+/* Infinite numbers are strings. */
+static void write_edges(const struct api_bins *bins, struct api_buffer *out)
+{
+    char text[API_DECIMAL_MAX];
+    api_append_text(out, "{\"edges\":[");
+    for (size_t i = 0; i <= bins->n; i++) {
+        const char *quote = isinf(bins->edges[i]) ? "\"" : "";
+        api_append(out, ",", i > 0);
+        api_append_text(out, quote);
+        api_append(out, text, api_label_of_number(text, bins->edges[i]));
+        api_append_text(out, quote);
+    }
+    api_append_text(out, "]}");
+}
+
 void api_bins_write(const struct api_bins *bins, struct api_buffer *out)
 {
     if (!bins->labelled) {
-        api_append_text(out, "{\"edges\":");
-        api_write_numbers(out, bins->edges, bins->n + 1);
-        api_append(out, "}", 1);
+        write_edges(bins, out);
         return;
     }
     api_append_text(out, "{\"labels\":[");

@@ -18,7 +18,7 @@ struct api_bins {
     bool labelled;
     size_t n;      /* intervals or labels */
     size_t n_bins; /* with the outer bins */
-    double *edges; /* n + 1, ascending */
+    double *edges; /* n + 1, ascending; the outer ones may be infinite */
     char **labels;
     unsigned short *slots; /* of a hash table: 1 + the label's number, or 0 */
     size_t n_slots;        /* a power of 2 */

@@ -8,24 +8,194 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
-/* Finds the labels that booleans have in any case: `true` and `false`, else as another program writes them; one of
- * them, if it is the only label. */
+/* ---- Labels */
+
+bool api_label_number(const char *label, double *number)
+{
+    char text[API_MAX_LABEL + API_PADDING] = "";
+    const struct api_cell cell = {.kind = API_CELL_FIELD, .text = text, .size = strlen(label)};
+    if (cell.size > API_MAX_LABEL)
+        return false;
+    memcpy(text, label, cell.size);
+    return api_field_number(&cell, true, number);
+}
+
+/* spellings: of false and true; the words are read in any case beside any labels, the others instead of them. */
+static const char *const spellings[][2] = {
+    {"false", "true"}, {"f", "t"}, {"no", "yes"}, {"n", "y"}, {"0", "1"}};
+#define N_SPELLINGS (sizeof spellings / sizeof *spellings)
+
+/* Reads a text as a boolean, in the first `n` spellings and in any case. */
+static bool read_boolean(const char *text, size_t size, size_t n, bool *value)
+{
+    for (size_t i = 0; i < 2 * n; i++) {
+        const char *spelling = spellings[i / 2][i % 2];
+        *value = i % 2;
+        if (strlen(spelling) == size && strncasecmp(spelling, text, size) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Finds the label of false or true as one of many programs writes it. */
+static size_t find_word(const struct api_bins *bins, size_t value)
+{
+    static const char *const words[][2] = {{"false", "true"}, {"False", "True"}, {"FALSE", "TRUE"}};
+    size_t bin = bins->n_bins;
+    for (size_t i = 0; i < sizeof words / sizeof *words && bin == bins->n_bins; i++)
+        bin = api_bins_find(bins, words[i][value], strlen(words[i][value]));
+    return bin;
+}
+
+/* True if no label but these two is a number. */
+static bool are_others_texts(const struct api_bins *bins, const size_t pair[2])
+{
+    double number;
+    for (size_t i = 0; i < bins->n; i++)
+        if (i != pair[0] && i != pair[1] && api_label_number(bins->labels[i], &number))
+            return false;
+    return true;
+}
+
+/* Finds the labels that booleans have: true and false, or another pair such as yes and no. Beside at most one other
+ * label, they are booleans for certain. */
 static void find_booleans(struct api_counting *counting)
 {
-    static const char *const spellings[][2] = {
-        {"false", "true"}, {"False", "True"}, {"FALSE", "TRUE"}};
+    static const char *const pairs[][2] = {{"f", "t"},    {"F", "T"}, {"no", "yes"}, {"No", "Yes"},
+                                           {"NO", "YES"}, {"n", "y"}, {"N", "Y"},    {"0", "1"}};
+    enum { MAX_LABELS = 3 };
     const struct api_bins *bins = counting->bins;
     size_t *found = counting->of_booleans, none = bins->n_bins;
+    counting->takes_any_booleans = false;
     found[0] = found[1] = none;
-    for (size_t i = 0; bins->labelled && i < sizeof spellings / sizeof *spellings; i++) {
+    if (!bins->labelled)
+        return;
+    for (size_t value = 0; value < 2; value++)
+        found[value] = find_word(bins, value);
+    if (bins->n < 2 || bins->n > MAX_LABELS)
+        return;
+    size_t pair[2] = {found[0], found[1]};
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs && (pair[0] == none || pair[1] == none);
+         i++)
         for (size_t value = 0; value < 2; value++)
-            found[value] = api_bins_find(bins, spellings[i][value], strlen(spellings[i][value]));
-        if ((found[0] < none) + (found[1] < none) == (bins->n > 1 ? 2 : 1))
-            return;
-    }
-    found[0] = found[1] = none;
+            pair[value] = api_bins_find(bins, pairs[i][value], strlen(pairs[i][value]));
+    counting->takes_any_booleans = pair[0] < none && pair[1] < none && are_others_texts(bins, pair);
+    if (counting->takes_any_booleans)
+        memcpy(found, pair, sizeof pair);
 }
+
+static int compare_numbered(const void *a, const void *b)
+{
+    const struct api_numbered *first = a, *second = b;
+    return (first->number > second->number) - (first->number < second->number);
+}
+
+/* Sorts out the labels that are numbers, but not as they are written here. */
+static bool find_numbered(struct api_counting *counting)
+{
+    const struct api_bins *bins = counting->bins;
+    char text[API_DECIMAL_MAX];
+    double number;
+    for (size_t i = 0; bins->labelled && i < bins->n; i++) {
+        if (!api_label_number(bins->labels[i], &number))
+            continue;
+        size_t size = api_label_of_number(text, number);
+        if (strlen(bins->labels[i]) == size && memcmp(text, bins->labels[i], size) == 0)
+            continue;
+        if (!counting->numbered)
+            counting->numbered = calloc(bins->n, sizeof *counting->numbered);
+        if (!counting->numbered)
+            return false;
+        counting->numbered[counting->n_numbered++] = (struct api_numbered){number, i};
+    }
+    if (counting->n_numbered > 0)
+        qsort(counting->numbered, counting->n_numbered, sizeof *counting->numbered,
+              compare_numbered);
+    return true;
+}
+
+/* The bin of the only label that is this number. */
+static size_t find_by_number(const struct api_counting *counting, double number)
+{
+    const struct api_numbered key = {.number = number},
+                              *end = counting->numbered + counting->n_numbered, *found;
+    found = counting->n_numbered == 0 ? NULL
+                                      : bsearch(&key, counting->numbered, counting->n_numbered,
+                                                sizeof key, compare_numbered);
+    bool is_only = found && (found == counting->numbered || found[-1].number != number) &&
+                   (found + 1 == end || found[1].number != number);
+    return is_only ? found->bin : api_bins_other(counting->bins);
+}
+
+static size_t find_number(const struct api_counting *counting, double number, enum kl_dtype dtype)
+{
+    char text[API_DECIMAL_MAX];
+    const struct api_bins *bins = counting->bins;
+    if (isnan(number))
+        return api_bins_missing(bins);
+    size_t bin = api_bins_find(bins, text, api_label_of_value(text, dtype, number));
+    if (bin < bins->n_bins)
+        return bin;
+    if (counting->takes_any_booleans && (number == 0 || number == 1))
+        return counting->of_booleans[number != 0];
+    return find_by_number(counting, number);
+}
+
+/* Reads a value as a number, a text of JSON as a field of CSV. */
+static bool read_number(const struct api_cell *cell, double *number)
+{
+    struct api_cell field = *cell;
+    char text[API_MAX_LABEL + API_PADDING];
+    if (cell->kind != API_CELL_STRING)
+        return api_cell_number(cell, true, number);
+    if (cell->size > API_MAX_LABEL)
+        return false;
+    memcpy(text, cell->text, cell->size);
+    memset(text + cell->size, 0, API_PADDING);
+    field.kind = API_CELL_FIELD;
+    field.text = text;
+    return api_cell_number(&field, true, number);
+}
+
+/* The bin of a boolean that is no label as it stands; n_bins if it is none, or has none. */
+static size_t find_boolean(const struct api_counting *counting, const struct api_cell *cell)
+{
+    bool value = cell->number != 0;
+    const char *text = value ? "true" : "false";
+    size_t bin = cell->kind == API_CELL_BOOLEAN ? api_bins_find(counting->bins, text, strlen(text))
+                                                : counting->bins->n_bins;
+    if (bin < counting->bins->n_bins)
+        return bin;
+    return cell->kind == API_CELL_BOOLEAN ||
+                   (api_cell_is_text(cell) &&
+                    read_boolean(cell->text, cell->size,
+                                 counting->takes_any_booleans ? N_SPELLINGS : 1, &value))
+               ? counting->of_booleans[value]
+               : bin;
+}
+
+size_t api_counting_find(const struct api_counting *counting, const struct api_cell *cell,
+                         enum kl_dtype dtype)
+{
+    const struct api_bins *bins = counting->bins;
+    size_t bin =
+        api_cell_is_text(cell) ? api_bins_find(bins, cell->text, cell->size) : bins->n_bins;
+    double number;
+    if (bin < bins->n_bins)
+        return bin;
+    if (api_cell_is_missing(cell))
+        return api_bins_missing(bins);
+    bin = find_boolean(counting, cell);
+    if (bin < bins->n_bins)
+        return bin;
+    if (cell->kind == API_CELL_BOOLEAN)
+        return api_bins_other(bins);
+    return read_number(cell, &number) ? find_number(counting, number, dtype) : api_bins_other(bins);
+}
+
+/* ---- Counts */
 
 bool api_counting_init(struct api_counting *counting, const struct api_bins *bins,
                        struct api_problem *problem)
@@ -35,15 +205,19 @@ bool api_counting_init(struct api_counting *counting, const struct api_bins *bin
     counting->unseen = (struct api_label_table){.n = 0};
     counting->moments = (struct api_moments){.n = 0};
     counting->buffered = 0;
+    counting->numbered = NULL;
+    counting->n_numbered = 0;
     find_booleans(counting);
     counting->counts = calloc(bins->n_bins, sizeof *counting->counts);
-    return counting->counts || api_fail_oom(problem);
+    return (counting->counts && find_numbered(counting)) || api_fail_oom(problem);
 }
 
 void api_counting_free(struct api_counting *counting)
 {
     free(counting->counts);
+    free(counting->numbered);
     counting->counts = NULL;
+    counting->numbered = NULL;
     api_labels_free(&counting->unseen);
 }
 
@@ -68,32 +242,6 @@ static void add_missing(struct api_counting *counting)
 {
     counting->counts[api_bins_missing(counting->bins)]++;
     counting->moments.covered++;
-}
-
-/* Counts a text that stands for itself; false if it is no label. */
-static bool add_label(struct api_counting *counting, const char *text, size_t size)
-{
-    size_t bin = api_bins_find(counting->bins, text, size);
-    if (bin == counting->bins->n_bins)
-        return false;
-    counting->counts[bin]++;
-    return true;
-}
-
-static void add_other(struct api_counting *counting, const char *text, size_t size)
-{
-    counting->counts[api_bins_other(counting->bins)]++;
-    api_unseen_add(&counting->unseen, text, size);
-}
-
-static void add_number_label(struct api_counting *counting, double number)
-{
-    char text[API_DECIMAL_MAX];
-    size_t size = isnan(number) ? 0 : api_label_of_number(text, number);
-    if (isnan(number))
-        add_missing(counting);
-    else if (!add_label(counting, text, size))
-        add_other(counting, text, size);
 }
 
 bool api_cell_is_text(const struct api_cell *cell)
@@ -122,34 +270,33 @@ bool api_cell_number(const struct api_cell *cell, bool decimal_comma, double *nu
                                            : cell->kind != API_CELL_MISSING;
 }
 
-/* Counts a boolean that is no label as it stands. */
-static void add_boolean(struct api_counting *counting, const struct api_cell *cell, bool value)
+static bool is_code(const struct api_cell *cell)
 {
-    size_t bin = counting->of_booleans[value], size = value ? 4 : 5;
-    const char *text = value ? "true" : "false";
-    if (cell->kind == API_CELL_BOOLEAN && add_label(counting, text, size))
-        return;
-    if (bin < counting->bins->n_bins)
-        counting->counts[bin]++;
-    else
-        add_other(counting, text, size);
+    return api_cell_is_text(cell) && api_text_is_code(cell->text, cell->size);
 }
 
-/* A text that is a label counts as that, also if it stands for a missing value or a number. */
-static void count_label(struct api_counting *counting, const struct api_cell *cell)
+/* Counts what has no label as the label that it would be. */
+static void add_unseen(struct api_counting *counting, const struct api_cell *cell,
+                       enum kl_dtype dtype)
 {
+    char text[API_DECIMAL_MAX];
     double number;
     bool value;
-    if (api_cell_is_text(cell) && add_label(counting, cell->text, cell->size))
-        return;
-    if (api_cell_is_missing(cell))
-        add_missing(counting);
-    else if (api_cell_is_boolean(cell, &value))
-        add_boolean(counting, cell, value);
-    else if (api_cell_number(cell, true, &number))
-        add_number_label(counting, number);
+    if (api_cell_is_boolean(cell, &value))
+        api_unseen_add(&counting->unseen, value ? "true" : "false", value ? 4 : 5);
+    else if (!is_code(cell) && api_cell_number(cell, true, &number))
+        api_unseen_add(&counting->unseen, text, api_label_of_value(text, dtype, number));
     else
-        add_other(counting, cell->text, cell->size);
+        api_unseen_add(&counting->unseen, cell->text, cell->size);
+}
+
+static void count_label(struct api_counting *counting, const struct api_cell *cell,
+                        enum kl_dtype dtype)
+{
+    size_t bin = api_counting_find(counting, cell, dtype);
+    counting->counts[bin]++;
+    if (bin == api_bins_other(counting->bins))
+        add_unseen(counting, cell, dtype);
 }
 
 bool api_check_cancelled(const atomic_bool *stop, const struct api_cell *cell,
@@ -176,7 +323,7 @@ static bool count_cell(void *context, size_t column, const struct api_cell *cell
     if (!api_check_cancelled(pass->stop, cell, problem))
         return false;
     if (counting->bins->labelled) {
-        count_label(counting, cell);
+        count_label(counting, cell, KL_FLOAT64);
         return true;
     }
     if (api_cell_number(cell, true, &number)) {
@@ -213,9 +360,12 @@ static bool count_numbers(void *context, size_t column, enum kl_dtype dtype, con
 {
     const struct pass *pass = context;
     struct api_counting *counting = pass->of_columns[column];
+    struct api_cell cell = {.kind = API_CELL_NUMBER};
     (void)problem;
-    for (size_t i = 0; counting->bins->labelled && i < n; i++)
-        add_number_label(counting, kl_load(dtype, values, i));
+    for (size_t i = 0; counting->bins->labelled && i < n; i++) {
+        cell.number = kl_load(dtype, values, i);
+        count_label(counting, &cell, dtype);
+    }
     if (counting->bins->labelled)
         return true;
     kl_bin_counts(counting->bins->edges, counting->bins->n, dtype, values, n, counting->counts);

@@ -30,9 +30,14 @@ struct api_unreadable {
 enum { API_COUNTED_AT_ONCE = 256 };
 struct api_counting {
     const struct api_bins *bins;
-    uint64_t *counts; /* one for each bin */
-    size_t of_booleans
-        [2]; /* bins of false and true in any case; the number of bins if they have none */
+    uint64_t *counts;        /* one for each bin */
+    size_t of_booleans[2];   /* bins of false and true; the number of bins if they have none */
+    bool takes_any_booleans; /* t, yes, y and 1 mean true, too */
+    struct api_numbered {
+        double number;
+        size_t bin;
+    } * numbered; /* labels that are numbers, but not as they are written here: 1.0, 00501; sorted */
+    size_t n_numbered;
     struct api_unreadable unreadable;
     struct api_label_table unseen; /* texts that are no label */
     struct api_moments moments;    /* of numbers */
@@ -43,6 +48,14 @@ struct api_counting {
 bool api_counting_init(struct api_counting *counting, const struct api_bins *bins,
                        struct api_problem *problem);
 void api_counting_free(struct api_counting *counting);
+
+/* Reads a label as a number, if a field of CSV would be one. */
+bool api_label_number(const char *label, double *number);
+
+/* The bin of a value that is counted by labels. A text is looked up as it stands; else it, or any other value, as a
+ * boolean, as the shortest decimal of its number in a dtype, and by that number. */
+size_t api_counting_find(const struct api_counting *counting, const struct api_cell *cell,
+                         enum kl_dtype dtype);
 
 /* Counts the columns of a table that have a counting; others have NULL. Fails for a string where numbers are
  * due, and once *stop is true; it may be NULL. */

@@ -18,6 +18,7 @@ void api_labels_free(struct api_label_table *labels)
     api_buffer_free(&labels->entries);
     api_buffer_free(&labels->slots);
     api_buffer_free(&labels->sorted);
+    labels->n = labels->n_slots = 0;
 }
 
 static struct entry *entry(const struct api_label_table *labels, size_t i)

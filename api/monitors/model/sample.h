@@ -2,58 +2,84 @@
 #pragma once
 
 #include "api/monitors/model/counting.h"
-#include "api/monitors/model/halves.h"
 #include "api/monitors/model/labels.h"
+#include "api/text/date.h"
 
-/* api_sample: values of a column of a reference, in a first pass. Text columns need a second
- * one, for their labels. */
+/* api_sample_pass: what a pass over a table collects of a column. */
+enum api_sample_pass {
+    API_SAMPLE_NUMBERS, /* the first one */
+    API_SAMPLE_TEXTS, /* which texts are seen among numbers, where that decides the kind of column */
+    API_SAMPLE_LABELS,
+};
+
+/* api_sample: values of a column of a reference. */
 struct api_sample {
     const struct api_table *table;
     size_t column;
+    enum api_sample_pass pass;
     struct api_buffer numbers; /* doubles */
     struct api_buffer commas;  /* doubles: texts that are numbers with a decimal comma */
-    struct api_halves halves, comma_halves; /* of these */
-    size_t n_rows;                          /* of the first pass */
-    size_t n_numbers, n_texts, n_commas, n_missing;
+    size_t n_numbers, n_texts, n_commas,
+        n_missing;  /* texts hold the commas until the kind is known */
     bool has_point; /* a number has a decimal point */
+    bool has_code;  /* a whole number begins with 0, as in 00501 */
     struct api_unreadable unreadable;
-    bool only_rises; /* whole numbers, none below the one before */
-    double last;     /* number, while that is so */
-    size_t n_rises;  /* numbers above the one before: distinct ones, while they only rise */
+    bool only_rises, only_falls; /* whole numbers, none below, or none above, the one before */
+    double last;                 /* number */
+    size_t n_rises,
+        n_falls; /* numbers above and below the one before: distinct ones, while all are */
+    struct api_date_tally dates; /* of texts */
+    size_t n_dates; /* after api_sample_table: dates and times, if nine tenths are, else 0 */
     struct {
         size_t row, line, size;
     } long_text;           /* the first that is too long for a label; size 0: none */
     size_t n_cut;          /* after api_sample_bins: distinct texts that got no label */
     size_t n_chosen;       /* likewise: labels, if they were chosen in one half of the rows */
     bool is_excluded;      /* set by the caller: the column is not read */
+    bool is_included;      /* likewise: it has bins also if it holds dates */
     bool text_for_certain; /* a string of JSON or numpy was among them */
     bool is_text;          /* after api_sample_table */
+    bool is_labelled;      /* likewise: texts, or numbers that become labels */
     bool booleans_alone;   /* all are true or false, or these texts in any case */
-    struct api_label_table labels; /* of the second pass */
+    struct api_label_table labels; /* of the last pass, if it is labelled */
 };
+
+/* True for a row, from 0, of the half that chooses labels: those that are chosen by their counts in a sample look too
+ * frequent in it (regression to the mean), so that the other half is counted. It is the top bit of splitmix64 (Steele, Lea
+ * and Flood, "Fast splittable pseudorandom number generators", 2014): no order of rows puts a label into one half alone. */
+static inline bool api_row_chooses(size_t row)
+{
+    uint64_t z = ((uint64_t)row + 1) * 0x9e3779b97f4a7c15;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
+    z = (z ^ z >> 27) * 0x94d049bb133111eb;
+    return (z ^ z >> 31) >> 63;
+}
 
 /* Empties a sample of a column, and makes room for the numbers of all rows. */
 void api_sample_init(struct api_sample *sample, const struct api_table *table, size_t column);
 void api_sample_free(struct api_sample *sample);
 
-/* Collects the values of the columns from `first` to `end` of a table, whose samples are at the same places;
- * reads those of text twice. Fails once *stop is true; it may be NULL. */
+/* Collects the values of the columns from `first` to `end` of a table, whose samples are at the same places, for bins by
+ * a method; reads those of labels again. Fails once *stop is true; it may be NULL. */
 bool api_sample_table(struct api_sample *samples, size_t first, size_t end, struct api_table *table,
-                      const atomic_bool *stop, struct api_problem *problem);
+                      enum api_method method, const atomic_bool *stop, struct api_problem *problem);
 
 /* True if there is no value from which bins can be made. */
 bool api_sample_is_empty(const struct api_sample *sample);
 
-/* True for an id, a time or free text: more than half of at least MANY values are distinct, and they are texts, or
- * whole numbers that only rise. Bins of them tell nothing about later values. */
+/* True for an id or free text: more than half of at least MANY values are distinct, and they are texts, or whole numbers
+ * that only rise or only fall. Bins of them tell nothing about later values. */
 bool api_sample_is_nearly_unique(const struct api_sample *sample);
 
 /* How many values of a text column are numbers that are written as people do: see api_text_is_formatted_number. */
 size_t api_sample_formatted_numbers(const struct api_sample *sample);
 
-/* Collects the label of a value, unless that is missing, of one half of the rows. */
-bool api_sample_label(struct api_sample *sample, const struct api_cell *cell, bool chooses,
-                      struct api_problem *problem);
+/* ---- Within: see sample_kind.c */
+
+/* Decides after a pass what kind of column it is, by the method of bins; true if another pass is needed. False with a
+ * problem if memory is exhausted. */
+bool api_sample_decide(struct api_sample *sample, enum api_method method,
+                       struct api_problem *problem);
 
 /* Makes bins by the settings, and the reference's counts. Fails with labels_too_large for a long text, and for
  * labels that are too long together. */

@@ -1,6 +1,7 @@
 /* Bins made of a sample. */
 #include "api/monitors/model/sample.h"
 
+#include "api/monitors/model/edges.h"
 #include "api/tables/field.h"
 #include "lib/drift.h"
 
@@ -8,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Bounds of the method auto. FEW: distinct whole numbers that make labels. VALUES_EACH: values of the reference for each
- * bin, at least: with more bins the reference itself would have too few observations for a verdict. */
-enum { FEW = 20, VALUES_EACH = 10, MIN_BINS = 2 };
+/* Bounds of the method auto. VALUES_EACH: values of the reference for each bin, at least: with more bins the reference
+ * itself would have too few observations for a verdict. */
+enum { VALUES_EACH = 10, MIN_BINS = 2 };
 
 /* Bounds of labels: SEEN: times that each is seen where nothing is chosen. SEEN_CHOOSING: times in the half that chooses
  * that one needs. MIN_CHOSEN: labels that are chosen in any case. */
@@ -35,60 +36,13 @@ static size_t partition(struct api_sample *sample)
 /* Bins that the method auto may make of n values. */
 static size_t max_bins(size_t n) { return n / VALUES_EACH > MIN_BINS ? n / VALUES_EACH : MIN_BINS; }
 
-/* True if all numbers are whole, and few are distinct. */
-static bool has_few_whole_numbers(const struct api_sample *sample)
-{
-    double seen[FEW];
-    const double *numbers = numbers_of(sample);
-    size_t n = 0, max = max_bins(sample->n_numbers);
-    max = max < FEW ? max : FEW;
-    for (size_t i = 0; i < sample->n_numbers; i++) {
-        size_t j = 0;
-        if (!isfinite(numbers[i]) || numbers[i] != floor(numbers[i]))
-            return false;
-        while (j < n && seen[j] != numbers[i])
-            j++;
-        if (j < n)
-            continue;
-        if (n == max)
-            return false;
-        seen[n++] = numbers[i];
-    }
-    return true;
-}
-
-/* Reads a label that is a number as it is written by api_label_of_number, or by hand. */
-static bool read_label(const char *text, double *number)
-{
-    char copy[API_MAX_LABEL + API_PADDING] = "";
-    size_t size = strlen(text);
-    const struct api_cell cell = {.kind = API_CELL_FIELD, .text = copy, .size = size};
-    if (size <= API_MAX_LABEL)
-        memcpy(copy, text, size);
-    return size <= API_MAX_LABEL && api_field_number(&cell, false, number);
-}
-
-/* Makes labels of the numbers, or of booleans. */
-static bool label_numbers(struct api_sample *sample, struct api_problem *problem)
-{
-    const double *numbers = numbers_of(sample);
-    bool good = true;
-    for (size_t i = 0; good && i < sample->n_numbers; i++) {
-        const struct api_cell cell = {.kind = sample->booleans_alone ? API_CELL_BOOLEAN
-                                                                     : API_CELL_NUMBER,
-                                      .number = numbers[i]};
-        good = api_sample_label(sample, &cell, api_halves_at(&sample->halves, i), problem);
-    }
-    return good;
-}
-
 /* Compares by the numbers that labels are. */
 static int compare_numbers(const void *a, const void *b)
 {
     const struct api_label *first = a, *second = b;
     double x = 0, y = 0;
-    read_label(first->text, &x);
-    read_label(second->text, &y);
+    api_label_number(first->text, &x);
+    api_label_number(second->text, &y);
     return x != y ? (x < y ? -1 : 1) : strcmp(first->text, second->text);
 }
 
@@ -97,9 +51,30 @@ static void order_numbers(struct api_label *labels, size_t n)
 {
     double number;
     for (size_t i = 0; i < n; i++)
-        if (!read_label(labels[i].text, &number))
+        if (!api_label_number(labels[i].text, &number))
             return;
     qsort(labels, n, sizeof *labels, compare_numbers);
+}
+
+/* How often a text is in the rows that are counted. */
+static size_t counted(const struct api_label *label) { return label->count - label->choosing; }
+
+/* Counts texts that got no label as observations count them: one that is a number may have the label of that number. */
+static bool count_cut(const struct api_bins *bins, const struct api_label *cut, size_t n,
+                      uint64_t *counts, struct api_problem *problem)
+{
+    char text[API_MAX_LABEL + API_PADDING] = "";
+    struct api_counting counting = {.counts = NULL};
+    struct api_cell cell = {.kind = API_CELL_FIELD, .text = text};
+    if (!api_counting_init(&counting, bins, problem))
+        return false;
+    for (size_t i = 0; i < n; i++) {
+        cell.size = strlen(cut[i].text);
+        memcpy(text, cut[i].text, cell.size + 1);
+        counts[api_counting_find(&counting, &cell, KL_FLOAT64)] += counted(&cut[i]);
+    }
+    api_counting_free(&counting);
+    return true;
 }
 
 static bool fail_long_text(const struct api_sample *sample, struct api_problem *problem)
@@ -110,11 +85,11 @@ static bool fail_long_text(const struct api_sample *sample, struct api_problem *
                           API_MAX_LABEL, sample->long_text.size);
 }
 
-/* choice: the labels that have a bin, the first n of all, and how many rows are counted. */
+/* choice: the labels that have a bin, the first n of all; how many rows chose them, 0 if nothing was chosen, and how many
+ * are counted. */
 struct choice {
     struct api_label *labels;
-    size_t n, counted;
-    size_t choosing; /* rows that chose; 0 if nothing was chosen */
+    size_t n, choosing, counted;
 };
 
 /* True if each text is seen often enough, and there are not too many, for a bin each. */
@@ -126,57 +101,50 @@ static bool has_bin_for_each(const struct api_sample *sample)
     return sample->labels.n <= API_MAX_BINS;
 }
 
-/* Has all rows counted. */
-static void count_all(const struct api_sample *sample, struct choice *choice)
+/* Counts the rows of both halves. Of very few rows the half that does not choose may have no text: then all are counted,
+ * as they are where nothing was chosen. */
+static void count_rows(const struct api_sample *sample, bool all, struct choice *choice)
 {
-    choice->counted = sample->n_rows;
+    size_t rows = sample->n_missing, texts = 0;
+    for (size_t i = 0; i < sample->labels.n; i++) {
+        rows += choice->labels[i].count;
+        texts += counted(&choice->labels[i]);
+    }
+    for (size_t i = 0; !all && i < rows; i++)
+        choice->choosing += api_row_chooses(i);
+    choice->counted = rows - choice->choosing;
+    if (!all && texts > 0)
+        return;
+    choice->counted = rows;
     for (size_t i = 0; i < sample->labels.n; i++)
         choice->labels[i].choosing = 0;
 }
 
-/* Chooses in one half of the rows; false if memory is exhausted. Of very few rows the other half may have no text: then
- * all are counted. */
+/* Chooses the labels; false if memory is exhausted. */
 static bool choose(struct api_sample *sample, struct choice *choice)
 {
-    size_t most, texts = 0;
+    size_t most;
     bool all = has_bin_for_each(sample);
-    *choice = (struct choice){
-        .labels = all ? api_labels_sort(&sample->labels, API_MAX_BINS, &most)
-                      : api_labels_sort_choosing(&sample->labels, API_MAX_BINS, &most)};
+    *choice = (struct choice){.labels = (all ? api_labels_sort : api_labels_sort_choosing)(
+                                  &sample->labels, API_MAX_BINS, &most)};
     if (!choice->labels)
         return false;
     while (choice->n < most &&
            (all || choice->n < MIN_CHOSEN || choice->labels[choice->n].choosing >= SEEN_CHOOSING))
         choice->n++;
-    for (size_t i = 0; !all && i < sample->n_rows; i++)
-        choice->choosing += api_row_chooses(i);
-    choice->counted = sample->n_rows - choice->choosing;
-    for (size_t i = 0; i < sample->labels.n; i++)
-        texts += choice->labels[i].count - choice->labels[i].choosing;
-    if (all || texts == 0)
-        count_all(sample, choice);
+    count_rows(sample, all, choice);
     return true;
 }
 
-/* Counts the labels, what has none, and missing values of the rows that are counted. */
-static void count_labels(const struct api_sample *sample, const struct choice *choice,
-                         uint64_t *counts)
-{
-    counts[choice->n + 1] = choice->counted;
-    for (size_t i = 0; i < sample->labels.n; i++) {
-        size_t count = choice->labels[i].count - choice->labels[i].choosing;
-        counts[i < choice->n ? i : choice->n] += count;
-        counts[choice->n + 1] -= count;
-    }
-}
-
-static bool bins_of_labels(struct api_sample *sample, struct api_bins *bins,
-                           struct api_weights *reference, struct api_problem *problem)
+static bool bins_of_labels(struct api_sample *sample, const struct api_monitor_settings *settings,
+                           struct api_bins *bins, struct api_weights *reference,
+                           struct api_problem *problem)
 {
     const char *texts[API_MAX_BINS];
     uint64_t counts[API_MAX_BINS + 2] = {0};
     struct choice choice;
     size_t size = 0;
+    (void)settings;
     if (sample->long_text.size > 0)
         return fail_long_text(sample, problem);
     if (!choose(sample, &choice))
@@ -184,8 +152,12 @@ static bool bins_of_labels(struct api_sample *sample, struct api_bins *bins,
     order_numbers(choice.labels, choice.n);
     sample->n_cut = sample->labels.n - choice.n;
     sample->n_chosen = choice.choosing > 0 ? choice.n : 0;
+    counts[choice.n + 1] = choice.counted;
+    for (size_t i = 0; i < sample->labels.n; i++)
+        counts[choice.n + 1] -= counted(&choice.labels[i]);
     for (size_t i = 0; i < choice.n; i++) {
         texts[i] = choice.labels[i].text;
+        counts[i] = counted(&choice.labels[i]);
         size += strlen(texts[i]);
     }
     if (size > API_MAX_LABELS)
@@ -194,11 +166,12 @@ static bool bins_of_labels(struct api_sample *sample, struct api_bins *bins,
             "the texts of column '%.80s' make labels of %zu bytes in all; a monitor may have at "
             "most %d",
             sample->table->columns[sample->column].name, size, API_MAX_LABELS);
-    count_labels(sample, &choice, counts);
-    bool good = api_bins_of_labels(bins, texts, choice.n) &&
-                api_weights_of_counts(reference, counts, bins->n_bins);
+    if (!api_bins_of_labels(bins, texts, choice.n))
+        return api_fail_oom(problem);
+    bool good = count_cut(bins, choice.labels + choice.n, sample->n_cut, counts, problem) &&
+                (api_weights_of_counts(reference, counts, bins->n_bins) || api_fail_oom(problem));
     reference->choosing = (double)choice.choosing;
-    return good || api_fail_oom(problem);
+    return good;
 }
 
 static bool bins_of_numbers(struct api_sample *sample, const struct api_monitor_settings *settings,
@@ -217,6 +190,7 @@ static bool bins_of_numbers(struct api_sample *sample, const struct api_monitor_
         wanted = max_bins(finite);
     n = settings->method == API_WIDTH ? kl_width_edges(min, max, wanted, edges)
                                       : kl_quantile_edges(numbers, finite, wanted, edges);
+    api_edges_move(edges, n, numbers, finite);
     kl_bin_counts(edges, n, KL_FLOAT64, numbers, sample->n_numbers, counts);
     counts[n + 2] += sample->n_missing;
     if (!api_bins_of_edges(bins, edges, n) ||
@@ -232,12 +206,6 @@ bool api_sample_bins(struct api_sample *sample, const struct api_monitor_setting
                      struct api_bins *bins, struct api_weights *reference,
                      struct api_problem *problem)
 {
-    if (sample->is_text)
-        return bins_of_labels(sample, bins, reference, problem);
-    bool labelled =
-        settings->method == API_LABELS ||
-        (settings->method == API_AUTO && (sample->booleans_alone || has_few_whole_numbers(sample)));
-    if (labelled)
-        return label_numbers(sample, problem) && bins_of_labels(sample, bins, reference, problem);
-    return bins_of_numbers(sample, settings, bins, reference, problem);
+    return (sample->is_labelled ? bins_of_labels : bins_of_numbers)(sample, settings, bins,
+                                                                    reference, problem);
 }

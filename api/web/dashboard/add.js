@@ -322,7 +322,7 @@ function binsOf(config) {
     const { counts = [], underflow = 0, overflow = 0, other = 0, missing = 0 } = reference;
     const n = [...counts, underflow, overflow, other, missing].reduce((sum, each) => sum + each, 0);
     const part = (/** @type {number} */ of) => (n > 0 ? of / n : 0);
-    const { edges = [], labels = [] } = config.bins;
+    const { labels = [] } = config.bins, edges = (config.bins.edges ?? []).map(Number);
     const inner = counts.map((of, i) => labels.length > 0
         ? bin(labels[i], "label", part(of))
         : { ...bin(intervalName(edges, i), "interval", part(of)), lower: edges[i], upper: edges[i + 1] });

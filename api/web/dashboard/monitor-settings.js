@@ -28,7 +28,7 @@ function rows(config) {
     return [
         ["Bins", bins.labels ? labelsText(bins.labels.length, config.reference?.choosing)
             : `${plural((bins.edges?.length ?? 1) - 1, "interval")} from ` +
-              `${number(bins.edges?.[0])} to ${number(bins.edges?.at(-1))}`],
+              `${number(Number(bins.edges?.[0]))} to ${number(Number(bins.edges?.at(-1)))}`],
         ["Window", windowText(config.window)],
         ["Compared with", comparedWith(compare)],
         ["Thresholds", `warning ${number(thresholds.warning)}, critical ` +

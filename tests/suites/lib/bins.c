@@ -66,8 +66,13 @@ static double outlying(size_t i, size_t bins, unsigned long long *state)
     return i == 0 ? -1e30 : i == bins ? 1e300 : uniform(state);
 }
 
+static double unbounded(size_t i, size_t bins, unsigned long long *state)
+{
+    return i == 0 ? -(double)INFINITY : i == bins ? (double)INFINITY : uniform(state) * 4 - 2;
+}
+
 static double (*const kinds[])(size_t, size_t, unsigned long long *) = {
-    even, heavy_tailed, neighbours, subnormal, huge, outlying};
+    even, heavy_tailed, neighbours, subnormal, huge, outlying, unbounded};
 
 static const size_t sizes[] = {1, 2, 5, 10, 11, 12, 13, 31, 100, 1000};
 

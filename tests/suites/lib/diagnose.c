@@ -321,6 +321,30 @@ Test(diagnose, counts_the_rows_that_a_mask_leaves)
     }
 }
 
+/* Rows of logarithms where probabilities are wanted, each with a NaN: what is found does not depend on their length. */
+Test(diagnose, finds_the_same_in_rows_of_every_length)
+{
+    enum { ROWS = 5, MAX = 3000 };
+    static const size_t lengths[] = {2, 3, 15, 16, 17, 100, 512, 513, 1025, MAX};
+    static double x[ROWS * MAX], t[ROWS * MAX];
+    for (size_t i = 0; i < COUNT(lengths); i++) {
+        size_t n = lengths[i], shape[] = {ROWS, n};
+        for (size_t j = 0; j < ROWS * n; j++)
+            x[j] = t[j] = j % n == n / 2 ? (double)NAN : -log((double)(n - 1));
+        struct kl_tensor input = {KL_FLOAT64, 2, shape, x}, target = {KL_FLOAT64, 2, shape, t};
+        struct kl_options options = {.reduction = KL_SUM};
+        struct kl_diagnosis diagnosis;
+        struct kl_plan plan;
+        cr_assert(kl_plan(&plan, &input, &target, &options, NULL) &&
+                  kl_diagnose(&plan, NULL, &diagnosis, NULL));
+        for (enum kl_finding f = KL_ARGUMENTS_LOOK_SWAPPED; f < KL_FINDINGS; f++) {
+            bool expected = f == KL_LOSS_NOT_FINITE || (f == KL_TARGET_NEGATIVE && n > 2);
+            cr_expect_eq(diagnosis.findings[f].count, expected ? ROWS : 0, "rows of %zu: %zu %s", n,
+                         diagnosis.findings[f].count, kl_finding_code(f));
+        }
+    }
+}
+
 /* ---- Losses that are not finite are those that the call stores */
 
 enum { SOME_ROWS = 150, MAX_LENGTH = 70 };

@@ -128,17 +128,18 @@ static void for_each_kernel(void (*check)(const struct kl_kernel *kernel, enum k
                 check(*k, dtype, rule);
 }
 
-/* On an emulated machine, the kernel that is the same C on each takes fewer lengths than the machine's own. */
+/* From length 40 on, an emulated machine takes fewer lengths: of the machine's own kernel each third, which has every
+ * remainder by 64; fewer of the kernel that is the same C on each machine. */
 #ifdef __x86_64__
-enum { GENERIC_STEP = 1 };
+enum { STEP = 1, GENERIC_STEP = 1 };
 #else
-enum { GENERIC_STEP = 37 };
+enum { STEP = 3, GENERIC_STEP = 37 };
 #endif
 
 static void check_lengths(const struct kl_kernel *kernel, enum kl_dtype dtype, enum kl_rule rule)
 {
     unsigned long long state = 1 + dtype * 8u + rule;
-    const size_t step = strcmp(kernel->name, "generic") == 0 ? GENERIC_STEP : 1;
+    const size_t step = strcmp(kernel->name, "generic") == 0 ? GENERIC_STEP : STEP;
     for (size_t n = 0; n <= 300; n += n < 40 ? 1 : step) {
         check_map(kernel, dtype, rule, n, false, &state);
         check_sum(kernel, dtype, rule, n, &state);

@@ -130,7 +130,7 @@ static void compute(const struct sample *s, enum kl_dtype dtype, struct kl_pool 
     struct kl_problem problem = {0};
     cr_assert(kl_plan(&o->plan, &tensors[0], &tensors[1], &options, &problem), "%s",
               problem.detail);
-    cr_assert_eq(o->plan.places, s->left);
+    cr_assert_eq(o->plan.kept_count, s->left);
     o->loss = malloc(o->plan.loss_size);
     struct kl_tensor upstream = {KL_FLOAT64, r->left_ndim, r->left, s->upstream};
     struct kl_results results = {

@@ -102,7 +102,7 @@ static void run(const struct question *q, enum kl_rule *rule, struct answer *to)
     if (q->spaces[KL_INPUT] != KL_LOGIT && q->spaces[KL_TARGET] != KL_LOGIT)
         options.temperature = 1;
     cr_assert(kl_plan(&plan, &input, &target, &options, &problem), "%s", problem.detail);
-    *rule = kl_rule_of(&plan);
+    *rule = kl_job_of(&plan, NULL).rule;
     struct kl_results results = {q->wants_loss ? losses : NULL,
                                  {q->wants[KL_INPUT] ? grads[KL_INPUT] : NULL,
                                   q->wants[KL_TARGET] ? grads[KL_TARGET] : NULL},

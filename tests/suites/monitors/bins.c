@@ -32,8 +32,8 @@ static const struct {
      "{\"counts\":[2,1],\"missing\":0,\"overflow\":0,\"underflow\":0}"},
     {"{\"values\":[1,2,3,4,5]}", "{\"edges\":[1,3,5]}",
      "{\"counts\":[2,3],\"missing\":0,\"overflow\":0,\"underflow\":0}"},
-    {"{\"values\":[1.0,1,1e0,true]}", "{\"labels\":[\"1\"]}",
-     "{\"counts\":[4],\"missing\":0,\"other\":0}"},
+    {"{\"values\":[1.0,1,1e0,true]}", "{\"labels\":[\"1\",\"true\"]}",
+     "{\"counts\":[3,1],\"missing\":0,\"other\":0}"},
     {"{\"values\":[true,false,true,null]}", "{\"labels\":[\"true\",\"false\"]}",
      "{\"counts\":[2,1],\"missing\":1,\"other\":0}"},
     {"{\"values\":[\"b\",\"a\",\"\\u00e9\",\"B\",null,\"NaN\",\"\"]}",
@@ -88,10 +88,18 @@ static const struct {
     {"{\"values\":[-1,0,0.5,1,2,3,null,-1e999]}, \"bins\":{\"edges\":[0,1,2]}",
      "{\"edges\":[0,1,2]}", "{\"counts\":[2,2],\"missing\":1,\"overflow\":1,\"underflow\":2}"},
     {"{\"values\":[1,\"1.0\",true,\"NaN\",null,\"z\"]}, \"bins\":{\"labels\":[\"1\",\"NaN\"]}",
-     "{\"labels\":[\"1\",\"NaN\"]}", "{\"counts\":[1,1],\"missing\":1,\"other\":3}"},
+     "{\"labels\":[\"1\",\"NaN\"]}", "{\"counts\":[2,1],\"missing\":1,\"other\":2}"},
     {"{\"values\":[1,2.5,true,false,\"1e21\"]}, \"bins\":{\"labels\":[1.0,25e-1,true,1e21]}",
      "{\"labels\":[\"1\",\"2.5\",\"true\",\"1e21\"]}",
      "{\"counts\":[1,1,1,1],\"missing\":0,\"other\":1}"},
+    /* outer edges may be infinite */
+    {"{\"values\":[-1e999,-5,0,1,1e999,null]}, "
+     "\"bins\":{\"edges\":[\"-Infinity\",0,1,\"Infinity\"]}",
+     "{\"edges\":[\"-Infinity\",0,1,\"Infinity\"]}",
+     "{\"counts\":[2,1,2],\"missing\":1,\"overflow\":0,\"underflow\":0}"},
+    {"{\"counts\":[1,2]}, \"bins\":{\"edges\":[0,0.5,\"+Inf\"]}",
+     "{\"edges\":[0,0.5,\"Infinity\"]}",
+     "{\"counts\":[1,2],\"missing\":0,\"overflow\":0,\"underflow\":0}"},
     {"{\"values\":[\"\",null]}, \"bins\":{\"labels\":[\"\"]}", "{\"labels\":[\"\"]}",
      "{\"counts\":[1],\"missing\":1,\"other\":0}"},
 };
@@ -162,11 +170,23 @@ Test(monitors_bins, columns_of_csv_are_numbers_if_half_of_their_fields_are)
     static const struct {
         const char *fields, *bins, *reference;
     } cases[] = {
-        {"1 1 x 2", "{\"labels\":[\"1\",\"2\"]}", "{\"counts\":[2,1],\"missing\":1,\"other\":0}"},
-        {"1 x", "{\"labels\":[\"1\"]}", "{\"counts\":[1],\"missing\":1,\"other\":0}"},
+        /* texts among the whole numbers of labels are labels */
+        {"1 1.0 x 2", "{\"labels\":[\"1\",\"2\",\"x\"]}",
+         "{\"counts\":[2,1,1],\"missing\":0,\"other\":0}"},
+        {"1 x", "{\"labels\":[\"1\",\"x\"]}", "{\"counts\":[1,1],\"missing\":0,\"other\":0}"},
+        {"1.5 x", "{\"edges\":[1.5,1.5]}",
+         "{\"counts\":[1],\"missing\":1,\"overflow\":0,\"underflow\":0}"},
         {"1 x y", "{\"labels\":[\"1\",\"x\",\"y\"]}",
          "{\"counts\":[1,1,1],\"missing\":0,\"other\":0}"},
-        {"1.0 01 x y NA", "{\"labels\":[\"1\"]}", "{\"counts\":[2],\"missing\":3,\"other\":0}"},
+        {"1.0 1 x y NA", "{\"labels\":[\"1\",\"x\",\"y\"]}",
+         "{\"counts\":[2,1,1],\"missing\":1,\"other\":0}"},
+        /* a whole number that begins with 0 makes texts of all */
+        {"00501 1 10001", "{\"labels\":[\"1\",\"00501\",\"10001\"]}",
+         "{\"counts\":[1,1,1],\"missing\":0,\"other\":0}"},
+        {"0 0.5 00", "{\"labels\":[\"0\",\"00\",\"0.5\"]}",
+         "{\"counts\":[1,1,1],\"missing\":0,\"other\":0}"},
+        {"0 0.5 -0.25", "{\"edges\":[-0.25,0,0.5]}",
+         "{\"counts\":[1,2],\"missing\":0,\"overflow\":0,\"underflow\":0}"},
         {"1.0 x y", "{\"labels\":[\"1.0\",\"x\",\"y\"]}",
          "{\"counts\":[1,1,1],\"missing\":0,\"other\":0}"},
         {"true false true", "{\"labels\":[\"true\",\"false\"]}",
@@ -204,26 +224,24 @@ Test(monitors_bins, columns_of_csv_are_numbers_if_half_of_their_fields_are)
 Test(monitors_bins, tables_tell_what_they_leave_out)
 {
     struct api_service service = monitors_new(10);
-    json_t *json =
-        monitors_get(&service, "PUT /monitors/g", ",a,b,c\n0,1,,x\n1,two,NA,y\n2,3,\"\",y\n", 201);
+    json_t *json = monitors_get(&service, "PUT /monitors/g",
+                                ",a,b,c\n0,1.5,,x\n1,two,NA,y\n2,3,\"\",y\n", 201);
     expect_at(json, "monitors.0.name", "\"a\"");
+    expect_counts_at(json, "monitors.0.reference",
+                     "{\"counts\":[1,1],\"missing\":1,\"overflow\":0,\"underflow\":0}");
     expect_at(json, "monitors.1.name", "\"c\"");
     expect_at(json, "warnings.0.code", "\"column_unnamed\"");
-    expect_at(json, "warnings.1.code", "\"labels_chosen\"");
+    expect_at(json, "warnings.1.code", "\"values_unreadable\"");
     expect_at(json, "warnings.1.column", "\"a\"");
-    expect_at(json, "warnings.1.count", "2");
-    expect_at(json, "warnings.2.code", "\"values_unreadable\"");
-    expect_at(json, "warnings.2.column", "\"a\"");
-    expect_at(json, "warnings.2.count", "1");
-    expect_at(json, "warnings.2.line", "3");
-    expect_at(json, "warnings.3.code", "\"column_empty\"");
-    expect_at(json, "warnings.3.column", "\"b\"");
-    expect_at(json, "warnings.4.code", "\"labels_chosen\"");
-    cr_expect_eq(json_array_size(at(json, "warnings")), 5);
+    expect_at(json, "warnings.1.count", "1");
+    expect_at(json, "warnings.1.line", "3");
+    expect_at(json, "warnings.2.code", "\"column_empty\"");
+    expect_at(json, "warnings.2.column", "\"b\"");
+    expect_at(json, "warnings.3.code", "\"labels_chosen\"");
+    cr_expect_eq(json_array_size(at(json, "warnings")), 4);
     json_decref(json);
     monitors_refused(&service, "PUT /monitors/h", ",b\n0,\n", "reference_empty");
     monitors_refused(&service, "PUT /monitors/h", "a,b\n", "reference_empty");
-    monitors_refused(&service, "PUT /monitors/h", "a,.\n1,2\n", "name_invalid");
     monitors_refused(&service, "PUT /monitors/h?bins=0", "a\n1\n", "option_invalid #/binning/bins");
     cr_expect_eq(api_monitors_count(service.monitors), 2);
     monitors_end(&service);
@@ -332,6 +350,12 @@ static const struct {
     {"{\"bins\":{\"edges\":[0,1,null]}}", "bins_invalid #/bins/edges/2 ~numbers"},
     {"{\"bins\":{\"edges\":[\"a\",1]}}", "bins_invalid #/bins/edges/0 ~numbers"},
     {"{\"bins\":{\"edges\":[0,1e999]}}", "number_too_large"},
+    {"{\"bins\":{\"edges\":[0,\"0.5\",1]}}", "bins_invalid #/bins/edges/1 ~numbers"},
+    {"{\"bins\":{\"edges\":[\"Infinity\",1]}}", "bins_invalid #/bins/edges/0 ~-Infinity"},
+    {"{\"bins\":{\"edges\":[0,\"Infinity\",1]}}", "bins_invalid #/bins/edges/1 ~numbers"},
+    {"{\"bins\":{\"edges\":[0,\"-Infinity\"]}}", "bins_invalid #/bins/edges/1 ~numbers"},
+    {"{\"bins\":{\"edges\":[\"-Infinity\",\"-Infinity\"]}}", "bins_invalid #/bins/edges/1"},
+    {"{\"bins\":{\"edges\":[0,\"NaN\"]}}", "bins_invalid #/bins/edges/1 ~numbers"},
     {"{\"bins\":{\"labels\":[]}}", "bins_invalid #/bins/labels"},
     {"{\"bins\":{\"labels\":[\"a\",null]}}", "bins_invalid #/bins/labels/1 ~strings"},
     {"{\"bins\":{\"labels\":[[\"a\"],\"a\"]}}", "bins_invalid #/bins/labels/0 ~strings"},

@@ -133,7 +133,7 @@ Test(monitors_bodies, tables_with_one_bad_column_store_nothing)
          "timestamp_invalid #/timestamp"},
         {"{\"columns\":{\"a\":[1,2]},\"timestamp\":1}", "timestamp_invalid"},
         {"a,b\n1,2\n3\n", "csv_malformed"},
-        {"a,a\n1,2\n", "column_repeated"},
+        {"{\"rows\":[{\"a\":1,\"b\":2,\"a\":3}]}", "column_repeated #/rows/0/a"},
         {"{\"columns\":{\"a\":[1,2]},\"counts\":[1]}", "option_unknown #/counts"},
         {"{\"columns\":{\"a\":[1,2]},\"colums\":{}}", "option_unknown #/colums ~'columns'"},
         {"b,c,a\n1,2,3\n3,x,\n", NULL},

@@ -69,9 +69,8 @@ Test(monitors_failures, broken_bodies_of_monitors_leave_nothing_behind)
                                          "{\"values\": [1], \"x\": 1, \"x\": 2}",
                                          "{\"values\": [1], \"x\": 1e999}",
                                          "{\"values\": [1], \"x\": [1, }",
-                                         "{\"columns\": {\"a\": [1], \"a\": [2]}}",
+                                         "{\"rows\": [{\"a\": 1, \"a\": 2}]}",
                                          "a,b\n1\n",
-                                         "a,a\n1,2\n",
                                          "PK\3\4 and nothing",
                                          ""};
     static const char *const targets[] = {"/monitors/g/m", "/monitors/g/m/observations",

@@ -94,6 +94,11 @@ static void csv_cell(const struct model *m, struct api_buffer *to, size_t c, siz
                                           : "-Infinity");
 }
 
+static bool is_missing(const struct model *m, size_t c, size_t r)
+{
+    return m->kinds[c] == TEXTS ? !*m->texts[c][r] : isnan(m->numbers[c][r]);
+}
+
 /* Writes columns from `first` to `end`; with semicolons numbers have decimal commas. */
 static void write_csv(const struct model *m, struct api_buffer *to, size_t first, size_t end,
                       char delimiter)
@@ -106,7 +111,10 @@ static void write_csv(const struct model *m, struct api_buffer *to, size_t first
         for (size_t c = first; c < end; c++) {
             api_append_text(to, c > first ? "" : "\r\n");
             api_append(to, &delimiter, c > first);
-            csv_cell(m, to, c, r, delimiter);
+            if (c == first && c + 1 < end && is_missing(m, c, r)) /* no line is blank */
+                api_append_text(to, "\"\"");
+            else
+                csv_cell(m, to, c, r, delimiter);
         }
     api_append_text(to, "\r\n");
 }

@@ -35,10 +35,10 @@ static const struct {
     {"PUT /monitors/g/m", "{\"reference\":{\"values\":[null,\"b\",\"@\"]}}",
      "labels_too_large #/reference/values/2 ~1025"},
     {"PUT /monitors/g/m", "m\nb\n@\n", "labels_too_large ~line 3, column 'm'"},
-    {"PUT /monitors/g", "a,b\n1,x\n2,\"\n\"\n3,@\n", "labels_too_large ~line 5, column 'b'"},
-    {"PUT /monitors/g", "{\"columns\":{\"a\":[1,2],\"b\":[\"x\",\"@\"]}}",
-     "labels_too_large #/columns/b/1"},
-    {"PUT /monitors/g", "{\"rows\":[{\"b\":\"@\"},{\"a\":1}]}", "labels_too_large #/rows/0/b"},
+    {"PUT /monitors/g", "b\nx\n@\n", "reference_empty ~'b' (labels_too_large)"},
+    {"PUT /monitors/g", "{\"columns\":{\"b\":[\"x\",\"@\"]}}",
+     "reference_empty ~'b' (labels_too_large)"},
+    {"PUT /monitors/g", "{\"rows\":[{\"b\":\"@\"},{}]}", "reference_empty ~'b' (labels_too_large)"},
 };
 
 Test(monitors_labels, texts_of_more_than_a_kilobyte_are_refused_with_their_place)
@@ -55,6 +55,22 @@ Test(monitors_labels, texts_of_more_than_a_kilobyte_are_refused_with_their_place
         api_buffer_free(&good);
         api_buffer_free(&bad);
     }
+    monitors_end(&service);
+}
+
+/* The others of a table are made. */
+Test(monitors_labels, texts_of_more_than_a_kilobyte_leave_their_column_out)
+{
+    struct api_service service = monitors_new(10);
+    struct api_buffer body = {0};
+    expand(&body, "a,b\n1,x\n2,\"\n\"\n3,@\n", API_MAX_LABEL + 1);
+    json_t *json = monitors_get(&service, "PUT /monitors/g", body.data, 201);
+    cr_expect_eq(json_array_size(at(json, "monitors")), 1);
+    expect_at(json, "warnings.0.code", "\"labels_too_large\"");
+    expect_at(json, "warnings.0.column", "\"b\"");
+    cr_expect(strstr(text_at(json, "warnings.0.message"), "line 5, column 'b'"));
+    json_decref(json);
+    api_buffer_free(&body);
     monitors_end(&service);
 }
 
@@ -83,8 +99,9 @@ Test(monitors_labels, those_of_a_monitor_have_64_kilobytes_in_all)
         {"PUT /monitors/g/m?method=labels", "{\"reference\":{\"values\":[", ",", "\"", "]}}",
          "labels_too_large #/reference/values"},
         {"PUT /monitors/g?method=labels", "{\"columns\":{\"b/c\":[", ",", "\"", "]}}",
-         "labels_too_large #/columns/b~1c"},
-        {"PUT /monitors/g?method=labels", "b\n", "\n", "", "\n", "labels_too_large ~column 'b'"},
+         "reference_empty ~'b/c' (labels_too_large)"},
+        {"PUT /monitors/g?method=labels", "b\n", "\n", "", "\n",
+         "reference_empty ~'b' (labels_too_large)"},
     };
     struct api_service service = monitors_new(10);
     for (size_t i = 0; i < COUNT(cases); i++)

@@ -1,4 +1,4 @@
-/* Verdicts over pools of windows, falls, since and severity_since, beside the rule as api/README.md words it, in plain
+/* Verdicts over pools of windows, falls, since and severity_since, beside the rule as api/monitors/README.md words it, in plain
  * counts of all windows: as they come in order, late, are restated, and are read again. */
 #include "tests/suites/support/monitors.h"
 

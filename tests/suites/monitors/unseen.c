@@ -120,6 +120,7 @@ static const struct {
      "{\"count\":1,\"label\":\"x\"}]"},
     {"m\na\n\"q\"\"r\"\n1.0\nNA\nTrue\n",
      "[{\"count\":1,\"label\":\"q\\\"r\"},{\"count\":1,\"label\":\"true\"}]"},
+    {"m\n00502\n3.0\n", "[{\"count\":1,\"label\":\"00502\"},{\"count\":1,\"label\":\"3\"}]"},
     {"{\"counts\":[1,2,3],\"other\":4}", "[]"},
 };
 

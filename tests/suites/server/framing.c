@@ -64,7 +64,7 @@ Test(framing, that_is_ambiguous_is_refused_once_counted_and_logged)
     cr_expect_eq(server_stop(&server, false), 0);
 }
 
-/* A libmicrohttpd that reads past the adapter: nobody has checked what it hands on. */
+/* A libmicrohttpd that reads past the door: nobody has checked what it hands on. */
 Test(framing, that_nobody_has_checked_is_refused)
 {
     static const char *const requests[] = {
@@ -80,7 +80,7 @@ Test(framing, that_nobody_has_checked_is_refused)
         cr_expect_eq(atoi(answer + 9), 500, "%s", answer);
         cr_expect(strstr(answer, "\r\nConnection: close\r\n"), "%s", answer);
     }
-    cr_expect(server_logs(&server, "read it past the adapter", 1));
+    cr_expect(server_logs(&server, "read it past the door", 1));
     cr_expect_eq(server_stop(&server, true), 0);
 }
 
@@ -190,15 +190,20 @@ Test(framing, of_good_requests_is_accepted_in_any_pieces)
         "c=secret;\t\r\n\r\n\n\0\r\nGET";
     for (size_t piece = 1; piece < sizeof good; piece++) {
         struct srv_framing framing = {0};
+        int headers = 0;
         char bytes[sizeof good];
         memcpy(bytes, good, sizeof good);
         for (size_t at = 0; at < sizeof good - 1; at += piece) {
             size_t n = sizeof good - 1 - at < piece ? sizeof good - 1 - at : piece;
-            cr_assert_eq(srv_framing_read(&framing, bytes + at, n), n, "piece %zu at %zu: %s",
-                         piece, at, framing.error.detail);
+            for (size_t used = 0; used < n;) {
+                enum srv_part part;
+                used += srv_framing_step(&framing, bytes + at + used, n - used, &part);
+                cr_assert(!framing.error.code, "piece %zu at %zu: %s", piece, at,
+                          framing.error.detail);
+                headers += part == SRV_PART_HEADER_END;
+            }
         }
-        cr_expect_not(strstr(bytes, "secret"));
-        cr_expect(strstr(bytes, "\r\nCOOKIE:                \r\n\r\n\n"));
+        cr_expect_eq(headers, 4);
         cr_expect(srv_framing_is_between_requests(&framing));
         srv_framing_free(&framing);
     }

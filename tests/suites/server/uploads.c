@@ -1,93 +1,13 @@
 /* Large bodies are received where they stay: every byte arrives, in order, and no byte of the next
  * request goes there. */
-#include "server/connection/upload.h"
 #include "tests/suites/support/process.h"
 #include "tests/suites/support/support.h"
 
 #include <criterion/criterion.h>
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-/* ---- The socket of a model: `arrived` bytes of `bytes` can be read */
-
-static struct {
-    char *bytes;
-    size_t size, arrived, read;
-} wire;
-
-static ssize_t receive(int fd, void *buffer, size_t n, int flags)
-{
-    (void)fd, (void)flags;
-    if (n > wire.arrived - wire.read)
-        n = wire.arrived - wire.read;
-    if (n == 0) {
-        errno = EAGAIN;
-        return -1;
-    }
-    memcpy(buffer, wire.bytes + wire.read, n);
-    wire.read += n;
-    return (ssize_t)n;
-}
-
-static void let_some_arrive(void)
-{
-    size_t more = (size_t)(lrand48() % (lrand48() % 4 ? 3000 : 600000));
-    wire.arrived = wire.size - wire.arrived > more ? wire.arrived + more : wire.size;
-}
-
-/* Reads a body of `size` bytes as libmicrohttpd does, in pieces of at most `piece` bytes; gives the number
- * of bytes of the next request, which go to `next`. */
-static size_t read_body(char *body, size_t size, size_t piece, char *next)
-{
-    struct srv_upload u = {0};
-    size_t taken = 0, after = 0;
-    char *buffer = malloc(piece);
-    while (taken < size) {
-        bool in_place = u.room > 0 || u.ahead > 0;
-        ssize_t n = in_place ? srv_upload_receive(&u, -1, buffer, piece, size - taken, receive)
-                             : receive(-1, buffer, piece, 0);
-        cr_assert(n == (ssize_t)piece || wire.read == wire.arrived, "there is more to read");
-        if (n < (ssize_t)piece)
-            let_some_arrive();
-        if (n <= 0)
-            continue;
-        size_t of_body = (size_t)n < size - taken ? (size_t)n : size - taken;
-        if (!srv_upload_took(&u, of_body))
-            memcpy(body + taken, buffer, of_body);
-        memcpy(next + after, buffer + of_body, (size_t)n - of_body);
-        after += (size_t)n - of_body;
-        taken += of_body;
-        size_t room = taken < size ? (size_t)lrand48() % (size - taken + 1) : 0;
-        srv_upload_offer(&u, body + taken, room > u.ahead ? room : u.ahead);
-    }
-    free(buffer);
-    return after;
-}
-
-Test(uploads, arrive_whole_and_in_order_and_end_before_the_next_request)
-{
-    enum { MAX = 2 << 20, PIECE = 12171 };
-    char *body = malloc(MAX), next[PIECE];
-    wire.bytes = malloc(MAX + PIECE);
-    for (size_t i = 0; i < MAX + PIECE; i++)
-        wire.bytes[i] = (char)lrand48();
-    for (int i = 0; i < 300; i++) {
-        size_t size = 1 + (size_t)lrand48() % MAX, rest = (size_t)lrand48() % PIECE;
-        wire.size = size + rest;
-        wire.arrived = wire.read = 0;
-        size_t after = read_body(body, size, PIECE, next);
-        cr_assert_eq(memcmp(body, wire.bytes, size), 0, "run %d", i);
-        cr_assert_eq(wire.read, size + after);
-        cr_assert_eq(memcmp(next, wire.bytes + size, after), 0);
-    }
-    free(wire.bytes);
-    free(body);
-}
-
-/* ---- Through the server */
 
 enum { N = 1 << 19 }; /* numbers of a tensor */
 

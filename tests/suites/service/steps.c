@@ -117,13 +117,13 @@ Test(steps, are_taken_in_order)
         {"/writes", {.fails = 'r'}, "ceprNd", 422},
         {"/writes", {.fails = 'b'}, "ceprbNd", 422},
         {"/writes", {.fails = 'w'}, "ceprbuwNd", 422},
-        {"/reads", {.parse = {API_LOOK}}, "cepdeprbuwnd", 200},
-        {"/here", {.parse = {API_LOOK}}, "cepdeprwnd", 200},
+        {"/reads", {.parse = {API_REFRESH}}, "cepdeprbuwnd", 200},
+        {"/here", {.parse = {API_REFRESH}}, "cepdeprwnd", 200},
         {"/adds", {.run = {API_PARSE_AGAIN}}, "ceprdeprbuwnd", 200},
         {"/adds", {.run = {API_PARSE_AGAIN, API_PARSE_AGAIN}}, "ceprdeprdeprbuwnd", 200},
         {"/adds", {.run = {API_RUN_AGAIN}}, "ceprrbuwnd", 200},
         {"/writes", {.run = {API_RUN_AGAIN, API_PARSE_AGAIN}}, "ceprrdeprbuwnd", 200},
-        {"/adds", {.parse = {API_LOOK}, .run = {API_PARSE_AGAIN}}, "cepdeprdeprbuwnd", 200},
+        {"/adds", {.parse = {API_REFRESH}, .run = {API_PARSE_AGAIN}}, "cepdeprdeprbuwnd", 200},
     };
     struct api_service service = monitors_new(10);
     service.endpoints = rows;

@@ -30,7 +30,7 @@ Test(tables_lines, a_first_line_names_the_separator)
         {"sep=x\n1\n", "sep=x: `1`"},
         {"sep=\n1\n", "sep=: `1`"},
         {"sep=;;b\n1;2;3\n", "sep=: `1`|: `2`|b: `3`"},
-        {"\"sep=;\n\"\n1\n", "sep=;\n: `1`@3"},
+        {"\"sep=;\n\"\n1\n", "sep=;: `1`@3"},
     };
     table_check("text/csv", API_MANY_COLUMNS, cases, COUNT(cases));
 }

@@ -135,11 +135,12 @@ struct dialect {
 
 static void csv_text(struct model *m, struct api_buffer *to, struct dialect *d, const char *text)
 {
-    bool quoted = strpbrk(text, "\"\r\n") || strchr(text, d->delimiter) || pick(m, 3) == 0;
+    bool quoted =
+        *text == '"' || strpbrk(text, "\r\n") || strchr(text, d->delimiter) || pick(m, 3) == 0;
     api_append_text(to, quoted ? "\"" : "");
     for (; *text; text++) {
         api_append(to, text, 1);
-        if (*text == '"')
+        if (*text == '"' && quoted)
             api_append_text(to, "\"");
         d->line += *text == '\n' || (*text == '\r' && text[1] != '\n');
     }
@@ -182,13 +183,18 @@ static void check_csv(struct model *m)
     for (size_t r = 0; r < m->n_rows; r++, d.line++) {
         api_append_text(&to, d.end);
         while (m->n_columns > 1 && pick(m, 10) == 0) {
+            for (size_t n = pick(m, 4); n > 0; n--)
+                api_append(&to, &d.delimiter, 1);
             api_append_text(&to, d.end);
             d.line++;
         }
         for (size_t c = 0; c < m->n_columns; c++) {
             api_append(&to, &d.delimiter, c ? 1 : 0);
             lines[r][c] = d.line;
+            size_t start = to.size;
             csv_field(m, &to, &d, c, r);
+            if (c == 0 && m->n_columns > 1 && to.size == start)
+                api_append_text(&to, "\"\""); /* no row is blank */
         }
     }
     api_append_text(&to, pick(m, 2) || m->n_columns == 1 ? d.end : "");

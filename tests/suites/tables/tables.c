@@ -42,7 +42,13 @@ Test(tables, one_column_may_be_wanted_alone)
     } cases[] = {
         {"text/csv", "a,b,c\n1,2,3\n4,\"5\",6\n", "a:|b: `2` `5`|c:"},
         {"application/json", "{\"columns\":{\"a\":[1],\"b\":[2]}}", "a:|b: 2"},
-        {"application/json", "{\"rows\":[{\"a\":1},{\"b\":2},{\"c\":[]}]}", "value_invalid ~"},
+        {"application/json", "{\"rows\":[{\"a\":1},{\"b\":2},{\"c\":[]}]}", "a:|b: - 2 -|c:"},
+        {"application/json", "{\"rows\":[{\"a\":1},{\"b\":{}}]}", "value_invalid a value must ~"},
+        {"application/json", "{\"columns\":{\"a\":[{\"b\":[\"]\"]}, 1],\"b\":[2, 3]}}",
+         "a:|b: 2 3"},
+        {"application/json", "{\"columns\":{\"a\":[[1}],\"b\":[2]}}", "json_malformed ~"},
+        {"application/json", "{\"columns\":{\"a\":[[nul]],\"b\":[2]}}", "json_malformed ~"},
+        {"application/json", "[{\"a\":[1,],\"b\":2}]", "json_malformed ~"},
         {"application/json", "{\"rows\":[{\"a\":1},{\"b\":2}]}", "a:|b: - 2"},
     };
     for (size_t i = 0; i < COUNT(cases); i++) {

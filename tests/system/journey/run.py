@@ -21,14 +21,19 @@ from service import Server
 
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e-?\d+)?")
 QUIET_CURL = 'curl() { command curl -sS "$@"; }\n'  # nobody looks at its progress
-SOCKET = "/run/kldiv.sock"  # as the pages say
+SOCKET, SETTINGS = "/run/kldiv.sock", "/etc/kldiv"  # as the pages say
+# The tokens of the operator's manual, and the table of the group that it is about.
+AUTH = "Authorization: Bearer 0123456789abcdef"
+TOKENS = "ops read,write 0123456789abcdef\nfeeder observe fedcba9876543210\n"
+CREDIT = {"columns": {"age": list(range(20, 80)), "email": ["a@example.org", "b@example.org"] * 30}}
 
 
 def run(command, server, folder):
-    command = command.replace(ADDRESS, server.url).replace(SOCKET, server.socket)
+    command = command.replace(ADDRESS, server.url).replace(SOCKET, server.socket).replace(SETTINGS, folder)
     if command.startswith("python3 "):
         command = sys.executable + command[len("python3"):]
-    done = subprocess.run(["sh", "-c", QUIET_CURL + command], cwd=folder, capture_output=True, text=True)
+    done = subprocess.run(["sh", "-c", QUIET_CURL + command], cwd=folder, capture_output=True, text=True,
+                          env={**os.environ, "AUTH": AUTH, "PID": str(server.process.pid)})
     if done.returncode != 0 or done.stderr:
         sys.exit(f"{command}\nended with {done.returncode}: {done.stderr}")
     return done.stdout.splitlines()
@@ -71,6 +76,18 @@ def run_page(page, least, server, folder):
     return set(missing.values())
 
 
+def operate(binary, folder):
+    """The commands of the operator's manual, with a server that wants tokens."""
+    with open(os.path.join(folder, "tokens"), "w") as file:
+        file.write(TOKENS)
+    with Server(binary, "--auth-token-file", file.name) as server:
+        run(f"curl -T - -H \"$AUTH\" -o /dev/null {ADDRESS}/monitors/credit <<'END'\n{json.dumps(CREDIT)}\nEND", server, folder)
+        return run_page("docker/README.md", 8, server, folder)
+
+
+# Pages, and how many commands each has at least.
+PAGES = (("README.md", 6), ("api/README.md", 4), ("api/loss/README.md", 8), ("api/monitors/README.md", 9),
+         ("server/README.md", 1))
 DATA_SETS = ("iris", "wine", "diabetes", "breast_cancer")
 
 
@@ -106,8 +123,9 @@ def travel(name, server, folder):
 def main(binary, must_be_whole):
     missing = set()
     with tempfile.TemporaryDirectory() as folder, Server(binary) as server:
-        for page, least in ("README.md", 10), ("api/README.md", 15), ("server/README.md", 1):
+        for page, least in PAGES:
             missing |= run_page(page, least, server, folder)
+        operate(binary, folder)
         for name in () if missing else DATA_SETS:
             travel(name, server, folder)
     if missing:

@@ -114,7 +114,7 @@ static void begin(struct column *c, const struct drift *d, size_t n)
     c->pool = api_pool_new(&c->settings, &c->bins);
 }
 
-/* The rule of monitors, as api/README.md tells it, after a window. */
+/* The rule of monitors, as api/monitors/README.md tells it, after a window. */
 static void advance(struct column *c, const double *counts, const double *reference)
 {
     struct api_evidence evidence = {.settings = &c->settings,

@@ -13,9 +13,9 @@ import tempfile
 import time
 
 FEW, MANY = 500, 2500
-STEPS = [
-    ("framing", ["srv_mhd_recv"]),
-    ("record of the request", ["begin_request"]),
+STEPS = [  # functions with those that they call, without others
+    ("framing", ["srv_mhd_recv", "-srv_request_new", "-srv_request_begin"]),
+    ("record of the request", ["srv_request_new"]),
     ("header", ["srv_request_begin"]),
     ("decode and plan", ["api_loss_prepare"]),
     ("compute and encode", ["api_loss"]),
@@ -71,6 +71,8 @@ def table(out, inclusive):
 def measure(server, is_bare, path, content_type, body):
     few, many = (count(server, is_bare, path, content_type, body, n) for n in (FEW, MANY))
     def each(kind, name):
+        if name.startswith("-"):
+            return -each(kind, name[1:])
         return (many[kind].get(name, 0) - few[kind].get(name, 0)) / (MANY - FEW)
     total = sum(each(0, name) for name in many[0] if "memset" not in name)
     return total, [sum(each(1, name) for name in names) for _, names in STEPS]

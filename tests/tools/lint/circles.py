@@ -35,18 +35,17 @@ def includes():
 
 def symbols(objects):
     """{unit: units whose object defines a symbol that it needs}"""
+    sources = {path: unit(path.relative_to(objects)) for room in ROOMS for path in (objects / room).rglob("*.o")}
+    paths = [path for path, name in sources.items() if pathlib.Path(name + ".c").exists()]  # the others are of sources that are gone
+    lines = subprocess.run(["nm", "-gA", *paths], capture_output=True, text=True, check=True).stdout.splitlines()
     defined, undefined = {}, {}
-    for room in ROOMS:
-        for path in (objects / room).rglob("*.o"):
-            name = unit(path.relative_to(objects))
-            if not pathlib.Path(name + ".c").exists():  # an object of a source that is gone
-                continue
-            lines = subprocess.run(["nm", "-g", path], capture_output=True, text=True, check=True).stdout.splitlines()
-            for kind, symbol in (line.split()[-2:] for line in lines):
-                if kind == "U":
-                    undefined.setdefault(name, set()).add(symbol)
-                else:
-                    defined[symbol] = name
+    for path, rest in (line.split(":", 1) for line in lines):
+        kind, symbol = rest.split()[-2:]
+        name = sources[pathlib.Path(path)]
+        if kind == "U":
+            undefined.setdefault(name, set()).add(symbol)
+        else:
+            defined[symbol] = name
     return {name: {defined[s] for s in wanted if s in defined} for name, wanted in undefined.items()}
 
 

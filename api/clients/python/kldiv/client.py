@@ -91,7 +91,7 @@ class Client:
     def kl_div(self, input: Any, target: Any, size_average: bool | None = None, reduce: bool | None = None,
                reduction: str = "mean", log_target: bool = False, *, weight: Any = None, mask: Any = None,
                **options: Any) -> Any:
-        """What kldiv.kl_div gives, computed by the service. Further options are those of api/README.md."""
+        """What kldiv.kl_div gives, computed by the service. Further options are those of api/loss/README.md."""
         options.update(size_average=size_average, reduce=reduce, reduction=reduction, log_target=log_target)
         return self._call({"input": input, "target": target, "weight": weight, "mask": mask}, options)["loss"]
 

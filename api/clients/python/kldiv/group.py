@@ -98,7 +98,7 @@ class Group:
 
     def reference(self, data: Any, *, sample: int = 1_000_000, seed: int = 0, progress: bool | None = None,
                   kinds: Mapping[str, str] | None = None, **settings: Any) -> Monitors:
-        """Creates or replaces a monitor for each column; the service's configs. Settings are those of api/README.md.
+        """Creates or replaces a monitor for each column; the service's configs. Settings are those of api/monitors/README.md.
 
         `kinds` says what columns are, "labels" or "numbers", where their values do not: {"zip": "labels"}; categories of
         integers are labels. Of more than `sample` rows a uniform sample is the reference, and a warning says so."""

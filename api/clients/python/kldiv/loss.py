@@ -18,7 +18,7 @@ def kl_div(input: Any, target: Any, size_average: bool | None = None, reduce: bo
     """KL(target || input), as torch.nn.functional.kl_div gives it, in whose place it may be called on a CPU.
 
     Arrays are numpy's, pandas', memory maps, lists, or tensors of PyTorch: these give tensors, for which
-    loss.backward() works. The other options are those of the service: api/README.md describes them. Shapes are the
+    loss.backward() works. The other options are those of the service: api/loss/README.md describes them. Shapes are the
     same, unless `broadcast` is set; with it batchmean divides by the first size of the common shape."""
     options = {"size_average": size_average, "reduce": reduce, "reduction": reduction, "log_target": log_target,
                "compat": compat, "base": base, "input_space": input_space, "target_space": target_space,

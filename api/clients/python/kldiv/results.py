@@ -43,7 +43,7 @@ def top_bins(bins: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], float]:
 
 
 class Result(dict):  # type: ignore[type-arg]
-    """A window of a monitor, scored: the members are those of api/README.md. `times` is true if values are seconds since
+    """A window of a monitor, scored: the members are those of api/monitors/README.md. `times` is true if values are seconds since
     1970 of dates."""
 
     times = False

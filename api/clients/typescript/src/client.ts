@@ -7,7 +7,7 @@ import type { Answer, Arguments, Call, Caller, Method, Operation, Path, Raw, Sch
 /** Numbers as nested arrays. */
 export type Nested = number | Nested[];
 
-/** Options of the loss, as api/README.md has them. */
+/** Options of the loss, as api/loss/README.md has them. */
 export type LossOptions =
     Omit<Schemas["LossRequest"], "input" | "target" | "shape" | "weight" | "mask" | "grad_output">
     & { signal?: AbortSignal };

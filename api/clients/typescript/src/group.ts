@@ -40,7 +40,7 @@ export type Observed = { timestamp?: Date | string | number; key?: string };
 export class Group {
     constructor(private readonly client: Caller, readonly name: string) {}
 
-    /** Creates or replaces a monitor for each column. Settings are those of api/README.md. */
+    /** Creates or replaces a monitor for each column. Settings are those of api/monitors/README.md. */
     reference(table: Table, settings?: Query<Put>): Promise<Answer<Put>> {
         return this.client.request("PUT", "/monitors/{group}",
                                    { path: this.path, query: settings, body: bodyOf(table) as Body<Put> });

@@ -4,7 +4,7 @@
 
 #include "server/config/text_file.h"
 
-#include <microhttpd.h>
+#include <sys/uio.h>
 #include <time.h>
 
 /* Takes a certificate chain in PEM, the server's own first, and its private key. Handshakes under
@@ -18,9 +18,22 @@ time_t srv_tls_until(void);
 /* True once a pair was taken. */
 bool srv_tls_is_on(void);
 
-/* Flags and options of a daemon with TLS, or of one without. */
-unsigned srv_tls_flags(bool on);
-struct MHD_OptionItem *srv_tls_options(bool on);
+/* Begins a session on a connection, whose descriptor does not block; NULL if there is no memory. Its network thread alone
+ * uses it. */
+void *srv_tls_begin(int fd);
+
+/* Receives as recv() does, after the handshake; also with EINTR, where it is to be called again soon. Gives at most one
+ * record: there may be more. */
+ssize_t srv_tls_receive(void *session, void *bytes, size_t size);
+
+/* Sends pieces as sendmsg() does: until all is sent, or the socket takes no more. What was not sent is to be sent next. */
+ssize_t srv_tls_send(void *session, const struct iovec *pieces, size_t n);
+
+/* Tells the client that no more will be sent, if the handshake is over. */
+void srv_tls_bye(void *session);
+
+/* Does that, too, and frees the session, before its descriptor is closed. */
+void srv_tls_end(void *session);
 
 /* Frees the pair, after the last handshake. */
 void srv_tls_stop(void);

@@ -1,5 +1,6 @@
-#include "server/listen/tls.h"
+#include "server/connection/tls.h"
 
+#include <errno.h>
 #include <gnutls/abstract.h>
 #include <gnutls/gnutls.h>
 #include <gnutls/x509.h>
@@ -24,10 +25,13 @@ struct pair {
     time_t until;
 };
 
-/* The pair in use. Handshakes copy it under the lock, so that it can be replaced at any time. */
+/* The pair in use. Handshakes copy it under the lock, so that it can be replaced at any time. `credentials` call for it
+ * at each. */
 static struct {
     pthread_rwlock_t lock;
     struct pair pair;
+    gnutls_certificate_credentials_t credentials;
+    gnutls_priority_t priorities;
     atomic_bool is_on;
 } tls = {.lock = PTHREAD_RWLOCK_INITIALIZER};
 
@@ -100,28 +104,6 @@ static bool read_pair(struct pair *pair, const struct srv_text texts[2], const c
     return good;
 }
 
-bool srv_tls_set(const char *cert_file, const char *key_file, struct srv_file_error *error)
-{
-    const char *const paths[] = {cert_file, key_file};
-    struct srv_text texts[2] = {{0}};
-    struct pair pair = {.n = 0};
-    bool good = srv_text_read(&texts[0], "--tls-cert", cert_file, error) &&
-                srv_text_read(&texts[1], "--tls-key", key_file, error) &&
-                read_pair(&pair, texts, paths, error);
-    if (good) {
-        pthread_rwlock_wrlock(&tls.lock);
-        struct pair old = tls.pair;
-        tls.pair = pair;
-        pthread_rwlock_unlock(&tls.lock);
-        pair = old;
-        atomic_store(&tls.is_on, true);
-    }
-    free_pair(&pair);
-    srv_text_free(&texts[0]);
-    srv_text_free(&texts[1]);
-    return good;
-}
-
 /* ---- Handshakes */
 
 /* Copies the chain for one handshake. The caller frees what is there already. */
@@ -167,25 +149,145 @@ static int retrieve(gnutls_session_t session, const struct gnutls_cert_retr_st *
     return -1;
 }
 
+/* Makes what sessions share, once; false if there is no memory. */
+static bool make_credentials(void)
+{
+    if (atomic_load(&tls.is_on))
+        return true;
+    if (gnutls_certificate_allocate_credentials(&tls.credentials) != 0 ||
+        gnutls_priority_init(&tls.priorities, PRIORITIES, NULL) != 0)
+        return false;
+    gnutls_certificate_set_retrieve_function3(tls.credentials, retrieve);
+    return true;
+}
+
+bool srv_tls_set(const char *cert_file, const char *key_file, struct srv_file_error *error)
+{
+    const char *const paths[] = {cert_file, key_file};
+    struct srv_text texts[2] = {{0}};
+    struct pair pair = {.n = 0};
+    bool good = srv_text_read(&texts[0], "--tls-cert", cert_file, error) &&
+                srv_text_read(&texts[1], "--tls-key", key_file, error) &&
+                read_pair(&pair, texts, paths, error);
+    if (good && !make_credentials())
+        good = srv_file_fail(error, "--tls-cert", "there is no memory for it");
+    if (good) {
+        pthread_rwlock_wrlock(&tls.lock);
+        struct pair old = tls.pair;
+        tls.pair = pair;
+        pthread_rwlock_unlock(&tls.lock);
+        pair = old;
+        atomic_store(&tls.is_on, true);
+    }
+    free_pair(&pair);
+    srv_text_free(&texts[0]);
+    srv_text_free(&texts[1]);
+    return good;
+}
+
 time_t srv_tls_until(void) { return tls.pair.until; }
 
 bool srv_tls_is_on(void) { return atomic_load(&tls.is_on); }
 
-/* libmicrohttpd 0.9.75 spins under epoll while a handshake waits for the client: it keeps the
- * connection marked as readable. poll() does not, and takes half of the small requests per second
- * among 900 idle connections. */
-unsigned srv_tls_flags(bool on)
+/* ---- Sessions */
+
+void *srv_tls_begin(int fd)
 {
-    return on ? MHD_USE_TLS | MHD_USE_POLL : MHD_USE_EPOLL | MHD_USE_TURBO;
+    static const gnutls_datum_t protocol = {(unsigned char *)"http/1.1", 8};
+    gnutls_session_t session = NULL;
+    if (gnutls_init(&session, GNUTLS_SERVER | GNUTLS_NO_SIGNAL | GNUTLS_NONBLOCK) != 0)
+        return NULL;
+    gnutls_transport_set_int(session, fd);
+    if (gnutls_priority_set(session, tls.priorities) == 0 &&
+        gnutls_credentials_set(session, GNUTLS_CRD_CERTIFICATE, tls.credentials) == 0 &&
+        gnutls_alpn_set_protocols(session, &protocol, 1, 0) == 0)
+        return session;
+    gnutls_deinit(session);
+    return NULL;
 }
 
-struct MHD_OptionItem *srv_tls_options(bool on)
+/* A session's pointer tells that its handshake is over. */
+static bool is_connected(gnutls_session_t session) { return gnutls_session_get_ptr(session); }
+
+/* The result of a system call for that of GnuTLS. */
+static ssize_t result_of(ssize_t n)
 {
-    static struct MHD_OptionItem options[] = {
-        {MHD_OPTION_HTTPS_PRIORITIES, 0, (void *)PRIORITIES},
-        {MHD_OPTION_HTTPS_CERT_CALLBACK2, 0, (void *)retrieve},
-        {MHD_OPTION_END, 0, NULL}};
-    return on ? options : &options[2];
+    if (n >= 0)
+        return n;
+    errno = n == GNUTLS_E_AGAIN                   ? EAGAIN
+            : gnutls_error_is_fatal((int)n) == 0  ? EINTR
+            : n == GNUTLS_E_PREMATURE_TERMINATION ? 0
+                                                  : ECONNRESET;
+    return errno == 0 ? 0 : -1;
 }
 
-void srv_tls_stop(void) { free_pair(&tls.pair); }
+/* What the server sends in a handshake fits into the memory of a socket that nothing was sent on. */
+static int shake_hands(gnutls_session_t session)
+{
+    int result = gnutls_handshake(session);
+    if (result == 0)
+        gnutls_session_set_ptr(session, session);
+    else if (gnutls_error_is_fatal(result))
+        gnutls_alert_send_appropriate(session, result);
+    return result;
+}
+
+ssize_t srv_tls_receive(void *session, void *bytes, size_t size)
+{
+    int result = is_connected(session) ? 0 : shake_hands(session);
+    return result_of(result < 0 ? result : gnutls_record_recv(session, bytes, size));
+}
+
+/* Bytes of a record of what follows the first `sent` bytes of the pieces, in one piece: where they lie, or copied. */
+static gnutls_datum_t next_record(const struct iovec *pieces, size_t n, size_t sent)
+{
+    enum { RECORD = 16 << 10 };
+    static _Thread_local unsigned char record[RECORD];
+    gnutls_datum_t next = {record, 0};
+    for (; n > 0 && sent >= pieces->iov_len; n--)
+        sent -= pieces++->iov_len;
+    if (n > 0 && pieces->iov_len - sent >= RECORD)
+        return (gnutls_datum_t){(unsigned char *)pieces->iov_base + sent, RECORD};
+    for (; n > 0 && next.size < RECORD; n--, pieces++, sent = 0) {
+        size_t room = RECORD - next.size, size = pieces->iov_len - sent;
+        size = size < room ? size : room;
+        memcpy(record + next.size, (const char *)pieces->iov_base + sent, size);
+        next.size += (unsigned)size;
+    }
+    return next;
+}
+
+ssize_t srv_tls_send(void *session, const struct iovec *pieces, size_t n)
+{
+    size_t sent = 0;
+    for (;;) {
+        const gnutls_datum_t next = next_record(pieces, n, sent);
+        ssize_t size = next.size > 0 ? gnutls_record_send(session, next.data, next.size) : 0;
+        if (size == 0 || (size < 0 && sent > 0 && size != GNUTLS_E_INTERRUPTED))
+            return (ssize_t)sent;
+        if (size < 0 && size != GNUTLS_E_INTERRUPTED)
+            return result_of(size);
+        sent += size > 0 ? (size_t)size : 0;
+    }
+}
+
+void srv_tls_bye(void *session)
+{
+    if (is_connected(session))
+        gnutls_bye(session, GNUTLS_SHUT_WR);
+}
+
+void srv_tls_end(void *session)
+{
+    srv_tls_bye(session);
+    gnutls_deinit(session);
+}
+
+void srv_tls_stop(void)
+{
+    free_pair(&tls.pair);
+    if (tls.credentials)
+        gnutls_certificate_free_credentials(tls.credentials);
+    if (tls.priorities)
+        gnutls_priority_deinit(tls.priorities);
+}

@@ -1,0 +1,351 @@
+#include "server/connection/door.h"
+
+#include "server/connection/deadlines.h"
+#include "server/connection/tls.h"
+#include "server/telemetry/metrics.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* What is relied on: an error EAGAIN, or fewer bytes than were asked for, say that the socket is drained, and epoll will
+ * tell of more; EINTR does not. Requests are asked for when the response before is sent. */
+_Static_assert(MHD_VERSION == 0x00097500, "the door was not tried with this libmicrohttpd");
+
+/* PIECE: bytes of one system call, but of a body that is received in place: IN_PLACE bytes of it or more, at most AT_ONCE,
+ * which stay in the second-level cache. */
+enum { PIECE = 16 << 10, IN_PLACE = 64 << 10, AT_ONCE = 256 << 10 };
+
+/* input: bytes of the connection that its thread reads: a header and what follows it, or a piece of a body. The framing has
+ * read those before `at`. may_be_more: the socket was not drained. */
+struct input {
+    size_t at, end;
+    bool may_be_more;
+    char bytes[SRV_HEADER_SIZE + PIECE];
+};
+
+static const struct srv_reader *reader;
+
+void srv_door_init(const struct srv_reader *r) { reader = r; }
+
+/* ---- Bytes that wait */
+
+/* Keeps the bytes of the input from `from` on; false if no memory is left. */
+static bool keep(struct srv_connection *c, const struct input *in, size_t from)
+{
+    struct srv_ahead *ahead = &c->ahead;
+    size_t size = in->end - from;
+    ahead->bytes = size > 0 ? malloc(size) : NULL;
+    if (size > 0 && !ahead->bytes)
+        return false;
+    if (size > 0)
+        memcpy(ahead->bytes, in->bytes + from, size);
+    ahead->checked = in->at - from;
+    atomic_store(&ahead->size, size);
+    return true;
+}
+
+static void take_kept(struct srv_connection *c, struct input *in)
+{
+    struct srv_ahead *ahead = &c->ahead;
+    in->at = ahead->checked;
+    in->end = atomic_load(&ahead->size);
+    in->may_be_more = in->end > 0;
+    if (in->end == 0)
+        return;
+    memcpy(in->bytes, ahead->bytes, in->end);
+    free(ahead->bytes);
+    ahead->bytes = NULL;
+    ahead->checked = 0;
+    atomic_store(&ahead->size, 0);
+}
+
+/* ---- Receiving */
+
+static struct srv_message *message_of(const struct srv_connection *c)
+{
+    return atomic_load(&c->request);
+}
+
+static bool is_ready(const struct srv_connection *c)
+{
+    return message_of(c) && message_of(c)->is_ready;
+}
+
+/* Reads the framing of the next bytes; gives their number. The last ones of a request make it ready. */
+static size_t step(struct srv_connection *c, const char *bytes, size_t size, enum srv_part *part)
+{
+    size_t n = srv_framing_step(&c->framing, bytes, size, part);
+    if (message_of(c) && srv_framing_is_between_requests(&c->framing))
+        message_of(c)->is_ready = true;
+    return n;
+}
+
+static ssize_t receive_to(struct srv_connection *c, struct input *in, char *to, size_t size)
+{
+    ssize_t n =
+        c->session ? srv_tls_receive(c->session, to, size) : recv(c->watched.fd, to, size, 0);
+    in->may_be_more = n == (ssize_t)size || (c->session && n > 0);
+    return n;
+}
+
+/* ---- Reading */
+
+static bool refuse(struct srv_connection *c, const struct input *in, const struct srv_error *why)
+{
+    if (why == &c->framing.error && !atomic_load(&c->ending))
+        srv_metrics_connection_ended(why->code);
+    return reader->refuse(c, in->bytes, in->end, why);
+}
+
+/* Receives bytes of a large body where they stay; *tried tells if there is such a body. */
+static ssize_t receive_in_place(struct srv_connection *c, struct input *in, bool *tried)
+{
+    const struct srv_error *why = NULL;
+    struct srv_framing *f = &c->framing;
+    enum srv_part part;
+    size_t size = f->left < AT_ONCE ? (size_t)f->left : AT_ONCE;
+    char *to = NULL;
+    if (f->state == SRV_BODY_BYTES && f->left >= IN_PLACE)
+        to = reader->place(message_of(c), &size, &why);
+    *tried = to || why;
+    if (!to)
+        return why && refuse(c, in, why);
+    ssize_t n = receive_to(c, in, to, size);
+    int reason = errno;
+    if (n > 0)
+        step(c, to, (size_t)n, &part);
+    reader->placed(message_of(c), n > 0 ? (size_t)n : 0);
+    errno = reason;
+    return n;
+}
+
+static ssize_t receive(struct srv_connection *c, struct input *in)
+{
+    bool tried;
+    ssize_t n = receive_in_place(c, in, &tried);
+    if (tried)
+        return n;
+    n = receive_to(c, in, in->bytes + in->end, PIECE);
+    in->end += n > 0 ? (size_t)n : 0;
+    return n;
+}
+
+/* True if the rest of the body is here, in the input or, on a plain connection, in the socket. */
+static bool is_body_here(const struct srv_connection *c, const struct input *in)
+{
+    struct srv_framing rest = c->framing;
+    enum srv_part part;
+    int unread = 0;
+    for (size_t at = in->at;
+         at < in->end && !rest.error.code && !srv_framing_is_between_requests(&rest);)
+        at += srv_framing_step(&rest, in->bytes + at, in->end - at, &part);
+    bool is_here = srv_framing_is_between_requests(&rest) ||
+                   (rest.state == SRV_BODY_BYTES && !c->session &&
+                    ioctl(c->watched.fd, FIONREAD, &unread) == 0 && (uint64_t)unread >= rest.left);
+    srv_framing_free(&rest);
+    return is_here;
+}
+
+/* Begins a request, and has its body come if its client waits for that. False if no memory is left. */
+static bool begin(struct srv_connection *c, const struct input *in)
+{
+    static const char go_on[] = "HTTP/1.1 100 Continue\r\n\r\n";
+    bool is_here = is_body_here(c, in);
+    if (!reader->begin(c, in->bytes, in->at, is_here))
+        return false;
+    if (srv_framing_is_between_requests(&c->framing))
+        message_of(c)->is_ready = true;
+    if (c->framing.expectations && !c->framing.is_http_1_0 && !is_here && in->at == in->end &&
+        !is_ready(c))
+        srv_mhd_send(c->watched.fd, go_on, sizeof go_on - 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+    return true;
+}
+
+/* Reads the input, to its end or to that of the request; false if no memory is left. */
+static bool read_input(struct srv_connection *c, struct input *in)
+{
+    while (in->at < in->end && !is_ready(c)) {
+        enum srv_part part;
+        const char *bytes = in->bytes + in->at;
+        size_t n = step(c, bytes, in->end - in->at, &part);
+        if (c->framing.error.code)
+            return refuse(c, in, &c->framing.error);
+        in->at += n;
+        if (part == SRV_PART_HEADER_END && !begin(c, in))
+            return false;
+        const struct srv_error *why =
+            part == SRV_PART_BODY ? reader->body(message_of(c), bytes, n) : NULL;
+        if (why)
+            return refuse(c, in, why);
+    }
+    return true;
+}
+
+/* Ends reading, as the client or the server has ended: a request that has begun is told why, if the server has. Gives 1 if
+ * there is something to answer, 0 if the connection ends. */
+static int end_reading(struct srv_connection *c, const struct input *in)
+{
+    const struct srv_error *why = atomic_load(&c->ending);
+    bool has_begun = message_of(c) || !srv_framing_is_between_requests(&c->framing);
+    return why && has_begun && refuse(c, in, why);
+}
+
+/* Leaves the input of a request that may be answered: what follows it waits, unless the connection ends with it. */
+static int leave_input(struct srv_connection *c, const struct input *in)
+{
+    struct srv_message *message = message_of(c);
+    size_t rest = in->end - in->at;
+    if (message->must_close)
+        c->framing.left -= c->framing.left < rest ? c->framing.left : rest;
+    else if (!keep(c, in, in->at))
+        message->must_close = true;
+    return 1;
+}
+
+/* Leaves the input of a request whose next bytes have not come. */
+static int wait_for_more(struct srv_connection *c, struct input *in)
+{
+    static const struct srv_error no_memory = {"out_of_memory",
+                                               "no memory is left for the request; try again"};
+    bool is_header = !message_of(c) && !srv_framing_is_between_requests(&c->framing);
+    if (!keep(c, in, is_header ? 0 : in->end))
+        return refuse(c, in, &no_memory);
+    errno = in->may_be_more ? EINTR : EAGAIN;
+    return -1;
+}
+
+/* Reads on. Gives 1 if the request may be answered; 0 if the connection ends; -1, with errno set, to wait for more. */
+static int read_on(struct srv_connection *c, struct input *in)
+{
+    take_kept(c, in);
+    if (atomic_load(&c->ending) && (message_of(c) || in->at > 0))
+        return end_reading(c, in);
+    if (in->at == in->end) {
+        ssize_t n = receive(c, in);
+        bool is_drained = n < 0 && errno == EAGAIN;
+        if (n == 0 || (is_drained && atomic_load(&c->read_shut))) /* as after a shutdown */
+            return end_reading(c, in);
+        if (n < 0 && !is_drained && errno != EINTR)
+            return -1;
+        if (n < 0)
+            in->may_be_more = !is_drained;
+        else if (atomic_load(&c->phase) == SRV_IDLE)
+            srv_connection_enter(c, SRV_HEADER);
+    }
+    if (!read_input(c, in))
+        return 0;
+    return is_ready(c) ? leave_input(c, in) : wait_for_more(c, in);
+}
+
+/* Writes a request to libmicrohttpd's buffer. It fills the buffer where more bytes are here, or may be. */
+static ssize_t give(const struct srv_connection *c, const struct input *in, char *buffer,
+                    size_t size)
+{
+    static const char get[] = "GET / HTTP/1.1\r\nHost: a\r\n",
+                      head[] = "HEAD / HTTP/1.1\r\nHost: a\r\n",
+                      filler[] = "X:", end[] = "\r\n\r\n";
+    bool is_head = message_of(c)->is_head;
+    size_t n = is_head ? sizeof head - 1 : sizeof get - 1;
+    if (size < sizeof head + sizeof filler + sizeof end) {
+        errno = ECONNRESET; /* it reads for an error of the socket */
+        return -1;
+    }
+    memcpy(buffer, is_head ? head : get, n);
+    if (in->may_be_more || atomic_load(&c->ahead.size) > 0) {
+        memset(buffer + n, 'x', size - n);
+        memcpy(buffer + n, filler, sizeof filler - 1);
+        n = size - (sizeof end - 1);
+    } else {
+        n -= 2; /* of the CRLF */
+    }
+    memcpy(buffer + n, end, sizeof end - 1);
+    return (ssize_t)(n + sizeof end - 1);
+}
+
+ssize_t srv_mhd_recv(int fd, void *buffer, size_t size, int flags)
+{
+    static _Thread_local struct input in;
+    struct srv_connection *c = flags == 0 ? srv_connection_at(fd) : NULL;
+    if (!c)
+        return recv(fd, buffer, size, flags);
+    if (is_ready(c)) { /* it reads once more when a job is done */
+        errno = EINTR;
+        return -1;
+    }
+    int n = read_on(c, &in);
+    return n > 0 ? give(c, &in, buffer, size) : n;
+}
+
+/* ---- Sending */
+
+ssize_t srv_mhd_sendmsg(int fd, const struct msghdr *message, int flags)
+{
+    struct srv_connection *c = srv_connection_at(fd);
+    struct iovec *first = message->msg_iov;
+    size_t ahead = c ? c->probed : 0; /* bytes of the response that probes have sent */
+    first->iov_base = (char *)first->iov_base + ahead;
+    first->iov_len -= ahead;
+    ssize_t size = c && c->session ? srv_tls_send(c->session, first, message->msg_iovlen)
+                                   : sendmsg(fd, message, flags);
+    first->iov_base = (char *)first->iov_base - ahead;
+    first->iov_len += ahead;
+    if (!c || size < 0)
+        return size;
+    if (ahead > 0)
+        c->probed = 0;
+    if (c->peer.is_local) /* of it the kernel does not tell how much has arrived */
+        atomic_fetch_add(&c->sent, (unsigned long long)size + ahead);
+    return size + (ssize_t)ahead;
+}
+
+ssize_t srv_mhd_send(int fd, const void *bytes, size_t size, int flags)
+{
+    struct iovec all = {(void *)bytes, size};
+    return srv_mhd_sendmsg(fd, &(struct msghdr){.msg_iov = &all, .msg_iovlen = 1}, flags);
+}
+
+/* Tells libmicrohttpd that options of TCP are set: a unix socket delays no bytes. It would try again, and log the
+ * failure, twice for each response. */
+int srv_mhd_setsockopt(int fd, int level, int name, const void *value, socklen_t size)
+{
+    struct srv_connection *c = level == IPPROTO_TCP ? srv_connection_at(fd) : NULL;
+    return c && c->peer.is_local ? 0 : setsockopt(fd, level, name, value, size);
+}
+
+/* ---- Ending and waiting */
+
+/* Each connection ends here, also one that libmicrohttpd did not take, or drops without a notice. */
+int srv_mhd_close(int fd)
+{
+    struct srv_connection *c = srv_connection_at(fd);
+    struct srv_message *message = c ? atomic_exchange(&c->request, NULL) : NULL;
+    if (message)
+        reader->done(message);
+    if (c)
+        srv_connection_remove(c);
+    return close(fd);
+}
+
+/* Tells the waker of a connection whether libmicrohttpd waits for its bytes. */
+int srv_mhd_epoll_ctl(int loop, int action, int fd, struct epoll_event *event)
+{
+    struct srv_connection *c = srv_connection_at(fd);
+    if (c && action == EPOLL_CTL_DEL)
+        srv_waker_remove(&c->waker);
+    int result = epoll_ctl(loop, action, fd, event);
+    if (c && result == 0 && action == EPOLL_CTL_ADD && event->events & EPOLLIN)
+        srv_waker_add(&c->waker, loop, event->data);
+    return result;
+}
+
+/* libmicrohttpd 0.9.75 waits again, without end, where it gets as many events as it has room for, before it acts on any
+ * of them: it gets one less. */
+int srv_mhd_epoll_wait(int loop, struct epoll_event *events, int max, int timeout)
+{
+    return epoll_wait(loop, events, max - 1, timeout);
+}

@@ -1,0 +1,132 @@
+#include "server/notify/slot.h"
+
+#include "api/monitors/monitors.h"
+#include "api/text/clock.h"
+#include "server/telemetry/log.h"
+
+/* Seconds: between two looks into a store that other servers write; between two looks without news; between two reminders
+ * of what lasts, for an Alertmanager; the first and the longest wait after a failure. */
+static const double shared_s = 1, idle_s = 60, reminder_s = 60, first_wait_s = 1, max_wait_s = 3600;
+
+/* Notes what the outbox says: the changes that wait, and that were given up. */
+static void note_outbox(struct api_notifier *notifier, const struct api_receiver *receiver,
+                        const struct api_outbox_job *job)
+{
+    api_notifier_set_pending(notifier, receiver->name, job->pending);
+    if (job->expired == 0)
+        return;
+    api_notifier_note(notifier, receiver->name, API_NOTIFY_EXPIRED, job->expired, NULL);
+    srv_log(SRV_LOG_WARNING, "--notify: %zu changes could not be sent for a day, and are given up",
+            job->expired);
+}
+
+/* Sends what a job gives; without memory, later. */
+static void send_message(struct srv_slot *slot, const struct api_receiver *receiver,
+                         struct api_outbox_job *job, bool is_reminder, double now)
+{
+    const struct srv_sender *sender = slot->sender;
+    const struct api_message message =
+        srv_message_of(api_outbox_changes(job), job->n, job->number, sender->notifier->public_url);
+    slot->is_reminder = is_reminder;
+    slot->number = job->number;
+    slot->n = job->n;
+    if (!srv_post_begin(&slot->post, sender->multi, receiver, &message, sender->budget))
+        slot->due = now + first_wait_s;
+}
+
+/* Called by the store's thread. */
+static void resume(struct api_exchange *x)
+{
+    struct srv_slot *slot = (struct srv_slot *)((char *)x - offsetof(struct srv_slot, asker));
+    atomic_store(&slot->is_answered, true);
+    curl_multi_wakeup(slot->sender->multi);
+}
+
+void srv_slot_ask(struct srv_slot *slot, const struct api_receiver *receiver, double now)
+{
+    const struct srv_sender *sender = slot->sender;
+    struct api_outbox_job *job = &slot->job;
+    api_outbox_job_init(job, sender->budget);
+    slot->asker.resume = resume;
+    job->job.x = &slot->asker;
+    job->receiver = receiver->name;
+    job->delivered = slot->delivered;
+    job->server = sender->server;
+    slot->due = now + first_wait_s;
+    slot->has_news = false;
+    slot->is_asking = api_monitors_submit(sender->monitors, &job->job);
+}
+
+/* Sends what the store has answered: the next message, or a reminder of what lasts. */
+static void send_answer(struct srv_slot *slot, const struct api_receiver *receiver, double now)
+{
+    struct api_outbox_job *job = &slot->job;
+    bool reminds = receiver->format == API_NOTIFY_ALERTMANAGER;
+    slot->delivered = 0;
+    note_outbox(slot->sender->notifier, receiver, job);
+    slot->due = now + (job->is_shared ? shared_s : idle_s);
+    if (job->wait > 0 && now + (double)job->wait / 1e6 < slot->due)
+        slot->due = now + (double)job->wait / 1e6;
+    if (reminds && slot->reminded + reminder_s < slot->due)
+        slot->due = slot->reminded + reminder_s;
+    if (job->number) {
+        send_message(slot, receiver, job, false, now);
+    } else if (reminds && job->is_sender && now >= slot->reminded + reminder_s) {
+        slot->reminded = now;
+        slot->due = now + shared_s;
+        api_outbox_collect_lasting(slot->sender->monitors, receiver, job);
+        if (job->n > 0)
+            send_message(slot, receiver, job, true, now);
+    }
+}
+
+bool srv_slot_take_answer(struct srv_slot *slot, const struct api_receiver *receiver)
+{
+    double now = api_seconds();
+    if (!slot->is_asking || !atomic_exchange(&slot->is_answered, false))
+        return slot->is_asking;
+    slot->is_asking = false;
+    slot->due = now + first_wait_s;
+    if (!slot->job.problem.code)
+        send_answer(slot, receiver, now);
+    api_outbox_job_free(&slot->job);
+    return false;
+}
+
+/* Waits longer after each failure, and as long as the receiver asks for. */
+static double wait_after(unsigned failures, double retry_after)
+{
+    double wait = first_wait_s;
+    for (unsigned i = 1; i < failures && wait < max_wait_s; i++)
+        wait *= 2;
+    if (retry_after > wait)
+        wait = retry_after;
+    return wait < max_wait_s ? wait : max_wait_s;
+}
+
+void srv_slot_finish(struct srv_slot *slot, const struct api_receiver *receiver, CURLcode result)
+{
+    double now = api_seconds();
+    const struct srv_outcome outcome = srv_post_end(&slot->post, result);
+    bool is_done = outcome.result != API_NOTIFY_FAILED, good = !*outcome.failure;
+    srv_post_free(&slot->post);
+    api_notifier_note(slot->sender->notifier, receiver->name, outcome.result, 1,
+                      good ? NULL : outcome.failure);
+    if (!good && (is_done || slot->failures == 0))
+        srv_log(SRV_LOG_WARNING, "--notify: '%s' did not take %zu changes: %s%s", receiver->name,
+                slot->n, outcome.failure, is_done ? "; they are given up" : "; trying again");
+    else if (good && slot->failures > 0)
+        srv_log(SRV_LOG_INFO, "--notify: '%s' takes messages again", receiver->name);
+    else
+        srv_log(SRV_LOG_DEBUG, "--notify: '%s' took %zu changes", receiver->name, slot->n);
+    slot->failures = is_done ? 0 : slot->failures + 1;
+    slot->due = is_done ? now : now + wait_after(slot->failures, outcome.retry_after);
+    if (is_done && !slot->is_reminder)
+        slot->delivered = slot->number;
+}
+
+void srv_slot_reset(struct srv_slot *slot, const struct srv_sender *sender)
+{
+    srv_post_free(&slot->post);
+    *slot = (struct srv_slot){.sender = sender, .reminded = -reminder_s};
+}

@@ -1,0 +1,46 @@
+/* srv_slot: a receiver, to which one message at a time is under way, so that they come in order. The store is asked for
+ * it by a job, which the transfers of libcurl do not wait for. One thread uses all slots. */
+#pragma once
+
+#include "api/monitors/state/outbox.h"
+#include "server/notify/post.h"
+
+#include <stdatomic.h>
+
+/* srv_sender: what all slots share. */
+struct srv_sender {
+    CURLM *multi;
+    struct api_notifier *notifier;
+    struct api_monitors *monitors;
+    struct api_budget *budget;
+    int64_t server; /* tells this one from others on the store */
+};
+
+struct srv_slot {
+    const struct srv_sender *sender;
+    struct api_outbox_job job;
+    struct api_exchange asker; /* of the job: `resume` is called at its end */
+    bool is_asking;            /* the store's thread has the job */
+    atomic_bool is_answered;
+    bool has_news; /* since the job was begun */
+    struct srv_post post;
+    bool is_reminder;
+    int64_t number;    /* of the message under way */
+    int64_t delivered; /* of one that the outbox still has */
+    size_t n;          /* its changes */
+    double due;        /* time of the next step, by api_seconds */
+    double reminded;
+    unsigned failures; /* in a row */
+};
+
+/* Begins anew; no job is under way. */
+void srv_slot_reset(struct srv_slot *slot, const struct srv_sender *sender);
+
+/* Asks the store for the next message of a receiver, which stays until the answer is taken. */
+void srv_slot_ask(struct srv_slot *slot, const struct api_receiver *receiver, double now);
+
+/* Sends what the store has answered, if it has; true if it has not. */
+bool srv_slot_take_answer(struct srv_slot *slot, const struct api_receiver *receiver);
+
+/* Notes what became of the message under way. */
+void srv_slot_finish(struct srv_slot *slot, const struct api_receiver *receiver, CURLcode result);

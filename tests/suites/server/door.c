@@ -1,0 +1,215 @@
+/* Requests as the door reads them: whatever the order of a connection's requests is and however their bytes are cut, each
+ * is answered in its turn, plain and by TLS. */
+#include "tests/suites/support/certificate.h"
+#include "tests/suites/support/crowd.h"
+#include "tests/suites/support/support.h"
+
+#include <criterion/criterion.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* ---- A pipeline of random requests */
+
+enum { REQUESTS = 40, LARGE = 300000 };
+
+/* pipeline: the bytes of requests, and the status of each; X-Request-Id is its number. */
+struct pipeline {
+    struct api_buffer bytes;
+    int statuses[REQUESTS];
+    bool is_head[REQUESTS];
+};
+
+static void add_body(struct api_buffer *out, size_t size, bool chunked)
+{
+    char *body = malloc(size + 1);
+    memset(body, ' ', size);
+    body[size] = '\0';
+    memcpy(body, TWO_BY_TWO, strlen(TWO_BY_TWO));
+    if (chunked) {
+        api_append_text(out, "Transfer-Encoding: chunked\r\n\r\n");
+    } else {
+        api_append_format(out, "Content-Length: %zu\r\n\r\n", size);
+        api_append(out, body, size);
+    }
+    for (size_t at = 0, n; chunked && at < size; at += n) {
+        n = 1 + (size_t)lrand48() % (size / 3);
+        n = n < size - at ? n : size - at;
+        api_append_format(out, "%zx;x\r\n", n);
+        api_append(out, body + at, n);
+        api_append_text(out, "\r\n");
+    }
+    if (chunked)
+        api_append_text(out, "0\r\nX: y\r\n\r\n");
+    free(body);
+}
+
+static void add_request(struct pipeline *p, int i)
+{
+    static const struct {
+        const char *method, *target;
+        int status;
+        size_t size; /* of a body, and at most as much more; 0 for none */
+    } kinds[] = {
+        {"GET", "/livez", 200, 0},
+        {"HEAD", "/livez", 200, 0},
+        {"GET", "/nothing?a=b&c=d", 404, 0},
+        {"GET", "http://a/livez?x", 200, 0},
+        {"DELETE", "/kl_div", 405, 0},
+        {"POST", "/kl_div", 422, 200},
+        {"POST", "/kl_div?reduction=sum", 200, 200},
+        {"POST", "/kl_div?reduction=sum", 200, 30000},
+        {"POST", "/kl_div?reduction=sum", 200, LARGE},
+    };
+    size_t k = (size_t)lrand48() % COUNT(kinds);
+    struct api_buffer *out = &p->bytes;
+    p->statuses[i] = kinds[k].status;
+    p->is_head[i] = strcmp(kinds[k].method, "HEAD") == 0;
+    api_append_format(out, "%s%s %s HTTP/1.1\r\nHost: a\r\nX-Request-Id: %d\r\n",
+                      lrand48() % 8 ? "" : "\r\n", kinds[k].method, kinds[k].target, i);
+    if (lrand48() % 8 == 0)
+        api_append_format(out, "Cookie: %0900d\r\n", 0);
+    if (kinds[k].size == 0)
+        api_append_text(out, "\r\n");
+    else if (kinds[k].status == 422)
+        api_append_format(out, "Content-Length: 2\r\n\r\n{}");
+    else
+        add_body(out, kinds[k].size + (size_t)lrand48() % kinds[k].size, lrand48() % 2);
+}
+
+static struct pipeline make_pipeline(void)
+{
+    struct pipeline p = {.bytes = {0}};
+    for (int i = 0; i < REQUESTS; i++)
+        add_request(&p, i);
+    return p;
+}
+
+/* channel: a plain connection, or one by TLS. */
+struct channel {
+    int fd;
+    struct tls_client *tls;
+};
+
+static ssize_t put(const struct channel *c, const char *bytes, size_t size)
+{
+    return c->tls ? gnutls_record_send(c->tls->session, bytes, size)
+                  : send(c->fd, bytes, size, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+static ssize_t get(const struct channel *c, char *bytes, size_t size)
+{
+    return c->tls ? gnutls_record_recv(c->tls->session, bytes, size)
+                  : recv(c->fd, bytes, size, MSG_DONTWAIT);
+}
+
+/* Length of the response that the bytes begin with; 0 if it is not complete. */
+static size_t length_of(const char *bytes, bool is_head)
+{
+    const char *end = strstr(bytes, "\r\n\r\n"), *length = strstr(bytes, "\r\nContent-Length: ");
+    if (!end)
+        return 0;
+    size_t size = is_head || !length || length > end ? 0 : strtoul(length + 18, NULL, 10);
+    size += (size_t)(end + 4 - bytes);
+    return strlen(bytes) >= size ? size : 0;
+}
+
+/* Sends in pieces of up to `piece` bytes while it reads; gives the number of responses that are as they should be. */
+static int exchange(const struct channel *c, const struct pipeline *p, size_t piece)
+{
+    struct api_buffer got = {0};
+    size_t sent = 0;
+    int answered = 0;
+    char bytes[16384], id[40];
+    double end = now_seconds() + 20;
+    while (answered < REQUESTS && now_seconds() < end) {
+        size_t size = 1 + (size_t)lrand48() % piece, left = p->bytes.size - sent;
+        size = size < left ? size : left;
+        ssize_t n = size > 0 ? put(c, p->bytes.data + sent, size) : 0;
+        sent += n > 0 ? (size_t)n : 0;
+        n = get(c, bytes, sizeof bytes);
+        if (n > 0)
+            api_append(&got, bytes, (size_t)n);
+        if (n <= 0 && size == 0)
+            poll(&(struct pollfd){.fd = c->fd, .events = POLLIN}, 1, 20);
+        api_append(&got, "", 1);
+        got.size--;
+        for (size_t length;
+             answered < REQUESTS && (length = length_of(got.data, p->is_head[answered])) > 0;
+             answered++) {
+            snprintf(id, sizeof id, "\r\nX-Request-Id: %d\r\n", answered);
+            if (atoi(got.data + 9) != p->statuses[answered] || !strstr(got.data, id))
+                end = 0;
+            cr_expect(end > 0, "%d of %d: %s", answered, p->statuses[answered], got.data);
+            memmove(got.data, got.data + length, got.size - length + 1);
+            got.size -= length;
+        }
+    }
+    api_buffer_free(&got);
+    return answered;
+}
+
+static const size_t pieces[] = {60, 1500, 20000, 200000, 1 << 20};
+
+Test(door, answers_random_pipelines_in_order)
+{
+    struct server server = server_start(NULL);
+    for (size_t i = 0; i < 2 * COUNT(pieces); i++) {
+        struct pipeline p = make_pipeline();
+        struct channel c = {.fd = dial(&server)};
+        cr_expect_eq(exchange(&c, &p, pieces[i / 2]), REQUESTS, "pieces of %zu", pieces[i / 2]);
+        close(c.fd);
+        api_buffer_free(&p.bytes);
+    }
+    cr_expect_eq(server_stop(&server, false), 0);
+}
+
+Test(door, answers_random_pipelines_by_tls)
+{
+    char cert[] = "/tmp/kldiv-door-XXXXXX", key[] = "/tmp/kldiv-door-XXXXXX";
+    close(mkstemp(cert));
+    close(mkstemp(key));
+    make_certificate(cert, key, GNUTLS_PK_ECDSA, 30);
+    const char *const flags[] = {"--tls-cert", cert, "--tls-key", key, NULL};
+    struct server server = server_start(flags);
+    server.certificate = cert;
+    for (size_t i = 1; i < COUNT(pieces); i++) {
+        struct pipeline p = make_pipeline();
+        struct tls_client client = tls_connect(&server, "NORMAL", NULL);
+        cr_assert_eq(client.result, 0);
+        fcntl(client.fd, F_SETFL, O_NONBLOCK);
+        struct channel c = {.fd = client.fd, .tls = &client};
+        cr_expect_eq(exchange(&c, &p, pieces[i]), REQUESTS, "pieces of %zu", pieces[i]);
+        tls_close(&client);
+        api_buffer_free(&p.bytes);
+    }
+    cr_expect_eq(server_stop(&server, false), 0);
+    unlink(cert);
+    unlink(key);
+}
+
+/* The longest header that a response may have fits into what libmicrohttpd has for it, also where the door's request takes
+ * its half. */
+Test(door, sends_the_longest_header)
+{
+    enum { ID = 128, ORIGIN = 300 };
+    char origin[ORIGIN + 40] = "https://", id[ID + 1], two[1000], answer[8000];
+    memset(origin + 8, 'o', ORIGIN - 8);
+    memset(id, 'i', ID);
+    id[ID] = '\0';
+    const char *const flags[] = {"--cors-origin", origin, NULL};
+    struct server server = server_start(flags);
+    int n = snprintf(two, sizeof two,
+                     POST "X-Request-Id: %s\r\nContent-Type: a/b\r\n"
+                          "Content-Length: 2\r\n\r\n{}"
+                          "GET /livez HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n",
+                     id);
+    talk(&server, two, (size_t)n, answer, sizeof answer, 2);
+    cr_expect(strstr(answer, " 415 ") && strstr(answer, id) && strstr(answer, origin), "%s",
+              answer);
+    cr_expect(strstr(answer, "{\"status\":\"ok\"}"), "%s", answer);
+    cr_expect_eq(server_stop(&server, false), 0);
+}

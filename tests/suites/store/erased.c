@@ -1,0 +1,89 @@
+/* What a DELETE of monitors leaves of their texts in the store's files: nothing, once the server has ended. */
+#include "tests/suites/support/crowd.h"
+#include "tests/suites/support/store.h"
+#include "tests/suites/support/support.h"
+
+#include <criterion/criterion.h>
+#include <glob.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { WINDOWS = 60 };
+
+/* Each text that clients give begins with this. */
+#define PERSON "Erika"
+
+static const struct {
+    const char *method, *target, *body;
+    long status;
+} texts[] = {
+    {"PUT", "/monitors/" PERSON,
+     "{\"columns\": {\"" PERSON "-c\": [\"" PERSON "-l\", \"" PERSON "-l\", \"b\", \"b\"]},"
+     " \"annotations\": {\"who\": \"" PERSON "-a\"}}",
+     201},
+    {"POST", "/monitors/" PERSON "/" PERSON "-c/notes", "{\"text\": \"" PERSON "-n\"}", 201},
+    {"POST", "/groups/" PERSON "/notes", "{\"text\": \"" PERSON "-g\"}", 201},
+    {"POST", "/groups/" PERSON "/mute", "{\"seconds\": 3600, \"reason\": \"" PERSON "-r\"}", 200},
+    {"POST", "/monitors/" PERSON "/" PERSON "-c/mute",
+     "{\"seconds\": 60, \"reason\": \"" PERSON "-m\"}", 200},
+};
+
+/* Number of times that the folder's files have the text. */
+static size_t count_texts(const struct database *database)
+{
+    char pattern[60];
+    size_t n = 0;
+    glob_t found;
+    snprintf(pattern, sizeof pattern, "%s/*", database->folder);
+    cr_assert_eq(glob(pattern, 0, NULL, &found), 0);
+    for (size_t i = 0; i < found.gl_pathc; i++) {
+        size_t size;
+        char *bytes = read_file(found.gl_pathv[i], &size), *at = bytes;
+        while ((at = memmem(at, size - (size_t)(at - bytes), PERSON, strlen(PERSON)))) {
+            at++;
+            n++;
+        }
+        free(bytes);
+    }
+    globfree(&found);
+    return n;
+}
+
+static void define(const struct server *server)
+{
+    for (size_t i = 0; i < COUNT(texts); i++)
+        free(expect_status(server, texts[i].method, texts[i].target, texts[i].body,
+                           texts[i].status));
+    for (int i = 0; i < WINDOWS; i++) {
+        char body[100];
+        snprintf(body, sizeof body, "{\"columns\": {\"" PERSON "-c\": [\"" PERSON "-u%d\"]}}", i);
+        free(expect_status(server, "POST", "/monitors/" PERSON "/observations", body, 200));
+    }
+}
+
+static void check_erased(bool is_killed)
+{
+    struct database database = database_new();
+    struct server server = store_start(&database, NULL);
+    define(&server);
+    cr_expect_eq(server_stop(&server, false), 0);
+    cr_expect_gt(count_texts(&database), WINDOWS);
+    server = store_start(&database, NULL);
+    free(expect_status(&server, "DELETE", "/monitors/" PERSON, NULL, 204));
+    if (is_killed) {
+        server_kill(&server, false);
+        server = store_start(&database, NULL);
+    }
+    wait_ms(2500); /* maintenance deletes the windows */
+    cr_expect_eq(server_stop(&server, false), 0);
+    cr_expect_eq(ask_file(&database, "SELECT count(*) FROM kldiv_windows"), 0);
+    cr_expect_eq(count_texts(&database), 0);
+    database_free(&database);
+}
+
+Test(store_erased, texts_of_deleted_monitors_are_overwritten) { check_erased(false); }
+
+Test(store_erased, texts_of_monitors_are_overwritten_if_the_server_is_killed)
+{
+    check_erased(true);
+}
