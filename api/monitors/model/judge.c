@@ -155,9 +155,10 @@ static double binomial_tail(double k, double n, double probability)
     double odds = probability / (1 - probability), sum = 0;
     double term = exp(lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1) + k * log(probability) +
                       (n - k) * log1p(-probability));
-    for (; k <= n && term > sum * 1e-17; k++) {
+    while (k <= n && term > sum * 1e-17) {
         sum += term;
         term *= (n - k) / (k + 1) * odds;
+        k += 1;
     }
     return fmin(1, sum);
 }

@@ -123,7 +123,7 @@ static void count_rows(const struct api_sample *sample, bool all, struct choice 
 /* Chooses the labels; false if memory is exhausted. */
 static bool choose(struct api_sample *sample, struct choice *choice)
 {
-    size_t most;
+    size_t most = 0;
     bool all = has_bin_for_each(sample);
     *choice = (struct choice){.labels = (all ? api_labels_sort : api_labels_sort_choosing)(
                                   &sample->labels, API_MAX_BINS, &most)};
