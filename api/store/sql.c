@@ -149,7 +149,7 @@ const struct api_migration api_migrations[] = {
     {fifth, "pools of windows, texts that are no labels, events of all monitors", 5},
     {sixth, "notifications, mutes, notes, and because of what monitors drift", 6},
     {seventh, "counts that servers keep apart", 7},
-    {eighth, "joined bins, ratios, means, and where states rose", 7},
+    {eighth, "joined bins, ratios, means, and where states rose", 8},
     {NULL, NULL, 0},
 };
 

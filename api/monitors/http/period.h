@@ -9,7 +9,7 @@ struct api_period {
     int64_t first, newest, end; /* starts of the first and the last of them; the latest end */
 };
 
-/* Finds the windows, and adds their counts to `counts` and their moments to `moments`. Fails with windows_missing if there are none, and if they
+/* Finds the windows, and adds their counts to `counts`, their moments to `moments`. Fails with windows_missing if there are none, and if they
  * have more than `max` counts. `names` are the parameters or members that give the period, for the problem. Called in
  * the store's thread. */
 bool api_period_add_up(struct api_monitors *monitors, const struct api_monitor *monitor,

@@ -233,7 +233,7 @@ bool api_config_retain(struct api_config *config, struct api_budget *budget, siz
 
 size_t api_config_result_size(const struct api_config *config)
 {
-    enum { BESIDE_BINS = 2000, NUMBERS_OF_BIN = 140, WORDS_OF_BIN = 110 };
+    enum { BESIDE_BINS = 2400, NUMBERS_OF_BIN = 140, WORDS_OF_BIN = 110 };
     const struct api_bins *bins = &config->bins;
     size_t size = BESIDE_BINS + bins->n_bins * NUMBERS_OF_BIN;
     if (bins->described)

@@ -362,15 +362,14 @@ static bool count_numbers(void *context, size_t column, enum kl_dtype dtype, con
     struct api_counting *counting = pass->of_columns[column];
     struct api_cell cell = {.kind = API_CELL_NUMBER};
     (void)problem;
-    if (!counting->bins->labelled) {
-        kl_bin_counts(counting->bins->edges, counting->bins->n, dtype, values, n, counting->counts);
-        add_up(counting, dtype, values, n);
-        return true;
-    }
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; counting->bins->labelled && i < n; i++) {
         cell.number = kl_load(dtype, values, i);
         count_label(counting, &cell, dtype);
     }
+    if (counting->bins->labelled)
+        return true;
+    kl_bin_counts(counting->bins->edges, counting->bins->n, dtype, values, n, counting->counts);
+    add_up(counting, dtype, values, n);
     return true;
 }
 

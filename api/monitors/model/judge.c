@@ -1,7 +1,5 @@
 #include "api/monitors/model/judge.h"
 
-#include "api/monitors/model/binomial.h"
-
 #include <math.h>
 #include <string.h>
 
@@ -12,9 +10,8 @@ enum { EXPECTED = 5, MAX_CELLS = API_MAX_BINS + KL_OUTER_BINS + 2 };
 double api_min_observations(const struct api_monitor_settings *settings,
                             const struct api_bins *bins)
 {
-    if (!isnan(settings->min_observations))
-        return settings->min_observations;
-    return bins->labelled ? 50 : fmax(50, 5 * (double)bins->n);
+    double min = settings->min_observations;
+    return !isnan(min) ? min : bins->labelled ? 50 : fmax(50, 5 * (double)bins->n);
 }
 
 /* ---- Cells */
@@ -149,6 +146,23 @@ static struct api_pooled pooled_of(const struct api_sum *sum, const struct kl_dr
 
 /* ---- Texts without a bin */
 
+/* Probability that of n trials at least k succeed, each with this probability, in (0, 1); 1 if as many are expected: so
+ * much tells nothing. Terms from k on, which fall, until no more is added. Within a relative 1e-9 for n to 1e6. */
+static double binomial_tail(double k, double n, double probability)
+{
+    if (k <= n * probability)
+        return 1;
+    double odds = probability / (1 - probability), sum = 0;
+    double term = exp(lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1) + k * log(probability) +
+                      (n - k) * log1p(-probability));
+    while (k <= n && term > sum * 1e-17) {
+        sum += term;
+        term *= (n - k) / (k + 1) * odds;
+        k += 1;
+    }
+    return fmin(1, sum);
+}
+
 void api_unseen_sum_add(struct api_unseen_sum *sum, const struct api_unseen_counts *unseen)
 {
     for (size_t i = 0; i < unseen->n; i++) {
@@ -176,7 +190,7 @@ static void judge_unseen(const struct api_evidence *evidence, const struct api_s
     double texts = (double)unseen->n + sum->counts[api_bins_other(evidence->bins)] - unseen->total;
     if (unseen->n == 0 || !(share < 1))
         return;
-    double p_value = fmin(1, api_binomial_tail(unseen->most, n, share) * texts);
+    double p_value = fmin(1, binomial_tail(unseen->most, n, share) * texts);
     if (!(p_value < significance_of(evidence->settings)))
         return;
     double seen = fmin(share * add_up(cells->reference, cells->n), cells->reference[last]);

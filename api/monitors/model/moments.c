@@ -1,5 +1,6 @@
 #include "api/monitors/model/moments.h"
 
+#include <float.h>
 #include <string.h>
 
 #define INLINE static inline __attribute__((always_inline))
@@ -57,7 +58,7 @@ INLINE void take(struct api_moments *moments, double from, const double *values,
         for (size_t j = 0; j < VECTORS; j++) {
             vector x;
             memcpy(&x, part + WIDTH * j, sizeof x);
-            mask is_finite = x - x == 0;
+            mask is_finite = (x <= DBL_MAX) & (x >= -DBL_MAX);
             vector deviation = (vector)((mask)(x - from) & is_finite),
                    square = deviation * deviation;
             finite -= is_finite;

@@ -212,7 +212,8 @@ static bool is_enough(const struct sums *sums)
     size_t max = api_settings_pool(settings), windows = sums->sum.windows;
     if ((double)windows < settings->clear_after && windows < max)
         return false;
-    return api_sum_n(&sums->sum) >= api_min_observations(sums->evidence->settings, sums->evidence->bins) &&
+    return api_sum_n(&sums->sum) >=
+               api_min_observations(sums->evidence->settings, sums->evidence->bins) &&
            (windows == max ||
             api_judge_noise_floor(sums->evidence, &sums->sum) <= settings->warning / 2);
 }

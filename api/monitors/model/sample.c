@@ -1,7 +1,6 @@
 #include "api/monitors/model/sample.h"
 
 #include "api/json/format.h"
-#include "api/monitors/model/halves.h"
 #include "api/tables/field.h"
 #include "api/text/decimal.h"
 
@@ -120,7 +119,6 @@ static bool sample_value(struct api_sample *sample, const struct api_cell *cell,
 {
     double number;
     bool value;
-    sample->n_rows++;
     if (api_cell_is_missing(cell)) {
         sample->n_missing++;
         return true;
@@ -148,8 +146,7 @@ static bool sample_cell(void *context, size_t column, const struct api_cell *cel
     if (sample->pass == API_SAMPLE_NUMBERS)
         return sample_value(sample, cell, problem);
     return api_cell_is_missing(cell) || api_cell_number(cell, true, &number) ||
-           api_labels_add(&sample->labels, cell->text, cell->size, false) ||
-           api_fail_oom(problem);
+           api_labels_add(&sample->labels, cell->text, cell->size, false) || api_fail_oom(problem);
 }
 
 static bool sample_numbers(void *context, size_t column, enum kl_dtype dtype, const void *values,
@@ -159,7 +156,6 @@ static bool sample_numbers(void *context, size_t column, enum kl_dtype dtype, co
     struct api_sample *sample = &pass->samples[column];
     struct api_cell cell = {.kind = API_CELL_NUMBER};
     sample->booleans_alone = false;
-    sample->n_rows += sample->pass == API_SAMPLE_NUMBERS ? n : 0;
     for (; cell.row < n; cell.row++) {
         cell.number = kl_load(dtype, values, cell.row);
         if (!(sample->pass == API_SAMPLE_LABELS ? add_label(sample, &cell, dtype, problem)

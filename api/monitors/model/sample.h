@@ -19,7 +19,6 @@ struct api_sample {
     enum api_sample_pass pass;
     struct api_buffer numbers; /* doubles */
     struct api_buffer commas;  /* doubles: texts that are numbers with a decimal comma */
-    size_t n_rows;             /* of the first pass */
     size_t n_numbers, n_texts, n_commas,
         n_missing;  /* texts hold the commas until the kind is known */
     bool has_point; /* a number has a decimal point */
@@ -33,17 +32,28 @@ struct api_sample {
     size_t n_dates; /* after api_sample_table: dates and times, if nine tenths are, else 0 */
     struct {
         size_t row, line, size;
-    } long_text;                   /* the first that is too long for a label; size 0: none */
-    size_t n_cut;                  /* after api_sample_bins: distinct texts that got no label */
-    size_t n_chosen;               /* likewise: labels, if they were chosen in one half of the rows */
-    bool is_excluded;              /* set by the caller: the column is not read */
-    bool is_included;              /* likewise: it has bins also if it holds dates */
-    bool text_for_certain;         /* a string of JSON or numpy was among them */
-    bool is_text;                  /* after api_sample_table */
-    bool is_labelled;              /* likewise: texts, or numbers that become labels */
-    bool booleans_alone;           /* all are true or false, or these texts in any case */
+    } long_text;           /* the first that is too long for a label; size 0: none */
+    size_t n_cut;          /* after api_sample_bins: distinct texts that got no label */
+    size_t n_chosen;       /* likewise: labels, if they were chosen in one half of the rows */
+    bool is_excluded;      /* set by the caller: the column is not read */
+    bool is_included;      /* likewise: it has bins also if it holds dates */
+    bool text_for_certain; /* a string of JSON or numpy was among them */
+    bool is_text;          /* after api_sample_table */
+    bool is_labelled;      /* likewise: texts, or numbers that become labels */
+    bool booleans_alone;   /* all are true or false, or these texts in any case */
     struct api_label_table labels; /* of the last pass, if it is labelled */
 };
+
+/* True for a row, from 0, of the half that chooses labels: those that are chosen by their counts in a sample look too
+ * frequent in it (regression to the mean), so that the other half is counted. It is the top bit of splitmix64 (Steele, Lea
+ * and Flood, "Fast splittable pseudorandom number generators", 2014): no order of rows puts a label into one half alone. */
+static inline bool api_row_chooses(size_t row)
+{
+    uint64_t z = ((uint64_t)row + 1) * 0x9e3779b97f4a7c15;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
+    z = (z ^ z >> 27) * 0x94d049bb133111eb;
+    return (z ^ z >> 31) >> 63;
+}
 
 /* Empties a sample of a column, and makes room for the numbers of all rows. */
 void api_sample_init(struct api_sample *sample, const struct api_table *table, size_t column);

@@ -2,7 +2,6 @@
 #include "api/monitors/model/sample.h"
 
 #include "api/monitors/model/edges.h"
-#include "api/monitors/model/halves.h"
 #include "api/tables/field.h"
 #include "lib/drift.h"
 
@@ -57,6 +56,27 @@ static void order_numbers(struct api_label *labels, size_t n)
     qsort(labels, n, sizeof *labels, compare_numbers);
 }
 
+/* How often a text is in the rows that are counted. */
+static size_t counted(const struct api_label *label) { return label->count - label->choosing; }
+
+/* Counts texts that got no label as observations count them: one that is a number may have the label of that number. */
+static bool count_cut(const struct api_bins *bins, const struct api_label *cut, size_t n,
+                      uint64_t *counts, struct api_problem *problem)
+{
+    char text[API_MAX_LABEL + API_PADDING] = "";
+    struct api_counting counting = {.counts = NULL};
+    struct api_cell cell = {.kind = API_CELL_FIELD, .text = text};
+    if (!api_counting_init(&counting, bins, problem))
+        return false;
+    for (size_t i = 0; i < n; i++) {
+        cell.size = strlen(cut[i].text);
+        memcpy(text, cut[i].text, cell.size + 1);
+        counts[api_counting_find(&counting, &cell, KL_FLOAT64)] += counted(&cut[i]);
+    }
+    api_counting_free(&counting);
+    return true;
+}
+
 static bool fail_long_text(const struct api_sample *sample, struct api_problem *problem)
 {
     const struct api_cell cell = {.row = sample->long_text.row, .line = sample->long_text.line};
@@ -65,11 +85,11 @@ static bool fail_long_text(const struct api_sample *sample, struct api_problem *
                           API_MAX_LABEL, sample->long_text.size);
 }
 
-/* choice: the labels that have a bin, the first n of all, and how many rows are counted. */
+/* choice: the labels that have a bin, the first n of all; how many rows chose them, 0 if nothing was chosen, and how many
+ * are counted. */
 struct choice {
     struct api_label *labels;
-    size_t n, counted;
-    size_t choosing; /* rows that chose; 0 if nothing was chosen */
+    size_t n, choosing, counted;
 };
 
 /* True if each text is seen often enough, and there are not too many, for a bin each. */
@@ -81,68 +101,50 @@ static bool has_bin_for_each(const struct api_sample *sample)
     return sample->labels.n <= API_MAX_BINS;
 }
 
-/* Has all rows counted. */
-static void count_all(const struct api_sample *sample, struct choice *choice)
+/* Counts the rows of both halves. Of very few rows the half that does not choose may have no text: then all are counted,
+ * as they are where nothing was chosen. */
+static void count_rows(const struct api_sample *sample, bool all, struct choice *choice)
 {
-    choice->counted = sample->n_rows;
+    size_t rows = sample->n_missing, texts = 0;
+    for (size_t i = 0; i < sample->labels.n; i++) {
+        rows += choice->labels[i].count;
+        texts += counted(&choice->labels[i]);
+    }
+    for (size_t i = 0; !all && i < rows; i++)
+        choice->choosing += api_row_chooses(i);
+    choice->counted = rows - choice->choosing;
+    if (!all && texts > 0)
+        return;
+    choice->counted = rows;
     for (size_t i = 0; i < sample->labels.n; i++)
         choice->labels[i].choosing = 0;
 }
 
-/* Chooses in one half of the rows; false if memory is exhausted. Of very few rows the other half may have no text: then
- * all are counted. */
+/* Chooses the labels; false if memory is exhausted. */
 static bool choose(struct api_sample *sample, struct choice *choice)
 {
-    size_t most, texts = 0;
+    size_t most = 0;
     bool all = has_bin_for_each(sample);
-    *choice = (struct choice){
-        .labels = all ? api_labels_sort(&sample->labels, API_MAX_BINS, &most)
-                      : api_labels_sort_choosing(&sample->labels, API_MAX_BINS, &most)};
+    *choice = (struct choice){.labels = (all ? api_labels_sort : api_labels_sort_choosing)(
+                                  &sample->labels, API_MAX_BINS, &most)};
     if (!choice->labels)
         return false;
     while (choice->n < most &&
            (all || choice->n < MIN_CHOSEN || choice->labels[choice->n].choosing >= SEEN_CHOOSING))
         choice->n++;
-    for (size_t i = 0; !all && i < sample->n_rows; i++)
-        choice->choosing += api_row_chooses(i);
-    choice->counted = sample->n_rows - choice->choosing;
-    for (size_t i = 0; i < sample->labels.n; i++)
-        texts += choice->labels[i].count - choice->labels[i].choosing;
-    if (all || texts == 0)
-        count_all(sample, choice);
+    count_rows(sample, all, choice);
     return true;
 }
 
-/* Counts the rows that are counted: labels, missing values, and texts that got no label as observations count them: one that
- * is a number may have the label of that number. */
-static bool count_labels(const struct api_sample *sample, const struct choice *choice,
-                         const struct api_bins *bins, uint64_t *counts, struct api_problem *problem)
-{
-    char text[API_MAX_LABEL + API_PADDING] = "";
-    struct api_counting counting = {.counts = NULL};
-    struct api_cell cell = {.kind = API_CELL_FIELD, .text = text};
-    if (!api_counting_init(&counting, bins, problem))
-        return false;
-    counts[choice->n + 1] = choice->counted;
-    for (size_t i = 0; i < sample->labels.n; i++) {
-        const struct api_label *label = &choice->labels[i];
-        size_t count = label->count - label->choosing;
-        cell.size = strlen(label->text);
-        memcpy(text, label->text, cell.size + 1);
-        counts[i < choice->n ? i : api_counting_find(&counting, &cell, KL_FLOAT64)] += count;
-        counts[choice->n + 1] -= count;
-    }
-    api_counting_free(&counting);
-    return true;
-}
-
-static bool bins_of_labels(struct api_sample *sample, struct api_bins *bins,
-                           struct api_weights *reference, struct api_problem *problem)
+static bool bins_of_labels(struct api_sample *sample, const struct api_monitor_settings *settings,
+                           struct api_bins *bins, struct api_weights *reference,
+                           struct api_problem *problem)
 {
     const char *texts[API_MAX_BINS];
     uint64_t counts[API_MAX_BINS + 2] = {0};
     struct choice choice;
     size_t size = 0;
+    (void)settings;
     if (sample->long_text.size > 0)
         return fail_long_text(sample, problem);
     if (!choose(sample, &choice))
@@ -150,8 +152,12 @@ static bool bins_of_labels(struct api_sample *sample, struct api_bins *bins,
     order_numbers(choice.labels, choice.n);
     sample->n_cut = sample->labels.n - choice.n;
     sample->n_chosen = choice.choosing > 0 ? choice.n : 0;
+    counts[choice.n + 1] = choice.counted;
+    for (size_t i = 0; i < sample->labels.n; i++)
+        counts[choice.n + 1] -= counted(&choice.labels[i]);
     for (size_t i = 0; i < choice.n; i++) {
         texts[i] = choice.labels[i].text;
+        counts[i] = counted(&choice.labels[i]);
         size += strlen(texts[i]);
     }
     if (size > API_MAX_LABELS)
@@ -162,7 +168,7 @@ static bool bins_of_labels(struct api_sample *sample, struct api_bins *bins,
             sample->table->columns[sample->column].name, size, API_MAX_LABELS);
     if (!api_bins_of_labels(bins, texts, choice.n))
         return api_fail_oom(problem);
-    bool good = count_labels(sample, &choice, bins, counts, problem) &&
+    bool good = count_cut(bins, choice.labels + choice.n, sample->n_cut, counts, problem) &&
                 (api_weights_of_counts(reference, counts, bins->n_bins) || api_fail_oom(problem));
     reference->choosing = (double)choice.choosing;
     return good;
@@ -200,7 +206,6 @@ bool api_sample_bins(struct api_sample *sample, const struct api_monitor_setting
                      struct api_bins *bins, struct api_weights *reference,
                      struct api_problem *problem)
 {
-    if (sample->is_labelled)
-        return bins_of_labels(sample, bins, reference, problem);
-    return bins_of_numbers(sample, settings, bins, reference, problem);
+    return (sample->is_labelled ? bins_of_labels : bins_of_numbers)(sample, settings, bins,
+                                                                    reference, problem);
 }

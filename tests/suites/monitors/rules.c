@@ -1,5 +1,5 @@
 /* Verdicts and states beside those that scipy finds by the rules, window by window: streams of tests/tools/golden/rules.py,
- * which are drawn here as they are there. */
+ * which are drawn here as they are there. Of every third stream the store is a file, and opened again now and then. */
 #include "tests/suites/support/monitors.h"
 
 #include <criterion/criterion.h>
@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Weights beyond the cells: labels that the reference never has. */
 enum { NEW = 3, MAX_CELLS = 3000 + NEW, BEGIN = 1600000020 / 60 * 60 };
@@ -232,11 +233,21 @@ static void run(const json_t *json)
     s->period = member(s, "period");
     s->seed = member(s, "seed");
     s->missing = member(s, "missing");
-    s->service = monitors_new(10);
+    bool in_file = s->seed % 3 == 0;
+    char folder[] = "/tmp/kldiv-rules-XXXXXX", path[60], location[80];
+    cr_assert(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/store.db", folder);
+    snprintf(location, sizeof location, "sqlite:%s", path);
+    s->service = in_file ? monitors_new_at(10, location) : monitors_new(10);
     put(s);
-    for (long t = 0; t < member(s, "windows"); t++)
+    for (long t = 0; t < member(s, "windows"); t++) {
         observe(s, t);
+        if (in_file && t % 4 == 3)
+            monitors_restart(&s->service, 10);
+    }
     monitors_end(&s->service);
+    unlink(path);
+    rmdir(folder);
     free(s);
 }
 
