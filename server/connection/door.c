@@ -175,6 +175,9 @@ static bool read_input(struct srv_connection *c, struct input *in)
         enum srv_part part;
         const char *bytes = in->bytes + in->at;
         size_t n = step(c, bytes, in->end - in->at, &part);
+        bool is_between = srv_framing_is_between_requests(&c->framing) && !c->framing.error.code;
+        if (atomic_load(&c->phase) == SRV_IDLE && !is_between)
+            srv_connection_enter(c, SRV_HEADER);
         if (c->framing.error.code)
             return refuse(c, in, &c->framing.error);
         in->at += n;
@@ -236,8 +239,6 @@ static int read_on(struct srv_connection *c, struct input *in)
             return -1;
         if (n < 0)
             in->may_be_more = !is_drained;
-        else if (atomic_load(&c->phase) == SRV_IDLE)
-            srv_connection_enter(c, SRV_HEADER);
     }
     if (!read_input(c, in))
         return 0;

@@ -376,7 +376,7 @@ void srv_handled(void *unused, struct MHD_Connection *connection, void **context
     atomic_store(&entry->request, NULL);
     atomic_store(&entry->held, 0);
     atomic_store(&entry->progress.received, 0);
-    srv_connection_enter(entry, atomic_load(&entry->ahead.size) > 0 ? SRV_HEADER : SRV_IDLE);
+    srv_connection_enter(entry, SRV_IDLE);
 }
 
 static void abort_request(struct srv_message *message)

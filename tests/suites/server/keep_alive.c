@@ -134,6 +134,27 @@ Test(keep_alive, of_http_1_0_is_for_those_who_ask)
     cr_expect_eq(server_stop(&server, false), 0);
 }
 
+/* Empty lines behind a body (RFC 9112, 2.2), which come with it or later, begin no request: the connection is as idle as
+ * without them, and ends so. */
+Test(keep_alive, empty_lines_behind_a_body_begin_no_request)
+{
+    static const char *const flags[] = {"--timeout", "1", NULL};
+    static const char request[] = POST "Content-Length: 2\r\n\r\n{}\r\n\r\n", late[] = "\r\n";
+    char byte;
+    struct server server = server_start(flags);
+    for (size_t rest = 0; rest <= 4; rest += 2) {
+        int fd = dial(&server);
+        cr_assert_gt(send(fd, request, sizeof request - 1 - rest, MSG_NOSIGNAL), 0);
+        cr_expect_eq(read_status(fd, 10), 422);
+        if (rest > 0)
+            cr_expect_eq(send(fd, late, 2, MSG_NOSIGNAL), 2);
+        cr_expect_eq(recv(fd, &byte, 1, 0), 0);
+        close(fd);
+    }
+    cr_expect_eq(metric(&server, "\nkldiv_connections_ended_total{code=\"idle\"} "), 3);
+    cr_expect_eq(server_stop(&server, false), 0);
+}
+
 /* ---- Cost */
 
 /* Processor time of all threads of the server, in ms. */
