@@ -225,7 +225,7 @@ class Groups(unittest.TestCase):
                          ["nearly_unique: column 'id'", "column_unknown: column 'new'",
                           "column_unknown: column 'new'", "column_absent: column 'country'", "column_absent: column 'member'",
                           "column_unknown: column 'other'", "column_absent: column 'country'", "column_absent: column 'member'",
-                          "values_unreadable: column 'age'"])
+                          "values_unreadable: column 'age'", "batches_too_small: column 'age'"])
         self.assertEqual({w.filename for w in given}, {__file__})
         self.assertRaises(ValueError, self.group.observe, iter([{"no": [1]}, {"no": [2]}]))
         for table in {"age": ["many", None]}, iter([{"age": ["many"]}, {"age": [1]}]):
