@@ -283,7 +283,7 @@ class Groups(unittest.TestCase):
         if pandas:
             tables.append(tuple(pandas.DataFrame(table).astype({"d": "datetime64[ns]"}) for table in tables[0]))
         for reference, current in tables:
-            self.group.reference(reference)
+            self.group.reference(reference, include=["d", "x"])
             for result in self.group.observe(current, key=None)["d"], self.group.latest("d"), self.group.evaluate(current)["d"]:
                 self.assertRegex(result.sentence(), r"\[202[67]-\d\d-\d\d.*, 202[67]-")
                 self.assertIn("2026-", result.svg())
