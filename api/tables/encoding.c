@@ -109,7 +109,7 @@ static bool convert(enum api_encoding encoding, const struct api_table *table, c
 {
     const unsigned char *p = (const unsigned char *)table->body, *start = p,
                         *end = start + table->size;
-    char bytes[4];
+    char bytes[4] = {0};
     uint32_t character;
     for (*n = 0; p < end;) {
         size_t size = read_character(encoding, p, (size_t)(end - p), &character);

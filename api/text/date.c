@@ -71,6 +71,8 @@ static unsigned take_name(struct cursor *c, const char *const *names, unsigned n
     for (unsigned i = 0; i < n; i++) {
         const char *start = c->p;
         char letters[4] = {names[i][0], names[i][1], names[i][2]};
+        if (c->p == c->end || (*c->p | 0x20) != (letters[0] | 0x20))
+            continue;
         if (!take_word(c, names[i]) && (!take_word(c, letters) || (take(c, '.'), false))) {
             c->p = start;
             continue;
@@ -354,6 +356,10 @@ void api_date_add(struct api_date_tally *tally, const char *text, size_t size)
 {
     struct api_date dates[2];
     bool are[2];
+    struct cursor c = {text, text + size};
+    skip_blanks(&c);
+    if (c.end - c.p < 6 || (!is_digit(&c) && !is_initial(*c.p)))
+        return;
     for (int order = API_DAY_FIRST; order <= API_MONTH_FIRST; order++) {
         are[order] = api_date_read(text, size, (enum api_date_order)order, &dates[order]);
         tally->n[order] += are[order];

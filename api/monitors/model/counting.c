@@ -119,11 +119,11 @@ static bool find_numbered(struct api_counting *counting)
 /* The bin of the only label that is this number. */
 static size_t find_by_number(const struct api_counting *counting, double number)
 {
-    const struct api_numbered key = {.number = number},
-                              *end = counting->numbered + counting->n_numbered, *found;
-    found = counting->n_numbered == 0 ? NULL
-                                      : bsearch(&key, counting->numbered, counting->n_numbered,
-                                                sizeof key, compare_numbered);
+    const struct api_numbered key = {.number = number}, *found, *end;
+    if (counting->n_numbered == 0)
+        return api_bins_other(counting->bins);
+    end = counting->numbered + counting->n_numbered;
+    found = bsearch(&key, counting->numbered, counting->n_numbered, sizeof key, compare_numbered);
     bool is_only = found && (found == counting->numbered || found[-1].number != number) &&
                    (found + 1 == end || found[1].number != number);
     return is_only ? found->bin : api_bins_other(counting->bins);

@@ -84,8 +84,8 @@ void api_edges_move(double *edges, size_t bins, const double *values, size_t n)
         of[i] = none;
     for (size_t i = 0; i < n; i++) {
         struct range *range = &of[find(edges, bins, values[i])];
-        range->min = fmin(range->min, values[i]);
-        range->max = fmax(range->max, values[i]);
+        range->min = values[i] < range->min ? values[i] : range->min;
+        range->max = values[i] > range->max ? values[i] : range->max;
     }
     above[bins] = (double)INFINITY;
     for (size_t i = bins; i-- > 0;)

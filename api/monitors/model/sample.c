@@ -128,7 +128,7 @@ static bool sample_value(struct api_sample *sample, const struct api_cell *cell,
         return sample_text(sample, cell, problem);
     if (cell->kind == API_CELL_FIELD && !sample->has_point)
         sample->has_point = memchr(cell->text, '.', cell->size) != NULL;
-    if (cell->kind == API_CELL_FIELD && !sample->has_code)
+    if (cell->kind == API_CELL_FIELD && !sample->has_code && *cell->text <= '0')
         sample->has_code = api_text_is_code(cell->text, cell->size);
     return add_number(sample, number, problem);
 }

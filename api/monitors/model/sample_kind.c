@@ -61,10 +61,11 @@ static bool take_numbers(struct api_sample *sample, enum api_method method,
 static size_t count_times(const struct api_sample *sample)
 {
     const double *numbers = (const void *)sample->numbers.data;
+    enum { FIRST_DATE = 19000101 }; /* below it is none */
     struct api_date date;
     size_t n[API_DATE_FORMS] = {0}, form, most = 0;
     for (size_t i = 0; i < sample->n_numbers; i++)
-        if (api_date_of_number(numbers[i], &date, &form))
+        if (numbers[i] >= FIRST_DATE && api_date_of_number(numbers[i], &date, &form))
             n[form]++;
     for (form = 0; form < API_DATE_FORMS; form++)
         most = n[form] > most ? n[form] : most;

@@ -234,7 +234,7 @@ class Groups(unittest.TestCase):
                          ["nearly_unique: column 'id'", "column_unknown: column 'new'",
                           "column_unknown: column 'new'", "column_absent: column 'country'", "column_absent: column 'member'",
                           "column_unknown: column 'other'", "column_absent: column 'country'", "column_absent: column 'member'",
-                          "values_unreadable: column 'age'"])
+                          "values_unreadable: column 'age'", "batches_too_small: column 'age'"])
         self.assertEqual({w.filename for w in given}, {__file__})
         self.assertRaises(ValueError, self.group.observe, iter([{"no": [1]}, {"no": [2]}]))
         for table in {"age": ["many", None]}, iter([{"age": ["many"]}, {"age": [1]}]):
@@ -292,7 +292,7 @@ class Groups(unittest.TestCase):
         if pandas:
             tables.append(tuple(pandas.DataFrame(table).astype({"d": "datetime64[ns]"}) for table in tables[0]))
         for reference, current in tables:
-            self.group.reference(reference)
+            self.group.reference(reference, include=["d", "x"])
             for result in self.group.observe(current, key=None)["d"], self.group.latest("d"), self.group.evaluate(current)["d"]:
                 self.assertRegex(result.sentence(), r"\[202[67]-\d\d-\d\d.*, 202[67]-")
                 self.assertIn("2026-", result.svg())
