@@ -45,9 +45,8 @@ static struct reader start(struct api_table *table, struct api_problem *problem)
                        .end = table->body + table->size,
                        .line = table->rows_line,
                        .delimiter = table->delimiter,
-                       .ends = {['\0'] = true, ['\r'] = true, ['\n'] = true},
                        .copied = {.budget = table->budget}};
-    r.ends[(unsigned char)r.delimiter] = true;
+    r.ends['\0'] = r.ends['\r'] = r.ends['\n'] = r.ends[(unsigned char)r.delimiter] = true;
     return r;
 }
 

@@ -233,7 +233,8 @@ static void write_edges(const struct api_bins *bins, struct api_buffer *out)
         const char *quote = isinf(bins->edges[i]) ? "\"" : "";
         api_append(out, ",", i > 0);
         api_append_text(out, quote);
-        api_append(out, text, api_label_of_number(text, bins->edges[i]));
+        size_t size = api_label_of_number(text, bins->edges[i]);
+        api_append(out, text, size);
         api_append_text(out, quote);
     }
     api_append_text(out, "]}");
