@@ -49,8 +49,8 @@ struct api_column {
     bool wanted;    /* set by the caller before a read; false after the table is opened */
 };
 
-/* api_table_kind: what a body may be. API_ONE_COLUMN: JSON with a member `values`, or a reference with
- * one; otherwise one column, or among several that of the monitor's name, or `values`. */
+/* api_table_kind: what a body may be. API_ONE_COLUMN: JSON with a member `values`, or with a reference that has one;
+ * or a table, of which the only column is taken, or the column of the monitor's name, or `values`. */
 enum api_table_kind { API_MANY_COLUMNS, API_ONE_COLUMN };
 
 /* Empty if zeroed. */
@@ -76,7 +76,7 @@ struct api_table {
     struct api_buffer notes;   /* struct api_note: of each name */
     struct api_buffer memory;  /* of `columns` */
     struct api_buffer arrays;  /* struct api_array: of each column, if they are arrays */
-    struct api_buffer file;    /* of a form: a copy of its file, which is the body then */
+    struct api_buffer file;    /* a copy of a form's file, which is then the body */
     struct api_buffer text;    /* of another encoding: the body in UTF-8, which is the body then */
     char delimiter;            /* of CSV: ',', ';' or a tab */
     size_t rows_at, rows_line; /* of CSV: the first byte after the header, and its line */

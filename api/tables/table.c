@@ -21,7 +21,7 @@ static const struct api_table_format *const formats[] = {
     &api_table_safetensors, &form};
 #define N_FORMATS (sizeof formats / sizeof *formats)
 
-/* guessed: the format of bodies whose Content-Type is one that clients make up. */
+/* guessed: the format of bodies whose Content-Type is one that clients send by default. */
 static const char *const unspecific[] = {
     "",
     "application/x-www-form-urlencoded",
@@ -35,7 +35,7 @@ static const char *const unspecific[] = {
     NULL};
 static const struct api_table_format guessed = {.media_types = unspecific};
 
-/* columnar: files that are named, but not read. */
+/* columnar: formats of files that errors name, but that are not read. */
 static const char *const columnar_types[] = {"application/vnd.apache.parquet",
                                              "application/x-parquet",
                                              "application/parquet",
@@ -175,8 +175,8 @@ static bool find_file(const struct api_table *table, struct api_form_part *file,
     return !problem->code;
 }
 
-/* Copies the file of a form, padded as bodies are, to be the body, and finds its format by its type, or by its first
- * bytes if that is not known: browsers on Windows have one of their own for CSV. */
+/* Copies the file of a form, padded as bodies are, and makes it the body. Finds its format by its type, or by its
+ * first bytes if the type is not known: browsers on Windows send a type of their own for CSV. */
 static bool take_file(struct api_table *table, enum api_encoding *encoding,
                       struct api_problem *problem)
 {

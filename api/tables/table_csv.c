@@ -17,7 +17,7 @@ struct reader {
     const char *p, *end;
     size_t line; /* of the text at `p`, the first being 1; in `field`, of the field's start */
     char delimiter;
-    bool ends[256];           /* characters that end a plain field, or are none of it */
+    bool ends[256];           /* characters that end a plain field, or may not be in one */
     struct api_buffer copied; /* a field with doubled quotes */
 
     /* Receives a field; false, with a problem, ends the reading. The text lasts until it returns, and API_PADDING
@@ -280,7 +280,7 @@ static bool is_json_line(const struct api_table *table)
            !memchr(p, '\n', (size_t)(end - p));
 }
 
-/* Fails with what JSON needs that is read as CSV; `good` is false where CSV is malformed. */
+/* If malformed CSV (`good` is false) looks like JSON, fails with what to send for JSON instead. */
 static bool check_json(const struct api_table *table, bool good, struct api_problem *problem)
 {
     char start = *api_json_start(table->body);

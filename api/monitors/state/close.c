@@ -42,14 +42,14 @@ static bool keep_reference(struct api_snapshot *snapshot)
     return window->reference != NULL;
 }
 
-/* Scores a window that closes, or is restated, by the settings that hold now. */
+/* Scores a window that closes, or is restated, by the present settings. */
 static bool score(struct api_monitors *monitors, struct api_pending_monitor *pending,
                   struct api_snapshot *snapshot)
 {
     struct api_window *window = &snapshot->window;
     struct kl_drift_bin of_bins[API_MAX_BINS + KL_OUTER_BINS];
     snapshot->settings = pending->monitor->config->settings;
-    window->closed = false; /* so that windows before are counted as they are now */
+    window->closed = false; /* so that earlier windows are counted as they are now */
     if (!api_snapshot_compare(monitors, pending->monitor->id, pending,
                               api_position_of(&snapshot->window), snapshot) ||
         !api_snapshot_pool(monitors, pending->monitor, snapshot))
@@ -118,7 +118,8 @@ static bool write_open(struct api_monitors *monitors, struct api_pending_monitor
     return api_store_run(monitors->store, API_SQL_WINDOW_N, row, NULL);
 }
 
-/* Judges the newest window, which was closed before. Pools may hold it with what it was compared with then. */
+/* Judges the newest window, which was closed earlier. Pools may hold it with the counts that it was compared with
+ * then. */
 static bool judge_again(struct api_monitors *monitors, struct api_pending_monitor *pending,
                         struct api_snapshot *snapshot)
 {
@@ -181,8 +182,8 @@ static bool write_window(struct api_monitors *monitors, struct api_pending_monit
            write_open(monitors, pending, dirty);
 }
 
-/* Lets windows go that are too old beside the newest; the rest of many is collected later. A newest window
- * ahead of the clock hides those that follow it, so that each flush has to look. */
+/* Deletes windows that are too old beside the newest; if they are many, the rest is deleted later. While the newest
+ * window lies ahead of the clock, nothing tells which windows are too old, so each flush has to look. */
 static bool expire(struct api_monitors *monitors, struct api_pending_monitor *pending,
                    bool *expired)
 {

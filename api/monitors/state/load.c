@@ -20,8 +20,7 @@ struct loading {
     struct api_problem problem; /* of the row that is read */
     bool failed;
     bool
-        all; /* what is known is forgotten: a new connection may lead to a copy of the database that lacks
-                 the last transactions */
+        all; /* forget all monitors: a new connection may lead to a copy of the database that lacks the last transactions */
 };
 
 /* ---- Rows */
@@ -41,8 +40,8 @@ static int64_t last_of(const struct api_datum *first, const struct api_datum *se
     return a > b ? a : b;
 }
 
-/* True if the registry has this version of this monitor. Where all is read anew, from what may be another copy of the
- * database, its texts are compared, too. */
+/* True if the registry has this version of this monitor. After a new connection, which may be to another copy of the
+ * database, the texts of the row are compared, too. */
 static bool is_known(const struct loading *loading, const struct api_monitor *known,
                      const struct api_datum *values, const char *settings, const char *definition)
 {
@@ -51,8 +50,7 @@ static bool is_known(const struct loading *loading, const struct api_monitor *kn
                               strcmp(known->config->definition, definition) == 0));
 }
 
-/* Makes the config of a row. A monitor that the registry has is not left out for want of memory: it is read
- * again later. */
+/* Makes the config of a row. If memory is short, a monitor of the registry is not left out: it is read again later. */
 static struct api_config *read_config(struct loading *loading, const char *settings,
                                       const char *definition, size_t monitor_size, bool is_new)
 {
@@ -112,7 +110,7 @@ static struct api_monitor *make_monitor(struct loading *loading, const struct ap
     return monitor;
 }
 
-/* Leaves a monitor out, to tell later: the log may not be there yet. */
+/* Leaves a monitor out. That is logged later, because there may be no log yet. */
 static void leave_out(struct loading *loading, int64_t id, const char *group, const char *name)
 {
     struct api_buffer *load_errors = &loading->monitors->load_errors;
@@ -209,7 +207,7 @@ static bool read_monitors(struct loading *loading)
     return !deletes(loading) || run(loading, API_SQL_MONITOR_IDS, NULL, read_id);
 }
 
-/* True if mutes may be others than those known. */
+/* True if mutes may have changed since they were read. */
 static bool mutes_changed(const struct loading *loading)
 {
     return loading->all || loading->mute > loading->monitors->change;
@@ -217,7 +215,7 @@ static bool mutes_changed(const struct loading *loading)
 
 /* ---- Into the registry */
 
-/* Moves a monitor that was read into the one of its name. */
+/* Moves a monitor that was read into the registry's monitor of the same name. */
 static void renew(struct api_monitor *monitor, struct api_monitor *read)
 {
     struct api_config *config = monitor->config;
@@ -260,7 +258,7 @@ static void remove_deleted(struct loading *loading)
     registry->n = kept;
 }
 
-/* Frees monitors that are known, and cannot be read any more as others changed them. */
+/* Frees monitors of the registry that cannot be read any more, because other servers changed them. */
 static void remove_unread(struct loading *loading)
 {
     struct api_registry *registry = &loading->monitors->registry;

@@ -54,8 +54,8 @@ int64_t api_window_end(const struct api_monitor_settings *settings, int64_t time
     return settings->window == API_SECONDS ? api_window_start(settings, time) + size : time;
 }
 
-/* True if the open window that starts then is that which was last added to, and known as it is stored: beside what
- * this transaction has, other servers may have added to it meanwhile, unless the additions are kept apart. */
+/* True if the open window that starts then is the one that was last added to, and memory has it as it is stored.
+ * Other servers may have added to it meanwhile, unless servers keep their counts apart. */
 static bool is_kept(const struct api_monitors *monitors, const struct api_monitor *monitor,
                     int64_t start)
 {
@@ -130,7 +130,7 @@ bool api_observe_only_adds(struct api_monitors *monitors, struct api_monitor *mo
     return true;
 }
 
-/* Decides what becomes of a window to which was added. */
+/* Decides if a window that was added to closes. */
 static void judge_window(const struct api_monitors *monitors, struct api_pending_monitor *pending,
                          struct api_dirty_window *dirty)
 {

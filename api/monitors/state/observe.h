@@ -1,4 +1,4 @@
-/* Observations find the window that they belong to. */
+/* Finds the window of observations, and adds their counts to it. */
 #pragma once
 
 #include "api/monitors/model/counting.h"

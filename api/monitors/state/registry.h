@@ -16,8 +16,9 @@ enum { API_RECENT = 30 };
 /* api_monitor_status: what observations change. */
 struct api_monitor_status {
     enum api_verdict state;
-    int64_t since; /* time of the event that left ok, or made it; API_NO_TIME if none did */
-    int64_t severity_since;   /* that of the event that made the state */
+    int64_t
+        since; /* time of the event by which the state left ok or returned to it; API_NO_TIME without one */
+    int64_t severity_since;   /* time of the event that made the state */
     struct api_turns turns;   /* of the state */
     int64_t observations;     /* values counted since the monitor was made */
     int64_t last_observation; /* newest timestamp, or API_NO_TIME */
@@ -27,9 +28,9 @@ struct api_monitor_status {
     struct api_window
         last;            /* the closed one of this revision that starts last, without settings and
                              * reference, whose top fits the bins; or api_no_window */
-    bool stale_told;     /* that it is stale was told */
+    bool stale_told;     /* receivers know that it is stale */
     int64_t sentence_of; /* number of the window that the sentence is about, or 0 */
-    char sentence[API_SENTENCE]; /* because of what `last` drifts */
+    char sentence[API_SENTENCE]; /* why `last` drifts */
     double recent[API_RECENT];   /* kl of the last closed windows, oldest first */
     size_t n_recent;
 };
@@ -39,7 +40,7 @@ struct api_pending_monitor;
 struct api_server_counts;
 struct api_snapshot;
 struct api_monitor {
-    int64_t id; /* never that of another monitor, also of one that is gone */
+    int64_t id; /* no other monitor ever has it, also no deleted one */
     char *group, *name;
     int64_t revision, version; /* version changes with every change of the config */
     struct api_config *config;

@@ -15,7 +15,7 @@ struct slot {
     size_t i;
 };
 
-/* history: the windows that are replayed, newest first, and what is known after some of them. */
+/* history: the windows that are replayed, newest first, and the state after some of them. */
 struct history {
     struct api_window_list list;
     size_t n, n_bins;
@@ -111,7 +111,8 @@ static void add_window(const struct history *h, size_t i)
         h->snapshot->reference[bin] += h->counts[i * h->n_bins + bin];
 }
 
-/* Adds up the last windows before one, or those a period, two ... before, among the ones that are replayed. */
+/* Adds up, of the windows that are replayed, the last ones before a window, or those that start one, two ... periods
+ * before it. */
 static void add_previous(const struct history *h, size_t i)
 {
     const struct api_monitor_settings *settings = &h->snapshot->settings;

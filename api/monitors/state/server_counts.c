@@ -50,7 +50,7 @@ bool api_server_number(struct api_monitors *monitors)
                          &(struct api_rows){api_datum_read_integer, &monitors->server});
 }
 
-/* Sets the counts to those of this server's row: the known one, or else as it is stored. */
+/* Sets the counts to those of this server's row, in memory or else in the store. */
 static bool read_own(struct api_monitors *monitors, const struct api_monitor *monitor,
                      struct api_server_counts *counts, size_t n_bins)
 {
@@ -109,7 +109,7 @@ bool api_server_counts_read(struct api_monitors *monitors, int64_t monitor,
     struct sum sum = {.counts = snapshot->counts, .n_bins = snapshot->config->bins.n_bins};
     bool good = add_rows(monitors, API_SQL_SERVER_COUNTS, monitor, snapshot->window.id, &sum);
     api_moments_add(&snapshot->window.moments, &sum.moments);
-    snapshot->window.n = 0; /* as read before, it may lack what others added meanwhile */
+    snapshot->window.n = 0; /* read again: other servers may have added meanwhile */
     for (size_t i = 0; i < sum.n_bins; i++)
         snapshot->window.n += sum.counts[i];
     return good;
@@ -172,8 +172,8 @@ static void learn_row(void *context, const struct api_datum *values)
     free(name);
 }
 
-/* REST: times that the database has a rest from this as long as it took, up to 10 s. It reads all rows: 38 ms for 10,000
- * monitors that three servers observe. */
+/* REST: a reading of all rows that took some time is followed by so many times that time without one, up to 10 s. It
+ * takes 38 ms for 10,000 monitors that three servers observe. */
 bool api_server_counts_refresh(struct api_monitors *monitors)
 {
     enum { REST = 20 };

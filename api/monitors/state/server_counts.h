@@ -38,6 +38,6 @@ bool api_server_counts_take(struct api_monitors *monitors, struct api_pending_mo
  * known here yet. */
 bool api_server_counts_total(struct api_monitors *monitors, struct api_pending_monitor *pending);
 
-/* Learns what other servers have counted since the last time, unless that was too short a while ago: numbers of values,
- * which the registry has. An open window is read again before it is added to. */
+/* Reads the numbers of values that other servers have counted since the last time, unless that was too short a while
+ * ago; the registry has them. An open window is read again before it is added to. */
 bool api_server_counts_refresh(struct api_monitors *monitors);

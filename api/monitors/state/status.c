@@ -51,7 +51,7 @@ bool api_status_explain(struct api_monitors *monitors, int64_t monitor,
     return good;
 }
 
-/* Keeps the sentence of the window that is the last. */
+/* Keeps the sentence of the last window. */
 static void keep_sentence(struct api_monitor_status *status, const struct api_snapshot *snapshot)
 {
     memcpy(status->sentence, snapshot->sentence, API_SENTENCE);
@@ -234,8 +234,9 @@ static bool change_state(struct api_monitors *monitors, struct api_pending_monit
            api_outbox_put(monitors, pending, &change);
 }
 
-/* Goes again through the windows from one on that do not lie ahead of the clock, after it came late or was restated. The event names the
- * window that brought the state, or if that was before, the one that took away the other. */
+/* Judges windows again from one that came late or was restated on, without those that lie ahead of the clock. The
+ * event names the window that brought the state; or, if an earlier window did, the window that changed the state in
+ * between. */
 static bool replay(struct api_monitors *monitors, struct api_pending_monitor *pending,
                    struct api_state_history *history, struct api_window *from)
 {
