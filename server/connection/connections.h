@@ -86,7 +86,9 @@ struct srv_connection {
     atomic_ullong since; /* start of the phase, in ms */
     atomic_ullong begun; /* start of the request, in ms */
     struct srv_progress progress;
-    atomic_size_t held;        /* bytes of memory of the body, or of the response */
+    size_t go_on_left;  /* bytes of 100 Continue that are to be sent before anything else */
+    size_t encrypted;   /* bytes of the response that libmicrohttpd does not know to be sent */
+    atomic_size_t held; /* bytes of memory of the body, or of the response */
     _Atomic(void *) suspended; /* libmicrohttpd's connection in SRV_WORK; its job resumes it */
 
     /* Written by any thread: */

@@ -199,7 +199,7 @@ static void mark_client(struct srv_connection *c, unsigned events)
  * is sent from its second byte on. Not with TLS. */
 static void probe(struct srv_connection *c)
 {
-    if (!c->session && c->probed == 0)
+    if (!c->session && c->probed == 0 && c->go_on_left == 0)
         c->probed = send(c->watched.fd, "H", 1, MSG_NOSIGNAL | MSG_DONTWAIT) == 1;
 }
 

@@ -94,6 +94,42 @@ static ssize_t receive_to(struct srv_connection *c, struct input *in, char *to, 
     return n;
 }
 
+/* ---- Sending */
+
+/* Sends pieces of a response, without what a probe has sent of it. */
+static ssize_t send_pieces(struct srv_connection *c, const struct msghdr *message, int flags)
+{
+    struct iovec *first = message->msg_iov;
+    size_t probed = c->probed;
+    first->iov_base = (char *)first->iov_base + probed;
+    first->iov_len -= probed;
+    ssize_t size = c->session ? srv_tls_send(c->session, first, message->msg_iovlen, &c->encrypted)
+                              : sendmsg(c->watched.fd, message, flags);
+    first->iov_base = (char *)first->iov_base - probed;
+    first->iov_len += probed;
+    if (size < 0)
+        return size;
+    if (probed > 0)
+        c->probed = 0;
+    if (c->peer.is_local) /* of it the kernel does not tell how much has arrived */
+        atomic_fetch_add(&c->sent, (unsigned long long)size + probed);
+    return size + (ssize_t)probed;
+}
+
+static const char go_on[] = "HTTP/1.1 100 Continue\r\n\r\n";
+
+/* Sends what is left of 100 Continue; false, with errno set, if the socket does not take all of it. */
+static bool send_go_on(struct srv_connection *c)
+{
+    struct iovec rest = {(char *)go_on + sizeof go_on - 1 - c->go_on_left, c->go_on_left};
+    struct msghdr message = {.msg_iov = &rest, .msg_iovlen = 1};
+    ssize_t n = c->go_on_left > 0 ? send_pieces(c, &message, MSG_NOSIGNAL | MSG_DONTWAIT) : 0;
+    c->go_on_left -= n > 0 ? (size_t)n : 0;
+    if (n >= 0)
+        errno = EAGAIN;
+    return c->go_on_left == 0;
+}
+
 /* ---- Reading */
 
 static bool refuse(struct srv_connection *c, const struct input *in, const struct srv_error *why)
@@ -156,7 +192,6 @@ static bool is_body_here(const struct srv_connection *c, const struct input *in)
  * is left. */
 static bool begin(struct srv_connection *c, const struct input *in)
 {
-    static const char go_on[] = "HTTP/1.1 100 Continue\r\n\r\n";
     bool is_here = is_body_here(c, in);
     if (!reader->begin(c, in->bytes, in->at, is_here))
         return false;
@@ -164,7 +199,8 @@ static bool begin(struct srv_connection *c, const struct input *in)
         message_of(c)->is_ready = true;
     if (c->framing.expectations && !c->framing.is_http_1_0 && !is_here && in->at == in->end &&
         !is_ready(c))
-        srv_mhd_send(c->watched.fd, go_on, sizeof go_on - 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+        c->go_on_left = sizeof go_on - 1;
+    send_go_on(c);
     return true;
 }
 
@@ -228,6 +264,7 @@ static int wait_for_more(struct srv_connection *c, struct input *in)
 static int read_on(struct srv_connection *c, struct input *in)
 {
     take_kept(c, in);
+    send_go_on(c);
     if (atomic_load(&c->ending) && (message_of(c) || in->at > 0))
         return end_reading(c, in);
     if (in->at == in->end) {
@@ -272,7 +309,7 @@ static ssize_t give(const struct srv_connection *c, const struct input *in, char
 
 ssize_t srv_mhd_recv(int fd, void *buffer, size_t size, int flags)
 {
-    static _Thread_local struct input in;
+    struct input in __attribute__((uninitialized));
     struct srv_connection *c = flags == 0 ? srv_connection_at(fd) : NULL;
     if (!c)
         return recv(fd, buffer, size, flags);
@@ -284,26 +321,14 @@ ssize_t srv_mhd_recv(int fd, void *buffer, size_t size, int flags)
     return n > 0 ? give(c, &in, buffer, size) : n;
 }
 
-/* ---- Sending */
+/* ---- Calls of libmicrohttpd that send */
 
 ssize_t srv_mhd_sendmsg(int fd, const struct msghdr *message, int flags)
 {
     struct srv_connection *c = srv_connection_at(fd);
-    struct iovec *first = message->msg_iov;
-    size_t ahead = c ? c->probed : 0; /* bytes of the response that probes have sent */
-    first->iov_base = (char *)first->iov_base + ahead;
-    first->iov_len -= ahead;
-    ssize_t size = c && c->session ? srv_tls_send(c->session, first, message->msg_iovlen)
-                                   : sendmsg(fd, message, flags);
-    first->iov_base = (char *)first->iov_base - ahead;
-    first->iov_len += ahead;
-    if (!c || size < 0)
-        return size;
-    if (ahead > 0)
-        c->probed = 0;
-    if (c->peer.is_local) /* of it the kernel does not tell how much has arrived */
-        atomic_fetch_add(&c->sent, (unsigned long long)size + ahead);
-    return size + (ssize_t)ahead;
+    if (!c)
+        return sendmsg(fd, message, flags);
+    return send_go_on(c) ? send_pieces(c, message, flags) : -1;
 }
 
 ssize_t srv_mhd_send(int fd, const void *bytes, size_t size, int flags)
@@ -347,8 +372,19 @@ int srv_mhd_epoll_ctl(int loop, int action, int fd, struct epoll_event *event)
 }
 
 /* libmicrohttpd 0.9.75 waits again, for ever, if it gets as many events as it has room for, before it acts on any of
- * them. So it gets one less. */
+ * them. So it gets one less. A connection that has room again for the rest of 100 Continue is also read from: that sends
+ * the rest. */
 int srv_mhd_epoll_wait(int loop, struct epoll_event *events, int max, int timeout)
 {
-    return epoll_wait(loop, events, max - 1, timeout);
+    int n = epoll_wait(loop, events, max - 1, timeout);
+    for (int i = 0; i < n; i++) {
+        struct srv_connection *c = NULL;
+        if (events[i].events & EPOLLOUT)
+            c = srv_connection_at(
+                MHD_get_connection_info(events[i].data.ptr, MHD_CONNECTION_INFO_CONNECTION_FD)
+                    ->connect_fd);
+        if (c && c->go_on_left > 0)
+            events[i].events |= EPOLLIN;
+    }
+    return n;
 }

@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <sys/ioctl.h>
 
 /* PRIORITIES: the versions, key exchanges and ciphers of RFC 9325. */
 #define PRIORITIES                                                                                 \
@@ -232,18 +233,25 @@ static int shake_hands(gnutls_session_t session)
     return result;
 }
 
+/* GnuTLS ends a call also after a record of its own, with others behind it. */
 ssize_t srv_tls_receive(void *session, void *bytes, size_t size)
 {
-    int result = is_connected(session) ? 0 : shake_hands(session);
-    return result_of(result < 0 ? result : gnutls_record_recv(session, bytes, size));
+    int unread = 0, result = is_connected(session) ? 0 : shake_hands(session);
+    ssize_t n = result_of(result < 0 ? result : gnutls_record_recv(session, bytes, size));
+    bool is_drained = n < 0 && errno == EAGAIN;
+    if (is_drained && ioctl(gnutls_transport_get_int(session), FIONREAD, &unread) == 0 && unread)
+        errno = EINTR;
+    return n;
 }
 
+/* RECORD: bytes of a record, at most. TURN: bytes that are encrypted before others have their turn. */
+enum { RECORD = 16 << 10, TURN = 256 << 10 };
+
 /* Bytes of a record of what follows the first `sent` bytes of the pieces, in one piece: where they lie, or copied. */
-static gnutls_datum_t next_record(const struct iovec *pieces, size_t n, size_t sent)
+static gnutls_datum_t next_record(unsigned char *copy, const struct iovec *pieces, size_t n,
+                                  size_t sent)
 {
-    enum { RECORD = 16 << 10 };
-    static _Thread_local unsigned char record[RECORD];
-    gnutls_datum_t next = {record, 0};
+    gnutls_datum_t next = {copy, 0};
     for (; n > 0 && sent >= pieces->iov_len; n--)
         sent -= pieces++->iov_len;
     if (n > 0 && pieces->iov_len - sent >= RECORD)
@@ -251,24 +259,29 @@ static gnutls_datum_t next_record(const struct iovec *pieces, size_t n, size_t s
     for (; n > 0 && next.size < RECORD; n--, pieces++, sent = 0) {
         size_t room = RECORD - next.size, size = pieces->iov_len - sent;
         size = size < room ? size : room;
-        memcpy(record + next.size, (const char *)pieces->iov_base + sent, size);
+        memcpy(copy + next.size, (const char *)pieces->iov_base + sent, size);
         next.size += (unsigned)size;
     }
     return next;
 }
 
-ssize_t srv_tls_send(void *session, const struct iovec *pieces, size_t n)
+ssize_t srv_tls_send(void *session, const struct iovec *pieces, size_t n, size_t *ahead)
 {
-    size_t sent = 0;
-    for (;;) {
-        const gnutls_datum_t next = next_record(pieces, n, sent);
-        ssize_t size = next.size > 0 ? gnutls_record_send(session, next.data, next.size) : 0;
-        if (size == 0 || (size < 0 && sent > 0 && size != GNUTLS_E_INTERRUPTED))
-            return (ssize_t)sent;
+    unsigned char copy[RECORD] __attribute__((uninitialized));
+    size_t sent = *ahead, end = sent + TURN;
+    gnutls_datum_t next;
+    *ahead = 0;
+    while (sent < end && (next = next_record(copy, pieces, n, sent)).size > 0) {
+        ssize_t size = gnutls_record_send(session, next.data, next.size);
         if (size < 0 && size != GNUTLS_E_INTERRUPTED)
-            return result_of(size);
+            return size == GNUTLS_E_AGAIN && sent > 0 ? (ssize_t)sent : result_of(size);
         sent += size > 0 ? (size_t)size : 0;
     }
+    if (sent < end)
+        return (ssize_t)sent;
+    *ahead = sent;
+    errno = EINTR;
+    return -1;
 }
 
 void srv_tls_bye(void *session)

@@ -22,12 +22,13 @@ bool srv_tls_is_on(void);
  * uses it. */
 void *srv_tls_begin(int fd);
 
-/* Receives as recv() does, after the handshake; also with EINTR, where it is to be called again soon. Gives at most one
- * record: there may be more. */
+/* Receives as recv() does, after the handshake; also with EINTR, where it is to be called again soon: only EAGAIN says
+ * that the socket is drained. Gives at most one record: there may be more. */
 ssize_t srv_tls_receive(void *session, void *bytes, size_t size);
 
-/* Sends pieces as sendmsg() does: until all is sent, or the socket takes no more. What was not sent is to be sent next. */
-ssize_t srv_tls_send(void *session, const struct iovec *pieces, size_t n);
+/* Sends pieces as sendmsg() does: until all is sent, or the socket takes no more. What was not sent is to be sent next.
+ * After many bytes it ends with EINTR: the same pieces, of which the first *ahead bytes are sent, are to be sent again. */
+ssize_t srv_tls_send(void *session, const struct iovec *pieces, size_t n, size_t *ahead);
 
 /* Tells the client that no more will be sent, if the handshake is over. */
 void srv_tls_bye(void *session);

@@ -144,6 +144,7 @@ static bool check_header(struct srv_request *request)
     struct srv_connection *entry = request->entry;
     struct api_exchange *x = &request->exchange;
     char detail[80];
+    request->message.must_close = entry->quota == SRV_RESERVED;
     if (request->header.repeated) {
         snprintf(detail, sizeof detail, "at most one %s is allowed", request->header.repeated);
         return refuse(x, "bad_request", detail);
@@ -153,7 +154,6 @@ static bool check_header(struct srv_request *request)
     bool is_probe = api_endpoint_is_probe(x->response.endpoint);
     if (entry->quota == SRV_ADMIN && !is_probe)
         return refuse(x, "not_found", "this address serves only health and metrics");
-    request->message.must_close = entry->quota == SRV_RESERVED;
     if (request->message.must_close && !is_probe) {
         srv_metrics_connection_refused();
         return refuse(x, "too_many_connections", "all connections are in use; try again");

@@ -167,28 +167,144 @@ Test(door, answers_random_pipelines_in_order)
     cr_expect_eq(server_stop(&server, false), 0);
 }
 
-Test(door, answers_random_pipelines_by_tls)
+/* Files of the certificate of start_secure(). */
+static char cert[40], key[40];
+
+static struct server start_secure(const char *address)
 {
-    char cert[] = "/tmp/kldiv-door-XXXXXX", key[] = "/tmp/kldiv-door-XXXXXX";
+    const char *const flags[] = {"--tls-cert", cert, "--tls-key", key, NULL};
+    strcpy(cert, "/tmp/kldiv-door-XXXXXX");
+    strcpy(key, cert);
     close(mkstemp(cert));
     close(mkstemp(key));
     make_certificate(cert, key, GNUTLS_PK_ECDSA, 30);
-    const char *const flags[] = {"--tls-cert", cert, "--tls-key", key, NULL};
-    struct server server = server_start(flags);
+    struct server server = address ? server_start_at(address, flags) : server_start(flags);
     server.certificate = cert;
+    return server;
+}
+
+static void stop_secure(struct server *server)
+{
+    cr_expect_eq(server_stop(server, false), 0);
+    unlink(cert);
+    unlink(key);
+}
+
+static struct tls_client connect_secure(const struct server *server)
+{
+    struct tls_client client = tls_connect(server, "NORMAL", NULL);
+    cr_assert_eq(client.result, 0);
+    fcntl(client.fd, F_SETFL, O_NONBLOCK);
+    return client;
+}
+
+Test(door, answers_random_pipelines_by_tls)
+{
+    struct server server = start_secure(NULL);
     for (size_t i = 1; i < COUNT(pieces); i++) {
         struct pipeline p = make_pipeline();
-        struct tls_client client = tls_connect(&server, "NORMAL", NULL);
-        cr_assert_eq(client.result, 0);
-        fcntl(client.fd, F_SETFL, O_NONBLOCK);
+        struct tls_client client = connect_secure(&server);
         struct channel c = {.fd = client.fd, .tls = &client};
         cr_expect_eq(exchange(&c, &p, pieces[i]), REQUESTS, "pieces of %zu", pieces[i]);
         tls_close(&client);
         api_buffer_free(&p.bytes);
     }
+    stop_secure(&server);
+}
+
+/* ---- 100 Continue that meets a full socket */
+
+#define ALIVE "GET /livez HTTP/1.1\r\nHost: a\r\n\r\n"
+
+/* Number of requests that the server has answered, `least` or more, once it answers no more. */
+static int answered_at_rest(const struct server *server, int least)
+{
+    static const char name[] =
+        "\nkldiv_http_requests_total{route=\"/livez\",method=\"GET\",code=\"200\"} ";
+    double n = -1, before = -2;
+    for (double end = now_seconds() + 10; (n < least || n != before) && now_seconds() < end;) {
+        before = n;
+        wait_ms(100);
+        n = metric(server, name);
+    }
+    return (int)n;
+}
+
+/* Sends `n` requests, and a call that waits for leave to send its body. */
+static void send_requests(const struct channel *c, int n)
+{
+    struct api_buffer bytes = {0};
+    for (int i = 0; i < n; i++)
+        api_append_text(&bytes, ALIVE);
+    api_append_text(&bytes, POST "Content-Length: 2\r\nExpect: 100-continue\r\n\r\n");
+    for (size_t sent = 0; sent < bytes.size;) {
+        ssize_t size = put(c, bytes.data + sent, bytes.size - sent);
+        cr_assert_gt(size, 0);
+        sent += (size_t)size;
+    }
+    api_buffer_free(&bytes);
+}
+
+/* Reads until a text has come, for 5 s at most. */
+static bool reads(const struct channel *c, const char *text)
+{
+    struct api_buffer got = {0};
+    char bytes[16384];
+    bool has_come = false;
+    for (double end = now_seconds() + 5; !has_come && now_seconds() < end;) {
+        ssize_t n = get(c, bytes, sizeof bytes);
+        if (n <= 0)
+            poll(&(struct pollfd){.fd = c->fd, .events = POLLIN}, 1, 20);
+        if (n > 0)
+            api_append(&got, bytes, (size_t)n);
+        api_append(&got, "", 1);
+        has_come = strstr(got.data, text);
+        got.size--;
+    }
+    api_buffer_free(&got);
+    return has_come;
+}
+
+/* Where about as many responses as the socket has room for come before it, 100 Continue comes when the client reads, and
+ * nothing of the response behind it is lost. */
+static void expect_leave(const struct server *server, bool tls)
+{
+    enum { TOO_MANY = 1000, AROUND = 2 };
+    int most = 0, before = 0;
+    for (int i = -AROUND - 1; i <= AROUND; i++) {
+        struct tls_client client = {.fd = -1};
+        if (tls)
+            client = connect_secure(server);
+        struct channel c = {.fd = tls ? client.fd : dial(server), .tls = tls ? &client : NULL};
+        int n = most ? most + i : TOO_MANY;
+        send_requests(&c, n);
+        if (most) {
+            answered_at_rest(server, before + (i < 0 ? n : most));
+            cr_expect(reads(&c, "HTTP/1.1 100 Continue\r\n\r\n"), "no leave after %d", n);
+            put(&c, "{}", 2);
+            cr_expect(reads(&c, "HTTP/1.1 422 "), "no answer after %d", n);
+            before += n;
+        } else {
+            before = most = answered_at_rest(server, 10);
+            cr_assert(most < TOO_MANY);
+        }
+        if (tls)
+            tls_close(&client);
+        else
+            close(c.fd);
+    }
+}
+
+Test(door, gives_leave_when_a_full_socket_has_room)
+{
+    char address[60];
+    snprintf(address, sizeof address, "unix:@kldiv-door-%d", getpid());
+    struct server server = server_start_at(address, NULL);
+    expect_leave(&server, false);
     cr_expect_eq(server_stop(&server, false), 0);
-    unlink(cert);
-    unlink(key);
+    server = start_secure(address);
+    expect_leave(&server, true);
+    stop_secure(&server);
 }
 
 /* The longest header that a response may have fits into what libmicrohttpd has for it, also where the door's request takes

@@ -177,8 +177,12 @@ Test(server, over_the_connection_limit_health_answers_and_others_are_told)
     struct fetched f = fetch(&server, "GET", "/readyz", NULL, NULL, 0);
     cr_expect_eq(f.status, 200);
     fetched_free(&f);
-    f = post_json(&server, "/kl_div", TWO_BY_TWO);
     char value[40];
+    f = fetch(&server, "GET", "/nothing", NULL, NULL, 0);
+    cr_expect_eq(f.status, 404);
+    cr_expect_str_eq(header_in(&f, "Connection", value, sizeof value), "close");
+    fetched_free(&f);
+    f = post_json(&server, "/kl_div", TWO_BY_TWO);
     cr_expect_eq(f.status, 503);
     cr_expect_str_eq(text_of(f.json, "code"), "too_many_connections");
     cr_expect_str_eq(header_in(&f, "Retry-After", value, sizeof value), "1");

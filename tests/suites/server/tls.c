@@ -316,6 +316,36 @@ Test(tls, tls_tells_those_that_are_late)
     stop(false);
 }
 
+/* A message of TLS that is no data does not hide the request behind it. The server is stopped, so that both are there
+ * when it reads. */
+Test(tls, tls_answers_a_request_behind_a_new_key)
+{
+    static const char get[] = "GET /livez HTTP/1.1\r\nHost: a\r\n\r\n";
+    static const unsigned peers[] = {0, GNUTLS_KU_PEER};
+    static const struct timespec moment = {.tv_nsec = 100000000};
+    start(GNUTLS_PK_ECDSA, NULL);
+    for (size_t i = 0; i < COUNT(peers); i++) {
+        char answer[2000] = "";
+        ssize_t n = GNUTLS_E_AGAIN;
+        struct tls_client client =
+            tls_connect(&secure.server, "NORMAL:-VERS-ALL:+VERS-TLS1.3", NULL);
+        struct pollfd readable = {.fd = client.fd, .events = POLLIN};
+        cr_expect_eq(tls_get(&client, "/livez"), 200);
+        nanosleep(&moment, NULL); /* it waits for more by then */
+        cr_assert_eq(kill(secure.server.pid, SIGSTOP), 0);
+        nanosleep(&moment, NULL);
+        cr_expect_eq(gnutls_session_key_update(client.session, peers[i]), 0);
+        cr_expect_gt(gnutls_record_send(client.session, get, sizeof get - 1), 0);
+        nanosleep(&moment, NULL);
+        cr_assert_eq(kill(secure.server.pid, SIGCONT), 0);
+        while (n == GNUTLS_E_AGAIN && poll(&readable, 1, 5000) > 0)
+            n = gnutls_record_recv(client.session, answer, sizeof answer - 1);
+        cr_expect_eq(atoi(answer + 9), 200, "case %zu: %zd %s", i, n, answer);
+        tls_close(&client);
+    }
+    stop(false);
+}
+
 /* ---- SIGHUP */
 
 static CURL *make_client(const char *certificate)
