@@ -143,20 +143,25 @@ static void write_clause(const struct api_bins *bins, size_t bin, const struct a
     }
 }
 
-/* Appends a number before and now: with three digits, or as many as tell them apart, up to six. */
+static double rounded(double value, int digits)
+{
+    char text[API_DECIMAL_MAX];
+    snprintf(text, sizeof text, "%.*g", digits, value);
+    return strtod(text, NULL);
+}
+
+/* Appends a number before and now: with as many digits as tell them apart, or with few if not even many do. */
 static void write_pair(const char *name, double before, double now, struct api_buffer *out)
 {
-    char texts[2][API_DECIMAL_MAX];
-    for (int digits = 3; digits <= 6; digits++) {
-        snprintf(texts[0], sizeof texts[0], "%.*g", digits, before);
-        snprintf(texts[1], sizeof texts[1], "%.*g", digits, now);
-        if (strcmp(texts[0], texts[1]) != 0)
-            break;
-    }
+    enum { FEW = 3, MANY = 6 };
+    int digits = FEW;
+    while (digits <= MANY && rounded(before, digits) == rounded(now, digits))
+        digits++;
+    digits = digits <= MANY ? digits : FEW;
     api_append_text(out, name);
-    write_number(strtod(texts[0], NULL), out);
+    write_number(rounded(before, digits), out);
     api_append_text(out, " → ");
-    write_number(strtod(texts[1], NULL), out);
+    write_number(rounded(now, digits), out);
 }
 
 /* Appends mean and standard deviation, which people look at first, if both are known. */

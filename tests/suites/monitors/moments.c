@@ -189,3 +189,33 @@ Test(monitors_moments, add_up_over_windows)
     json_decref(result);
     monitors_end(&service);
 }
+
+/* With as many digits as tell them apart; with few if they are the same. */
+Test(monitors_moments, are_told_in_few_digits)
+{
+    static const struct {
+        double add, times;
+        const char *begin;
+    } cases[] = {{20, 1, "mean 24.5 → 44.5, sd 14.4 → 14.4; values above 49"},
+                 {0.001, 1, "mean 24.5 → 24.501, sd 14.4 → 14.4"},
+                 {0, 2, "mean 24.5 → 49, sd 14.4 → 28.9; values above 49"}};
+    struct api_service service = monitors_new(10);
+    double values[50];
+    struct api_buffer body = {0};
+    for (int i = 0; i < 50; i++)
+        values[i] = i;
+    api_append_text(&body, "{\"reference\":{\"values\":");
+    append_values(&body, values, 50);
+    api_append(&body, "}}", 3);
+    monitors_expect(&service, "PUT /monitors/g/m?window=1", body.data, 201);
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        for (int j = 0; j < 50; j++)
+            values[j] = j * cases[i].times + cases[i].add;
+        json_t *result = post(&service, values, 50);
+        const char *sentence = text_at(result, "sentence");
+        cr_expect_eq(strncmp(sentence, cases[i].begin, strlen(cases[i].begin)), 0, "%s", sentence);
+        json_decref(result);
+    }
+    api_buffer_free(&body);
+    monitors_end(&service);
+}
