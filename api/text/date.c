@@ -194,7 +194,7 @@ static bool finish(const struct parts *parts, struct api_date *date)
     if (!is_valid(parts))
         return false;
     int64_t minutes = days_since_1970(parts->year, parts->month, parts->day) * 1440 +
-                      parts->hour * 60 + parts->minute - parts->offset;
+                      (int64_t)parts->hour * 60 + parts->minute - parts->offset;
     date->us = (minutes * 60 + parts->second) * SECOND_US + parts->us;
     date->has_zone = parts->has_zone;
     return true;
@@ -225,8 +225,10 @@ static bool read_from_day(struct cursor *c, unsigned first, enum api_date_order 
                           struct parts *parts)
 {
     static const char *const suffixes[] = {"st", "nd", "rd", "th"};
-    char delimiter = c->p < c->end ? *c->p : '\0';
+    char delimiter = '\0';
     unsigned second;
+    if (c->p < c->end)
+        delimiter = *c->p;
     bool is_delimited = take_any(c, "/.-");
     if (is_delimited && read_digits(c, 2, &second) > 0) {
         bool is_month_first = order == API_MONTH_FIRST && delimiter != '.';

@@ -80,7 +80,7 @@ void api_edges_move(double *edges, size_t bins, const double *values, size_t n)
 {
     struct range of[KL_MAX_BINS + 1];
     double below = -(double)INFINITY, above[KL_MAX_BINS + 2] = {0};
-    for (size_t i = 0; i < bins; i++)
+    for (size_t i = 0; i <= KL_MAX_BINS; i++)
         of[i] = none;
     for (size_t i = 0; i < n; i++) {
         struct range *range = &of[find(edges, bins, values[i])];

@@ -93,7 +93,7 @@ bool api_sample_decide(struct api_sample *sample, enum api_method method,
     sample->n_dates = count_dates(sample);
     if (sample->n_dates > 0 && !sample->is_included)
         return false;
-    bool is_in_doubt = 10 * numbers < 9 * all && others >= 2 * REPEATED;
+    bool is_in_doubt = 10 * numbers < 9 * all && others / 2 >= REPEATED;
     sample->is_text = sample->text_for_certain || sample->has_code || 2 * numbers < all;
     if (!sample->is_text && is_in_doubt && sample->pass == API_SAMPLE_NUMBERS) {
         sample->pass = API_SAMPLE_TEXTS;
