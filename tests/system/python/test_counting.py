@@ -78,7 +78,8 @@ class Counting(unittest.TestCase):
         bodies += [b"a;b\n1,5;x\n2;ja\n", b"sep=;\na;b\n1,5;2\n", b'"sep=|"\r\na|b\r\n1|2\r\n', b"a,a\n1,2\n", b"a\n\n1\n\n2\n",
                    b"a,b\n\n1,2\n\n\n3,4\n", "a,b\n١,１２\n".encode(), b"a\tb\n1\t2\n", b"\xef\xbb\xbfa,b\n1,2", b"a,b\r1,2\r3,4",
                    b'a,"b\n"\n1,2\n', b'a,b\n"x\n\n""y",1\n2,3\n', b"a,b\n1,2\n3\n", b'a,b\n1,2\n"3,4\n5,6\n', b"", b"\n\n", b"a,b\n",
-                   b"a,b", b"SEP=;\na;b\n1;2\n", b"sep=;\nsep=;\n1\n", b"\n\nsep=;\na;b\n1;2\n", b"a\n\xff\n", b"a,b\n1,x\"y\n"]
+                   b"a,b", b"SEP=;\na;b\n1;2\n", b"sep=;\nsep=;\n1\n", b"\n\nsep=;\na;b\n1;2\n", b"a\n\xff\n", b"a,b\n1,x\"y\n",
+                   b'a,b\nx"y,1\n"x\ny",2\n', b'a;b\nx,"y;1\n"x\ny";2\n', b'sep=|\na|b\nx,"y|1\n"x\n|y"|2\n', b',,\na,b\n1,2\n']
         self.assertGreater(len(bodies), 900)
         rng = random.Random(1)
         for body in bodies:
@@ -132,6 +133,16 @@ class Counting(unittest.TestCase):
             self.assertEqual(counted, whole, (number, table))
             seen["refused" if isinstance(whole, str) else "counted"] += 1
         self.assertGreater(min(seen.values()), 50, seen)
+
+    def test_narrow_numbers_by_two_ways(self):
+        labels = ["0.1", "-0.1", "16777216", "-123456790", "1e16", "0.00001", "-65500"]
+        self.monitors({"x": {"labels": labels}})
+        for dtype in "f2", "f4", "f8":
+            with np.errstate(over="ignore"):
+                table = {"x": np.array([*map(float, labels), -123456789, 65504, math.inf, math.nan, -0.0], dtype)}
+            whole = self.outcome(self.group.evaluate, table)
+            self.assertEqual(self.outcome(lambda t: self.group.evaluate(kldiv.count(self.group.monitors(), t)), table), whole)
+            self.assertGreater(whole[0][1][0], 0, dtype)
 
     def test_names_by_two_ways(self):
         texts = {name: ["a", "b", None] * 20 for name in ("x", "a/b", "ü", "../x", "x.npy", "a b", "\\", "n" * 120, "%2F", "'", '"')}
