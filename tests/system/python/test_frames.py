@@ -45,8 +45,10 @@ class Frames(unittest.TestCase):
         return value, [str(w.message) for w in given]
 
     def test_columns_that_cannot_be_read_are_left_out_and_named(self):
-        good = {"x": [1.5, 2.5], "k": ["a", "b"]}
+        good = {"x": [1.5, 2.5] * 10, "k": ["a", "b"] * 10}  # each label as often as a reference wants
         for name, values in UNREADABLE.items():
+            values = (values * 10 if isinstance(values, list) else np.repeat(values, 10, 0) if isinstance(values, np.ndarray)
+                      else values)
             tables = [{**good, name: values}]
             if pandas and not isinstance(values, (str, int, np.ndarray)):
                 tables.append(pandas.DataFrame({**good, name: pandas.Series(values, dtype=object)}))

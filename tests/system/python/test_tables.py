@@ -173,10 +173,15 @@ class Counts(unittest.TestCase):
         self.same({"labels": ["true", "false"]}, ["TRUE", "False", "true", "x", None])
         self.same({"labels": ["true"]}, [True, False, "True"])
         self.same({"labels": ["Infinity", "x"]}, [math.inf, 1.0, -math.inf])
+        self.same({"labels": ["no", "Yes"]}, ["NO", "y", True, 0, 1, 1.0, 2, "T", "0", "1.0", "x", None])
+        self.same({"labels": ["no", "yes", "3"]}, ["NO", "y", True, 0, 1, 3, "3.0", None])
+        self.same({"labels": ["f", "t", "unknown"]}, ["F", "yes", False, 0, 1, "1", "-0", "+1", None])
+        self.same({"labels": ["007", "1,50", "+2", "02", "inf", ".5"]},
+                  [7, 1.5, 2, "2", "02", "1.5", " 7 ", math.inf, "Inf", -math.inf, "INFINITY", 0.5, "5e-1", "0x7", "nan", "1_5"])
 
     def test_decimals_as_labels(self):
         rng = np.random.default_rng(2)
-        values = [float(f"{m:.{d}e}") for m, d in zip(10.0 ** rng.uniform(-25, 25, 200), rng.integers(0, 6, 200))]
+        values = [float(f"{m:.{d}e}") for m, d in zip(10.0 ** rng.uniform(-25, 25, 200), rng.integers(0, 6, 200))] * 10
         config = self.client.request("PUT", "/monitors/counts/y", json_body={"reference": {"values": values},
                                                                              "binning": {"method": "labels"}})
         own = counts.Counts(config)

@@ -8,6 +8,7 @@ import collections
 import copy
 import hashlib
 import math
+import re
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Iterable
 
@@ -23,18 +24,32 @@ if TYPE_CHECKING:
 
 MISSING = ("", "NaN", "NA", "null", "None")
 INFINITIES = {"Infinity": math.inf, "Inf": math.inf, "-Infinity": -math.inf, "-Inf": -math.inf}
-SPELLINGS = (("false", "true"), ("False", "True"), ("FALSE", "TRUE"))
+WORDS = ("false", "true"), ("False", "True"), ("FALSE", "TRUE")
+PAIRS = ("f", "t"), ("F", "T"), ("no", "yes"), ("No", "Yes"), ("NO", "YES"), ("n", "y"), ("N", "Y"), ("0", "1")
+SPELLINGS = {text: bool(i % 2) for i, text in enumerate("f t no yes n y 0 1".split())}  # beside false and true
+LOOSE = re.compile(r"[+-]?(?:(?:[0-9]+[.,]?[0-9]*|[.,][0-9]+)(?:[eE][+-]?[0-9]+)?|[iI][nN][fF](?:[iI][nN][iI][tT][yY])?)")
+MAX_LABEL = 1024  # bytes
 DTYPES = {"float64": 0, "float32": 1, "float16": 2}
+NARROW = "float32", "float16"  # whose decimals are shorter
 DIGEST_BITS = 256
 READERS = 2  # pieces of CSV that the service reads at once
 
 
-def decimal_text(number: float) -> str:
-    """A number as a label: the shortest decimal, whole numbers without a point."""
-    if math.isinf(number):
-        return "Infinity" if number > 0 else "-Infinity"
-    text = repr(float(number)).replace("e+", "e").replace("e-0", "e-")
-    return "0" if number == 0 else text[:-2] if text.endswith(".0") else text
+def decimal_text(number: float | np.floating[Any]) -> str:
+    """A number as a label: the shortest decimal of its type, whole numbers without a point."""
+    value = float(number)
+    if math.isinf(value):
+        return "Infinity" if value > 0 else "-Infinity"
+    if 0 <= value < 1e15 and value == int(value):
+        return str(int(value))
+    text = str(number).replace("e+", "e").replace("e-0", "e-")
+    return text[:-2] if text.endswith(".0") else text
+
+
+def text_number(text: str) -> float | None:
+    """The number that a text is as a label, by the service's rules: "+1", "007", ".5" and "1,5" are some."""
+    text = text if len(text.encode(errors="surrogatepass")) <= MAX_LABEL else ""
+    return float(text.replace(",", ".")) if LOOSE.fullmatch(text := text.strip(" \t")) else None
 
 
 def digest(batch: Batch) -> int:
@@ -60,28 +75,40 @@ class Counts:
         self.revision = config.get("revision")
         self.bins = bins = config["bins"]
         self.labels: list[str] | None = bins.get("labels")
-        self.edges = None if self.labels is not None else np.array(bins["edges"], np.float64)
+        self.edges = None if self.labels is not None else np.array([float(edge) for edge in bins["edges"]])
         n = len(self.labels) if self.labels is not None else len(bins["edges"]) + 2
         # Intervals: underflow, the intervals, overflow, missing. Labels: they, other, missing.
         self.counts = np.zeros(n + 2 if self.labels is not None else n, np.uint64)
         self.index = {label: i for i, label in enumerate(self.labels or [])}
-        self.booleans = self._booleans()
+        self.takes_any_booleans, self.booleans = self._booleans()
+        self.numbered = self._numbered()
         self.unreadable = 0  # fields of CSV for a monitor of numbers, which count as missing
 
-    def _booleans(self) -> tuple[int | None, int | None]:
-        """The labels that booleans have: true and false in one of three spellings."""
-        for spelling in SPELLINGS:
-            found = self.index.get(spelling[0]), self.index.get(spelling[1])
-            if sum(i is not None for i in found) == (2 if len(self.index) > 1 else 1):
-                return found
-        return None, None
+    def _booleans(self) -> tuple[bool, list[int | None]]:
+        """The labels that booleans have, and if they have them for certain: beside at most one other label."""
+        found = [next((self.index[pair[i]] for pair in WORDS if pair[i] in self.index), None) for i in (0, 1)]
+        if not 2 <= len(self.index) <= 3:
+            return False, found
+        pair = found if None not in found else next(
+            ([self.index[text] for text in each] for each in PAIRS if all(text in self.index for text in each)), [])
+        certain = bool(pair) and all(i in pair or text_number(label) is None for label, i in self.index.items())
+        return certain, pair if certain else found
+
+    def _numbered(self) -> dict[float, int | None]:
+        """The labels that are numbers, but written otherwise than here; None if several are the same one."""
+        numbered: dict[float, int | None] = {}
+        for label, i in self.index.items():
+            number = text_number(label)
+            if number is not None and decimal_text(number) != label:
+                numbered[number] = None if number in numbered else i
+        return numbered
 
     def add(self, column: Column) -> None:
         if self.edges is not None:
             self._add_numbers(column if isinstance(column, np.ndarray) else np.array([self._number(v) for v in column]))
         elif isinstance(column, np.ndarray):
             values, n = np.unique(column[~np.isnan(column)] if column.dtype.kind == "f" else column, return_counts=True)
-            for value, count in zip(values.tolist(), n.tolist()):
+            for value, count in zip(values if values.dtype.name in NARROW else values.tolist(), n.tolist()):
                 self.counts[self._bin(value)] += np.uint64(count)
             self.counts[-1] += np.uint64(len(column) - int(n.sum()))
         else:
@@ -112,21 +139,28 @@ class Counts:
                 return self.index[value]
             if value in MISSING:
                 return missing
-            if value.isascii() and value.lower() in ("true", "false"):
-                return self._boolean(value.lower() == "true", other)
-            if value not in INFINITIES:
-                return other
-            value = INFINITIES[value]
+            boolean = self._boolean_of(value.lower()) if value.isascii() else None
+            if boolean is not None and (found := self.booleans[boolean]) is not None:
+                return found
+            number = text_number(value)
+            return other if number is None else self._bin_of_number(number)
         if value is None:
             return missing
         if isinstance(value, bool):
-            exact = self.index.get("true" if value else "false")
-            return exact if exact is not None else self._boolean(value, other)
-        return self.index.get(decimal_text(float(value)), other)
+            found = self.index.get("true" if value else "false", self.booleans[value])
+            return other if found is None else found
+        return self._bin_of_number(value if isinstance(value, np.floating) else float(value))
 
-    def _boolean(self, value: bool, other: int) -> int:
-        found = self.booleans[value]
-        return other if found is None else found
+    def _boolean_of(self, text: str) -> bool | None:
+        return text == "true" if text in ("true", "false") else SPELLINGS.get(text) if self.takes_any_booleans else None
+
+    def _bin_of_number(self, number: float | np.floating[Any]) -> int:
+        found = self.index.get(decimal_text(number))
+        if found is None and self.takes_any_booleans and number in (0, 1):
+            found = self.booleans[int(number)]
+        if found is None:
+            found = self.numbered.get(float(number))
+        return len(self.index) if found is None else found
 
     def add_result(self, result: dict[str, Any]) -> None:
         """Adds the counts of an evaluation, whose bins have fractions of n."""

@@ -27,7 +27,9 @@ CSV_TYPES = {".csv": "text/csv", ".tsv": "text/tab-separated-values"}
 SUFFIXES = (".csv", ".tsv", ".csv.gz", ".tsv.gz", ".parquet", ".npz")
 END = object()
 BOM = b"\xef\xbb\xbf"
-SEPARATOR = re.compile(rb'("?)(?i:sep)=[\t;,|^~: ]\1')  # by which spreadsheets tell the delimiter
+LINE = re.compile(rb"[^\r\n]*(?:\r\n|\r|\n|\Z)")
+DELIMITERS = b"\t;,"
+SEPARATOR = re.compile(rb'("?)(?i:sep)=([\t;,|^~: ])\1')  # by which spreadsheets tell the delimiter
 
 
 class Progress:
@@ -61,6 +63,7 @@ class Piece:
     header: bytes  # with what stands before it, as sep=;
     records: bytes
     place: str  # where the records begin
+    delimiter: bytes
 
     def body(self) -> list[Buffer]:
         return [self.header, self.records]
@@ -69,7 +72,22 @@ class Piece:
 Batch = Union[Columns, Piece]
 
 
-def record_ends(text: bytes, is_last: bool = True) -> Array1:
+def quotes(text: bytes, octets: Array1, delimiters: bytes) -> Array1:
+    """Which quotes begin and end quoted fields, doubled ones included or not: elsewhere a quote is a character."""
+    found: Array1 = octets == ord('"')
+    begins = np.flatnonzero(found)[::2]
+    before = octets[begins[begins > 0] - 1]
+    if np.isin(before, np.frombuffer(delimiters + b'\r\n"', np.uint8)).all():
+        return found
+    found = np.zeros(len(text), bool)
+    for field in re.finditer(rb'(?<![^\r\n%b])"[^"]*(?:""[^"]*)*("|\Z)' % re.escape(delimiters), text):
+        found[field.start()] = True
+        if field[1]:
+            found[field.end() - 1] = True
+    return found
+
+
+def record_ends(text: bytes, delimiters: bytes, is_last: bool = True) -> Array1:
     """Positions after the ends of records: ends of lines outside of quotes, and the last one's, if it is there."""
     octets = np.frombuffer(text, np.uint8)
     ends = octets == ord("\n")
@@ -79,7 +97,7 @@ def record_ends(text: bytes, is_last: bool = True) -> Array1:
         alone[-1:] &= is_last
         ends |= alone
     if b'"' in text:  # the parity of the quotes before; uint8 wraps, which does not change it
-        ends &= np.cumsum(octets == ord('"'), dtype=np.uint8) & 1 == 0
+        ends &= np.cumsum(quotes(text, octets, delimiters), dtype=np.uint8) & 1 == 0
     positions = np.flatnonzero(ends) + 1
     if is_last and len(text) and (not len(positions) or positions[-1] < len(text)):
         positions = np.append(positions, len(text))
@@ -88,33 +106,60 @@ def record_ends(text: bytes, is_last: bool = True) -> Array1:
 
 def piece_records(piece: Piece) -> Columns:
     """The records of a piece, as a column that has the header for its name: without what editors add, which differs."""
-    ends = record_ends(piece.records).tolist()
+    ends = record_ends(piece.records, piece.delimiter).tolist()
     header = piece.header.removeprefix(BOM).rstrip(b"\r\n") + b"\n"
     return {header.decode(errors="surrogateescape"):
             [piece.records[begin:end].rstrip(b"\r\n") + b"\n" for begin, end in zip([0, *ends], ends)]}
 
 
-def last_end(text: bytes, is_last: bool) -> int:
+def last_end(text: bytes, delimiter: bytes, is_last: bool) -> int:
     """Position after the last record that ends in the text."""
     if is_last:
         return len(text)
     if b'"' not in text and b"\r" not in text:
         return text.rfind(b"\n") + 1
-    ends = record_ends(text, False)
+    ends = record_ends(text, delimiter, False)
     return int(ends[-1]) if len(ends) else 0
 
 
-def header_end(text: bytes, is_last: bool) -> int:
-    """Position after the header: the first record that is neither blank nor sep=; before it; 0 if it does not end here."""
-    begin, may_tell = 0, True
-    for size in MAX_HEADER, len(text):
-        for end in record_ends(text[:size], is_last and size >= len(text)).tolist():
-            record = text[begin:end].strip(b"\r\n") if begin else text[:end].removeprefix(BOM).strip(b"\r\n")
-            if record and not (may_tell and SEPARATOR.fullmatch(record)):
-                return int(end)
-            begin, may_tell = end, may_tell and not record
-        begin, may_tell = 0, True
-    return len(text) if is_last else 0
+def find_delimiter(text: bytes) -> bytes:
+    """The delimiter of the header that the text begins with, as the service finds it: the one that occurs most."""
+    counts, inside, begins = dict.fromkeys(DELIMITERS, 0), False, True
+    for octet in text[:MAX_HEADER]:
+        if not inside and octet in b"\r\n":
+            break
+        is_delimiter = not inside and octet in DELIMITERS
+        inside ^= octet == ord('"') and (inside or begins)
+        begins = is_delimiter
+        if is_delimiter:
+            counts[octet] += 1
+    best = max(counts.values())
+    return b"," if best == 0 else bytes([next(octet for octet in DELIMITERS if counts[octet] == best)])
+
+
+def header_end(text: bytes, media_type: str, is_last: bool) -> tuple[int, bytes]:
+    """Position after the header, the first record that is neither blank but for delimiters nor sep=; before it, and the
+    delimiter; 0 if it does not end here."""
+    begin = len(BOM) if text.startswith(BOM) else 0
+    known = b"\t" if media_type == CSV_TYPES[".tsv"] else b""
+    may_tell = True
+    while begin < len(text):
+        line = LINE.match(text, begin)
+        assert line
+        is_whole = line.end() < len(text) or is_last or line[0].endswith(b"\n")
+        if not line[0].strip(DELIMITERS + known + b"\r\n") and is_whole:
+            begin = line.end()
+        elif may_tell and is_whole and (told := SEPARATOR.fullmatch(line[0].rstrip(b"\r\n"))):
+            begin, known, may_tell = line.end(), told[2], False
+        else:
+            delimiter = known or find_delimiter(text[begin:begin + MAX_HEADER])
+            for size in MAX_HEADER, len(text):
+                rest = text[begin:begin + size]
+                ends = record_ends(rest, delimiter, is_last and begin + size >= len(text))
+                if len(ends):
+                    return begin + int(ends[0]), delimiter
+            break
+    return (len(text) if is_last else 0), known or b","
 
 
 def read_fully(file: Any, name: str) -> bytes:
@@ -130,19 +175,19 @@ def read_fully(file: Any, name: str) -> bytes:
 
 def csv_pieces(file: Any, name: str, media_type: str, progress: Progress, total: int | None = None) -> Iterator[Piece]:
     """A CSV file in pieces of PIECE_SIZE, cut between records. One without rows is a piece."""
-    header, text, line, done, is_last, given = b"", b"", 1, 0, False, False
+    header, delimiter, text, line, done, is_last, given = b"", b",", b"", 1, 0, False, False
     while not is_last:
         read = read_fully(file, name)
         text, done, is_last = text + read, done + len(read), len(read) < PIECE_SIZE
         if not header:
-            begin = header_end(text, is_last)
+            begin, delimiter = header_end(text, media_type, is_last)
             header, text = text[:begin], text[begin:]
             line += header.count(b"\n")
-        cut = last_end(text, is_last) if header else 0
+        cut = last_end(text, delimiter, is_last) if header else 0
         n = text.count(b"\n", 0, cut)
         if cut or (is_last and not given):
             progress.add(n, min(1.0, done / total) if total else None)
-            yield Piece(media_type, header, text[:cut], f"{name}, line {line}")
+            yield Piece(media_type, header, text[:cut], f"{name}, line {line}", delimiter)
             given = True
         line += n
         text = text[cut:]
