@@ -49,13 +49,13 @@ bool api_encoding_of(const char *content_type, enum api_encoding *encoding,
 
 /* ---- Characters */
 
-/* What windows-1252 has at 0x80 to 0x9f; 0: what Unicode has there. */
+/* Characters of windows-1252 from 0x80 to 0x9f; 0: the same as in Unicode. */
 static const uint16_t of_windows[32] = {
     0x20ac, 0,      0x201a, 0x0192, 0x201e, 0x2026, 0x2020, 0x2021, 0x02c6, 0x2030, 0x0160,
     0x2039, 0x0152, 0,      0x017d, 0,      0,      0x2018, 0x2019, 0x201c, 0x201d, 0x2022,
     0x2013, 0x2014, 0x02dc, 0x2122, 0x0161, 0x203a, 0x0153, 0,      0x017e, 0x0178};
 
-/* What ISO 8859-15 has where it differs from Unicode. */
+/* Characters of ISO 8859-15 that differ from Unicode. */
 static const struct {
     unsigned char byte;
     uint16_t character;

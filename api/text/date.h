@@ -28,7 +28,7 @@ enum api_date_order { API_DAY_FIRST, API_MONTH_FIRST };
  * that begins with none of these. */
 bool api_date_read(const char *text, size_t size, enum api_date_order order, struct api_date *date);
 
-/* The same of a whole number: a date without a delimiter, or a time since 1970. *form tells which, so that the numbers of a
+/* Reads a whole number as api_date_read reads a text: a date without a delimiter, or a time since 1970. *form tells which, so that the numbers of a
  * column can be required to be alike; it is below API_DATE_FORMS. */
 enum { API_DATE_FORMS = 5 };
 bool api_date_of_number(double number, struct api_date *date, size_t *form);

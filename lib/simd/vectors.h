@@ -1,4 +1,4 @@
-/* What all instruction sets have as the compiler's own operators on single vectors. The file that includes this has defined
+/* Operations that are the compiler's own operators on single vectors, alike in all instruction sets. The file that includes this has defined
  * INLINE, sd and si. */
 
 INLINE sd s_add(sd a, sd b) { return a + b; }

@@ -12,7 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* What the door relies on: if recv gives EAGAIN, or fewer bytes than were asked for, the socket is drained and epoll
+/* The door relies on this: if recv gives EAGAIN, or fewer bytes than were asked for, the socket is drained and epoll
  * will report more; EINTR says nothing of the kind. libmicrohttpd asks for a request once the response before it is
  * sent. */
 _Static_assert(MHD_VERSION == 0x00097500, "the door was not tried with this libmicrohttpd");

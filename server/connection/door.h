@@ -34,7 +34,7 @@ struct srv_reader {
 /* Sets the reader, before the first connection. */
 void srv_door_init(const struct srv_reader *reader);
 
-/* Of libmicrohttpd: */
+/* Calls of libmicrohttpd to the system, which its archive names so (see the Makefile). */
 ssize_t srv_mhd_recv(int fd, void *buffer, size_t size, int flags);
 ssize_t srv_mhd_send(int fd, const void *bytes, size_t size, int flags);
 ssize_t srv_mhd_sendmsg(int fd, const struct msghdr *message, int flags);

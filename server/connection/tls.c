@@ -222,7 +222,7 @@ static ssize_t result_of(ssize_t n)
     return errno == 0 ? 0 : -1;
 }
 
-/* What the server sends in a handshake fits into the memory of a socket that nothing was sent on. */
+/* Goes on with the handshake. The bytes that the server sends in it fit into the send buffer of a new socket. */
 static int shake_hands(gnutls_session_t session)
 {
     int result = gnutls_handshake(session);

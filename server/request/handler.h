@@ -8,8 +8,8 @@
  * `draining` is set. */
 void srv_handler_init(const struct api_service *service, const atomic_bool *draining);
 
-/* Of libmicrohttpd: asks for the response to the request that the door gave it, again when it is resumed; tells that the
- * response was sent, or that it will not be. */
+/* Callbacks of libmicrohttpd. srv_handle: queues the response to the request that the door gave it, and is called again
+ * when the connection is resumed. srv_handled: the response was sent, or will not be. */
 enum MHD_Result srv_handle(void *unused, struct MHD_Connection *connection, const char *url,
                            const char *method, const char *version, const char *upload,
                            size_t *upload_size, void **context);

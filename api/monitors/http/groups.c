@@ -20,7 +20,7 @@ struct group {
     double share;           /* of the monitors with a verdict, those not ok; NaN without one */
     int64_t since;          /* the earliest of the monitors in that state, or API_NO_TIME */
     int64_t last_observation;
-    int64_t id; /* the least number of its monitors, which no other group has */
+    int64_t id; /* the minimal id of its monitors, which no other group has */
 };
 
 static int64_t earlier(int64_t a, int64_t b)

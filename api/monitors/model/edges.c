@@ -7,13 +7,14 @@
 #include <math.h>
 #include <stdio.h>
 
-/* range: the least and the greatest of some numbers; none if the first is above the second. */
+/* range: minimum and maximum of some numbers; empty if min is above max. */
 struct range {
     double min, max;
 };
-static const struct range none = {(double)INFINITY, -(double)INFINITY};
+static const struct range empty = {(double)INFINITY, -(double)INFINITY};
 
-/* What a value may be elsewhere: itself, its float32, or what the decimal of that is. */
+/* Range of the forms in which other files may hold a value: itself, its float32, and the shortest decimal of its
+ * float32. */
 static struct range variants(double value)
 {
     char text[API_DECIMAL_MAX + API_PADDING] = "", *end;
@@ -81,7 +82,7 @@ void api_edges_move(double *edges, size_t bins, const double *values, size_t n)
     struct range of[KL_MAX_BINS + 1];
     double below = -(double)INFINITY, above[KL_MAX_BINS + 2] = {0};
     for (size_t i = 0; i <= KL_MAX_BINS; i++)
-        of[i] = none;
+        of[i] = empty;
     for (size_t i = 0; i < n; i++) {
         struct range *range = &of[find(edges, bins, values[i])];
         range->min = values[i] < range->min ? values[i] : range->min;

@@ -119,7 +119,7 @@ void api_judge_score(const struct api_evidence *evidence, const struct api_sum *
 
 /* ---- Levels */
 
-/* What p-values are below, where the windows of each size are a test of their own. */
+/* Significance of one test: the windows of each size are a test of their own (Bonferroni). */
 static double significance_of(const struct api_monitor_settings *settings)
 {
     return settings->significance / (log2((double)api_settings_pool(settings)) + 1);

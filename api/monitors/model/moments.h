@@ -12,8 +12,9 @@ struct api_long_sum {
     double high, low;
 };
 
-/* Of deviations from a value among the bins, so that squares of large values do not cancel each other. `covered` are the
- * values that they tell of, also missing and infinite ones; n those that are finite. Zeroed at first. */
+/* api_moments: sums of deviations from a value among the bins, so that squares of large values do not cancel each other.
+ * `covered` counts all values that were seen, missing and infinite ones too; n counts the finite ones, which are in the
+ * sums. Empty if zeroed. */
 struct api_moments {
     double covered, n;
     struct api_long_sum sum, squares;

@@ -136,15 +136,13 @@ static bool choose(struct api_sample *sample, struct choice *choice)
     return true;
 }
 
-static bool bins_of_labels(struct api_sample *sample, const struct api_monitor_settings *settings,
-                           struct api_bins *bins, struct api_weights *reference,
-                           struct api_problem *problem)
+static bool bins_of_labels(struct api_sample *sample, struct api_bins *bins,
+                           struct api_weights *reference, struct api_problem *problem)
 {
     const char *texts[API_MAX_BINS];
     uint64_t counts[API_MAX_BINS + 2] = {0};
     struct choice choice;
     size_t size = 0;
-    (void)settings;
     if (sample->long_text.size > 0)
         return fail_long_text(sample, problem);
     if (!choose(sample, &choice))
@@ -206,6 +204,7 @@ bool api_sample_bins(struct api_sample *sample, const struct api_monitor_setting
                      struct api_bins *bins, struct api_weights *reference,
                      struct api_problem *problem)
 {
-    return (sample->is_labelled ? bins_of_labels : bins_of_numbers)(sample, settings, bins,
-                                                                    reference, problem);
+    if (sample->is_labelled)
+        return bins_of_labels(sample, bins, reference, problem);
+    return bins_of_numbers(sample, settings, bins, reference, problem);
 }

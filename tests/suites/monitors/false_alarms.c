@@ -118,7 +118,7 @@ static void append_hour(size_t kind, size_t hour, double shift, struct api_buffe
     api_append(body, "", 1);
 }
 
-/* What changes is traffic alone, until the last day: 0.5 standard deviations are seen within twelve hours. */
+/* Traffic alone changes, until the last day: 0.5 standard deviations are seen within twelve hours. */
 Test(monitors_false_alarms, seasons_of_any_traffic_have_none)
 {
     enum { DAYS = 14, BROKEN = 24 * DAYS, HOURS = BROKEN + 12 };
