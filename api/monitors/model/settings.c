@@ -32,22 +32,33 @@ static double read_digits(const char **p)
     return number <= 1e9 ? number : (double)NAN;
 }
 
+/* Reads "90s", "24h" or "1w", to 1e9 seconds; moves to what follows. NaN for what is none. */
+static double read_duration(const char **p)
+{
+    static const char units[] = "smhdw";
+    static const double seconds[] = {1, 60, 3600, 86400, 604800};
+    double number = read_digits(p);
+    const char *unit = **p ? strchr(units, **p) : NULL;
+    number *= unit ? seconds[unit - units] : (double)NAN;
+    *p += unit != NULL;
+    return number <= 1e9 ? number : (double)NAN;
+}
+
 /* Indexes into the numbers of a window, which lie one behind another in the settings. */
 enum { KIND, SIZE, GRACE };
 _Static_assert(offsetof(struct api_monitor_settings, grace) ==
                    offsetof(struct api_monitor_settings, window) + GRACE * sizeof(double),
                "window, window_size, grace");
 
-/* Reads "3600s", "3600s,60s" and "1000". */
+/* Reads "1h", "3600s,60s" and "1000". */
 static bool window_from_text(const char *p, double *window)
 {
-    window[SIZE] = read_digits(&p);
-    window[KIND] = *p == 's' ? API_SECONDS : API_COUNT;
-    if (*p == 's' && *++p == ',') {
+    bool counts = !p[strspn(p, "0123456789")];
+    window[KIND] = counts ? API_COUNT : API_SECONDS;
+    window[SIZE] = counts ? read_digits(&p) : read_duration(&p);
+    if (!counts && *p == ',') {
         p++;
-        window[GRACE] = read_digits(&p);
-        if (*p++ != 's')
-            return false;
+        window[GRACE] = read_duration(&p);
     }
     return *p == '\0' && window[SIZE] >= 1 && window[GRACE] >= 0;
 }
@@ -80,15 +91,12 @@ _Static_assert(offsetof(struct api_monitor_settings, period) ==
 /* Reads "7" and "7@24h". */
 static void compare_from_text(const char *p, double *compare)
 {
-    static const char units[] = "smhd";
-    static const double seconds[] = {1, 60, 3600, 86400};
     compare[PREVIOUS] = read_digits(&p);
     if (*p == '@') {
         p++;
-        compare[PERIOD] = read_digits(&p);
-        const char *unit = *p ? strchr(units, *p) : NULL;
-        compare[PERIOD] *= unit && compare[PERIOD] > 0 ? seconds[unit - units] : (double)NAN;
-        p += unit != NULL;
+        compare[PERIOD] = read_duration(&p);
+        if (compare[PERIOD] == 0)
+            compare[PREVIOUS] = 0;
     }
     if (*p)
         compare[PREVIOUS] = 0;
@@ -134,7 +142,7 @@ const struct api_field api_monitor_setting_rows[] = {
     {"window", FIELDS(window, 3), .read = read_window, .fallback = "batch",
      .expected =
          "\"batch\", {\"seconds\": S, \"grace\": S} or {\"count\": N}, whole numbers to 1e9; in "
-         "a query batch, 3600s, 3600s,60s or 1000"},
+         "a query batch, 1h, 3600s,60s or 1000, the units s, m, h, d, w"},
     {"compare", FIELDS(previous, 2), .read = read_compare, .fallback = "reference",
      .expected =
          "\"reference\", {\"previous\": K} or {\"previous\": K, \"period\": S}, K from 1 to "
@@ -334,12 +342,6 @@ int64_t api_settings_running(const struct api_monitor_settings *settings)
 size_t api_settings_pool(const struct api_monitor_settings *settings)
 {
     return api_settings_running(settings) > 0 ? 1 : (size_t)settings->pool;
-}
-
-int64_t api_window_start(const struct api_monitor_settings *settings, int64_t time)
-{
-    int64_t size = (int64_t)settings->window_size * API_SECOND_US;
-    return settings->window == API_SECONDS ? time - (time % size + size) % size : time;
 }
 
 double api_settings_stale_after(const struct api_monitor_settings *settings)

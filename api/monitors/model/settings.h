@@ -57,9 +57,6 @@ int64_t api_settings_running(const struct api_monitor_settings *settings);
  * added. */
 size_t api_settings_pool(const struct api_monitor_settings *settings);
 
-/* Start of the window of time that a time is in; the time itself for other windows. Both in microseconds. */
-int64_t api_window_start(const struct api_monitor_settings *settings, int64_t time);
-
 /* Seconds without an observation after which a monitor is stale; infinite if it never is. */
 double api_settings_stale_after(const struct api_monitor_settings *settings);
 

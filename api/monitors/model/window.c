@@ -49,6 +49,24 @@ void api_window_write(const struct api_window *window, struct api_buffer *out)
     api_append(out, "}", 1);
 }
 
+/* ---- Times */
+
+/* 1970 began on a Thursday. */
+static const int64_t week_us = 7 * API_DAY_US, monday_us = 4 * API_DAY_US;
+
+int64_t api_window_start(const struct api_monitor_settings *settings, int64_t time)
+{
+    int64_t size = (int64_t)settings->window_size * API_SECOND_US;
+    int64_t from = size % week_us == 0 ? monday_us : 0;
+    return settings->window == API_SECONDS ? time - ((time - from) % size + size) % size : time;
+}
+
+int64_t api_window_end(const struct api_monitor_settings *settings, int64_t time)
+{
+    int64_t size = (int64_t)settings->window_size * API_SECOND_US;
+    return settings->window == API_SECONDS ? api_window_start(settings, time) + size : time;
+}
+
 /* ---- Verdicts */
 
 const char *const api_verdict_names[API_VERDICTS] = {"insufficient_data", "ok", "warning",

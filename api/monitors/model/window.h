@@ -3,6 +3,7 @@
 
 #include "api/json/format.h"
 #include "api/monitors/model/moments.h"
+#include "api/monitors/model/settings.h"
 #include "lib/drift.h"
 
 /* api_verdict: of a window, or the state of a monitor; the greater, the worse. The store holds their
@@ -77,6 +78,11 @@ struct api_window {
     double *reference;      /* counts that it was compared with, unless the config's; or NULL */
     size_t n_reference;     /* number of those */
 };
+
+/* Start and end of the window of time that a time is in; the time itself for other windows. All in microseconds. Windows
+ * are aligned to 1970, those of whole weeks to a Monday of it. */
+int64_t api_window_start(const struct api_monitor_settings *settings, int64_t time);
+int64_t api_window_end(const struct api_monitor_settings *settings, int64_t time);
 
 /* api_position: of a window among those of its revision. */
 struct api_position {

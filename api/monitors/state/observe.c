@@ -48,12 +48,6 @@ static bool mark_stored(struct api_monitors *monitors, struct api_pending_monito
     return good && (*dirty || !is_there);
 }
 
-int64_t api_window_end(const struct api_monitor_settings *settings, int64_t time)
-{
-    int64_t size = (int64_t)settings->window_size * API_SECOND_US;
-    return settings->window == API_SECONDS ? api_window_start(settings, time) + size : time;
-}
-
 /* True if the open window that starts then is the one that was last added to, and memory has it as it is stored.
  * Other servers may have added to it meanwhile, unless servers keep their counts apart. */
 static bool is_kept(const struct api_monitors *monitors, const struct api_monitor *monitor,
