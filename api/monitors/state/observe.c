@@ -66,8 +66,8 @@ static struct api_dirty_window *find_window(struct api_monitors *monitors,
     const struct api_monitor *monitor = pending->monitor;
     const struct api_monitor_settings *settings = &monitor->config->settings;
     bool of_seconds = settings->window == API_SECONDS, of_count = settings->window == API_COUNT;
-    int64_t start = api_window_start(settings, time);
-    int64_t end = api_window_end(settings, time);
+    const struct api_window_span span = api_window_span(settings, time);
+    int64_t start = span.start, end = span.end;
     const struct api_datum of[] = {API_INTEGER(monitor->id), API_INTEGER(monitor->revision),
                                    API_INTEGER(start), API_INTEGER(end)};
     struct api_dirty_window *dirty = NULL;
@@ -108,7 +108,8 @@ bool api_observe_only_adds(struct api_monitors *monitors, struct api_monitor *mo
                            int64_t *window)
 {
     const struct api_monitor_settings *settings = &monitor->config->settings;
-    int64_t start = api_window_start(settings, time), end = api_window_end(settings, time);
+    const struct api_window_span span = api_window_span(settings, time);
+    int64_t start = span.start, end = span.end;
     const struct api_datum of[] = {API_INTEGER(monitor->id), API_INTEGER(monitor->revision),
                                    API_INTEGER(start), API_INTEGER(end)};
     *window = 0;

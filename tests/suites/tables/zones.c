@@ -251,7 +251,7 @@ Test(zones, are_kept_by_a_rule)
     cr_assert(zone);
     cr_expect(api_zone_is_kept(zone));
     cr_expect_str_eq(api_zone_rule(zone), "MST3MDT,M3.2.0,M11.1.0");
-    cr_expect_eq(api_zone_to_local(zone, 0, NULL), -3 * 3600 * second_us);
+    cr_expect_eq(api_zone_to_local(zone, 0, NULL), -10800 * second_us);
 }
 
 /* ---- What is no file */
