@@ -142,7 +142,7 @@ URL = http://$(LISTEN)
 STORE = sqlite:build/kldiv.db
 EXAMPLE = {"input": [[-1, -0.5], [-2, -0.2]], "target": [[0.4, 0.6], [0.1, 0.9]]}
 deps-run:
-	@docker/install-packages.sh $(PACKAGES_BUILD) $(PACKAGES_NODE)
+	@docker/install-packages.sh $(PACKAGES_BUILD) tzdata $(PACKAGES_NODE)
 
 # Copies the help into the READMEs and the manual page, the clients into theirs, the alerts into the operator's.
 readme: all

@@ -4,6 +4,7 @@
 #include "api/monitors/monitors.h"
 #include "api/regions/regions.h"
 #include "api/text/clock.h"
+#include "api/text/zone.h"
 #include "server/connection/connections.h"
 #include "server/connection/deadlines.h"
 #include "server/connection/linger.h"
@@ -74,11 +75,14 @@ static bool write_port_file(const char *path)
     return (fclose(port_file) == 0 && good) || complain_of_port_file(path);
 }
 
-/* Gives up all rights but those to files that SIGHUP has read again. */
+/* Gives up all rights but those to files that SIGHUP has read again, and to time zones, among which UTC is. */
 static void enter_sandbox(const struct srv_options *options)
 {
-    enum { MAX_READABLE = 120 };
-    const char *const files[] = {options->auth_token_file, options->tls_cert, options->tls_key};
+    enum { MAX_READABLE = 120, MAX_PATH = 4096 };
+    char zone[MAX_PATH];
+    snprintf(zone, sizeof zone, "%s/UTC", api_zone_folder());
+    const char *const files[] = {options->auth_token_file, options->tls_cert, options->tls_key,
+                                 zone};
     const char *const *of_store = api_monitors_files(monitors);
     const char *readable[MAX_READABLE + 1] = {NULL};
     const char *const writable[] = {api_monitors_folder(monitors), NULL};

@@ -10,6 +10,7 @@ golden:
 	$(PYTHON) tests/tools/golden/compositions.py > tests/tools/golden/compositions.jsonl
 	$(PYTHON) tests/tools/golden/drift.py > tests/tools/golden/drift.jsonl
 	$(PYTHON) tests/tools/golden/rules.py > tests/tools/golden/rules.jsonl
+	$(PYTHON) tests/tools/golden/zones.py > tests/tools/golden/zones.jsonl
 numbers: $(B)/tests/all
 	KLDIV_NUMBERS=100000000 $(B)/tests/all --filter 'numbers/random*'
 peer: all

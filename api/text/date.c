@@ -170,11 +170,11 @@ static bool read_rest(struct cursor *c, struct parts *parts)
 
 /* ---- Dates */
 
-/* Days since 1970 of a date of the proleptic Gregorian calendar; Hinnant, "chrono-Compatible Low-Level Date
+/* Hinnant, "chrono-Compatible Low-Level Date
  * Algorithms", 2013: years begin in March, and eras of 400 years have as many days each. */
-static int64_t days_since_1970(unsigned year, unsigned month, unsigned day)
+int64_t api_days_since_1970(int64_t year, unsigned month, unsigned day)
 {
-    int64_t y = (int64_t)year - (month <= 2), era = y / 400, of_era = y % 400;
+    int64_t y = year - (month <= 2), era = y / 400 - (y % 400 < 0), of_era = y - 400 * era;
     int64_t of_year = (153 * (int64_t)(month + (month > 2 ? -3u : 9u)) + 2) / 5 + day - 1;
     return era * 146097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719468;
 }
@@ -193,7 +193,7 @@ static bool finish(const struct parts *parts, struct api_date *date)
 {
     if (!is_valid(parts))
         return false;
-    int64_t minutes = days_since_1970(parts->year, parts->month, parts->day) * 1440 +
+    int64_t minutes = api_days_since_1970(parts->year, parts->month, parts->day) * 1440 +
                       (int64_t)parts->hour * 60 + parts->minute - parts->offset;
     date->us = (minutes * 60 + parts->second) * SECOND_US + parts->us;
     date->has_zone = parts->has_zone;

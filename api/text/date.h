@@ -33,6 +33,9 @@ bool api_date_read(const char *text, size_t size, enum api_date_order order, str
 enum { API_DATE_FORMS = 5 };
 bool api_date_of_number(double number, struct api_date *date, size_t *form);
 
+/* Days since 1970 of a date of the proleptic Gregorian calendar. */
+int64_t api_days_since_1970(int64_t year, unsigned month, unsigned day);
+
 /* api_date_tally: how many texts of a column are dates. Empty if zeroed. */
 struct api_date_tally {
     size_t n[2];   /* by each order */

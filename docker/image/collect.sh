@@ -1,5 +1,5 @@
 #!/bin/sh
-# Collects the image's files into a folder: the program, the libraries that it loads, the loader, the
+# Collects the image's files into a folder: the program, the libraries that it loads, the loader, time zones, the
 # names of users, the notices of licences, and the list of all that. Runs in Debian.
 #
 # Usage: docker/image/collect.sh PROGRAM TRIPLET FOLDER, with x86_64-linux-gnu or aarch64-linux-gnu.
@@ -34,6 +34,11 @@ loader=$("$triplet-readelf" -l "$program" | sed -n 's/.*interpreter: \(.*\)\]$/\
 ln -s usr/lib "$root/lib"
 [ "${loader%/*}" = /lib ] || { ln -s "usr${loader%/*}" "$root${loader%/*}"; mkdir -p "$root/usr${loader%/*}"; }
 ln -rs "$libraries/${loader##*/}" "$root/usr$loader"
+
+# The names that people use begin with a capital.
+mkdir -p "$root/usr/share/zoneinfo"
+cp -dR /usr/share/zoneinfo/[A-Z]* "$root/usr/share/zoneinfo"
+echo /usr/share/zoneinfo >> "$root.origins"
 
 echo 'root:x:0:0:root:/:/sbin/nologin
 kldiv:x:10001:10001:kldiv:/:/sbin/nologin' > "$root/etc/passwd"

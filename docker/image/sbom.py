@@ -2,7 +2,7 @@
 """Lists what the image holds, as SPDX 2.3 in JSON on standard output.
 
 Usage: docker/image/sbom.py FOLDER ORIGINS, in the stage of the build that made FOLDER. ORIGINS has a line for
-each library: its path in this Debian, whose package manager knows its version and licence. Writes the notices
+each library, and one for the time zones: its path in this Debian, whose package manager knows its version and licence. Writes the notices
 of all licences into FOLDER as well. SOURCE_DATE_EPOCH is the time that it tells."""
 import datetime
 import gzip
@@ -182,7 +182,8 @@ def main():
 
     held, relations = {name: [] for name in packages}, []
     for path in files_in(ROOT):
-        held[owner_of.get(os.path.basename(path), "")].append(file_entry(path))
+        name = "zoneinfo" if path.startswith(ROOT + "/usr/share/zoneinfo/") else os.path.basename(path)
+        held[owner_of.get(name, "")].append(file_entry(path))
     for name, package in packages.items():
         if held[name]:
             package["packageVerificationCode"] = verification_code(held[name])

@@ -96,7 +96,7 @@ static bool check_age(struct api_observations *o, struct api_monitors *monitors,
     double kept = monitor->config->settings.retention_days * 86400e6;
     const struct api_monitor_status *status =
         monitor->pending ? &monitor->pending->status : &monitor->status;
-    int64_t newest, end = api_window_end(&monitor->config->settings, o->time);
+    int64_t newest, end = api_window_span(&monitor->config->settings, o->time).end;
     observed->is_window_ahead = api_end_is_ahead(monitors, monitor, status->newest_end);
     if (!api_status_newest_end(monitors, monitor, status, &newest))
         return false;

@@ -33,18 +33,25 @@ static void drop(struct api_exchange *x)
 
 /* ---- In the store's thread */
 
+/* When a window starts that one of that start is compared with; where the clocks skip that time, about. */
+static int64_t shift(const struct api_monitor_settings *settings, int64_t start, int64_t k)
+{
+    int64_t before = api_window_before(settings, start, k);
+    return before != API_NO_TIME ? before : start - k * (int64_t)settings->period * API_SECOND_US;
+}
+
 /* Adds up the windows that start one, two ... periods before the windows of the comparison, as each of those is
  * compared. */
 static bool add_season(struct comparison *c, struct api_monitors *monitors,
                        const struct api_monitor *monitor)
 {
     const struct api_monitor_settings *settings = &monitor->config->settings;
-    const int64_t step = (int64_t)settings->period * API_SECOND_US;
     bool good = true;
     for (int64_t k = 1; good && k <= (int64_t)settings->previous; k++) {
-        const struct api_datum between[] = {
-            API_INTEGER(monitor->id), API_INTEGER(monitor->revision),
-            API_INTEGER(c->period.first - k * step), API_INTEGER(c->period.newest - k * step + 1)};
+        const struct api_datum between[] = {API_INTEGER(monitor->id),
+                                            API_INTEGER(monitor->revision),
+                                            API_INTEGER(shift(settings, c->period.first, k)),
+                                            API_INTEGER(shift(settings, c->period.newest, k) + 1)};
         good = api_counts_run(c->snapshot->reference, monitor->config->bins.n_bins, monitors->store,
                               API_SQL_COUNTS_BETWEEN, between);
     }

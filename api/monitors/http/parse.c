@@ -278,8 +278,7 @@ static void warn_of_small_batches(struct api_observations *o)
         api_warn(
             &o->warnings, "batches_too_small", first, n, 0,
             "each request is a window, and this one is so small that a pool of them has too few "
-            "observations for a verdict: set window=1000, or a window of time such as "
-            "window=3600s");
+            "observations for a verdict: set window=1000, or a window of time such as window=1h");
 }
 
 /* Hashes the key with the path and the parameters, and the body. Earlier versions hashed no parameters; a request

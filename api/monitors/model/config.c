@@ -9,9 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *const api_config_members[] = {
-    "columns",  "rows", "warnings", "reference",      "annotations", "group", "name", "state",
-    "revision", "bins", "since",    "severity_since", "stale",       "muted", NULL};
+const char *const api_config_members[] = {"columns",     "rows",  "warnings",      "reference",
+                                          "annotations", "group", "name",          "state",
+                                          "revision",    "bins",  "since",         "severity_since",
+                                          "stale",       "muted", "timezone_rule", NULL};
 
 /* MAX_ANNOTATIONS: bytes of annotations as JSON. */
 enum { MAX_ANNOTATIONS = 16 << 10 };
@@ -154,6 +155,15 @@ struct api_config *api_config_new(const struct api_monitor_settings *given, cons
     return NULL;
 }
 
+/* Has a time zone be known by its last rule, if its name is not known on this machine any more. */
+static void keep_zone(const json_t *members)
+{
+    const char *name = json_string_value(json_object_get(members, "timezone")),
+               *rule = json_string_value(json_object_get(members, "timezone_rule"));
+    if (name && rule)
+        api_zone_keep(name, rule);
+}
+
 /* ORDINARY: bytes of a config as JSON that PUT may make: labels with each byte escaped, a thousand counts
  * or edges, annotations. They are read without the budget, which requests may have used up. Larger ones
  * are of before labels had a limit. */
@@ -177,6 +187,8 @@ struct api_config *api_config_load(const char *definition, const char *others,
         api_append_text(&text, others + 1);
     }
     bool is_read = text.size > 0 && !text.failed && api_json_load(&json, text.data, text.size);
+    if (is_read)
+        keep_zone(json.root);
     if (is_read)
         config = api_config_new(&settings, json.root, &bins, &reference, problem);
     else if (!text.failed && !json.out_of_memory)

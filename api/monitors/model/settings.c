@@ -11,114 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- Forms of their own */
-
-/* A whole number within bounds, of a member; `fallback` if it is absent. */
-static double whole_member(const json_t *object, const char *name, double min, double fallback)
-{
-    const json_t *value = api_json_unboxed(json_object_get(object, name));
-    double number = value ? json_number_value(value) : fallback;
-    bool good = (!value || json_is_number(value)) && number >= min && number <= 1e9 &&
-                number == floor(number);
-    return good ? number : (double)NAN;
-}
-
-/* Reads digits, a number to 1e9; moves to what follows. NaN if there are none. */
-static double read_digits(const char **p)
-{
-    size_t length = strspn(*p, "0123456789");
-    double number = length > 0 ? strtod(*p, NULL) : (double)NAN;
-    *p += length;
-    return number <= 1e9 ? number : (double)NAN;
-}
-
-/* Indexes into the numbers of a window, which lie one behind another in the settings. */
-enum { KIND, SIZE, GRACE };
-_Static_assert(offsetof(struct api_monitor_settings, grace) ==
-                   offsetof(struct api_monitor_settings, window) + GRACE * sizeof(double),
-               "window, window_size, grace");
-
-/* Reads "3600s", "3600s,60s" and "1000". */
-static bool window_from_text(const char *p, double *window)
-{
-    window[SIZE] = read_digits(&p);
-    window[KIND] = *p == 's' ? API_SECONDS : API_COUNT;
-    if (*p == 's' && *++p == ',') {
-        p++;
-        window[GRACE] = read_digits(&p);
-        if (*p++ != 's')
-            return false;
-    }
-    return *p == '\0' && window[SIZE] >= 1 && window[GRACE] >= 0;
-}
-
-static bool window_from_object(const json_t *object, double *window)
-{
-    bool counts = json_object_get(object, "count") != NULL;
-    size_t members = !counts && json_object_get(object, "grace") ? 2 : 1;
-    window[KIND] = counts ? API_COUNT : API_SECONDS;
-    window[SIZE] = whole_member(object, counts ? "count" : "seconds", 1, (double)NAN);
-    window[GRACE] = counts ? 0 : whole_member(object, "grace", 0, 0);
-    return json_object_size(object) == members && window[SIZE] > 0 && window[GRACE] >= 0;
-}
-
-static bool read_window(const struct api_value *value, union api_field_value *to,
-                        struct kl_problem *problem)
-{
-    (void)problem;
-    if (value->kind != API_STRING)
-        return window_from_object(value->json, to->numbers);
-    return strcmp(value->text, "batch") == 0 || window_from_text(value->text, to->numbers);
-}
-
-/* Likewise of what a window is compared with. */
-enum { PREVIOUS, PERIOD };
-_Static_assert(offsetof(struct api_monitor_settings, period) ==
-                   offsetof(struct api_monitor_settings, previous) + PERIOD * sizeof(double),
-               "previous, period");
-
-/* Reads "7" and "7@24h". */
-static void compare_from_text(const char *p, double *compare)
-{
-    static const char units[] = "smhd";
-    static const double seconds[] = {1, 60, 3600, 86400};
-    compare[PREVIOUS] = read_digits(&p);
-    if (*p == '@') {
-        p++;
-        compare[PERIOD] = read_digits(&p);
-        const char *unit = *p ? strchr(units, *p) : NULL;
-        compare[PERIOD] *= unit && compare[PERIOD] > 0 ? seconds[unit - units] : (double)NAN;
-        p += unit != NULL;
-    }
-    if (*p)
-        compare[PREVIOUS] = 0;
-}
-
-static void compare_from_object(const json_t *object, double *compare)
-{
-    bool has_period = json_object_get(object, "period") != NULL;
-    if (json_object_size(object) != (has_period ? 2 : 1))
-        return;
-    compare[PREVIOUS] = whole_member(object, "previous", 1, 0);
-    compare[PERIOD] = has_period ? whole_member(object, "period", 1, 0) : 0;
-}
-
-static bool read_compare(const struct api_value *value, union api_field_value *to,
-                         struct kl_problem *problem)
-{
-    static const char previous[] = "previous:";
-    double *compare = to->numbers;
-    (void)problem;
-    if (value->kind != API_STRING)
-        compare_from_object(value->json, compare);
-    else if (strcmp(value->text, "reference") == 0)
-        return true;
-    else if (strncmp(value->text, previous, sizeof previous - 1) == 0)
-        compare_from_text(value->text + sizeof previous - 1, compare);
-    return compare[PREVIOUS] >= 1 && compare[PREVIOUS] <= 1000 && compare[PERIOD] >= 0 &&
-           compare[PERIOD] <= 1e9;
-}
-
 /* ---- The table */
 
 static const char *const methods[] = {"auto", "quantile", "width", "labels", NULL};
@@ -131,14 +23,16 @@ const struct api_field api_monitor_setting_rows[] = {
     {"method", FIELD(method), .parent = "binning", .words = methods, .fallback = "auto",
      .expected = "auto, quantile, width or labels"},
     {"bins", FIELD(bins), .parent = "binning", WHOLE, NUMBER("10", 1, 1000)},
-    {"window", FIELDS(window, 3), .read = read_window, .fallback = "batch",
+    {"window", FIELDS(window, 3), .read = api_read_window, .fallback = "batch",
      .expected =
          "\"batch\", {\"seconds\": S, \"grace\": S} or {\"count\": N}, whole numbers to 1e9; in "
-         "a query batch, 3600s, 3600s,60s or 1000"},
-    {"compare", FIELDS(previous, 2), .read = read_compare, .fallback = "reference",
+         "a query batch, 1h, 3600s,60s or 1000, the units s, m, h, d, w"},
+    {"compare", FIELDS(previous, 2), .read = api_read_compare, .fallback = "reference",
      .expected =
          "\"reference\", {\"previous\": K} or {\"previous\": K, \"period\": S}, K from 1 to "
          "1000, S whole seconds to 1e9; in a query reference, previous:K or previous:K@24h"},
+    {"timezone", FIELD(zone), .read = api_read_timezone, .fallback = "UTC",
+     .expected = "UTC, an offset such as +02:00, or a name such as Europe/Berlin"},
     {"pseudocount", FIELD(pseudocount), NUMBER("0.5", 0, 1e9)},
     {"min_observations", FIELD(min_observations), WHOLE, NUMBER(NULL, 0, 0x1p53)},
     {"warning", FIELD(warning), .parent = "thresholds", NUMBER("0.02", 0, 1e9)},
@@ -178,16 +72,27 @@ static bool fail_value(const char *parent, const char *name, const char *expecte
                            "%s must be %s", name, expected);
 }
 
+/* Fails with what a value must be, and for a time zone with the nearest name. */
+static bool fail_row(const struct api_field *row, const struct api_value *value,
+                     struct api_problem *problem)
+{
+    char range[API_RANGE], zone[API_ZONE_NAME] = "", mean[API_MEAN], words[300];
+    if (row->read == api_read_timezone && value->kind == API_STRING)
+        api_zone_nearest(value->text, zone);
+    snprintf(words, sizeof words, "%s%s",
+             row->expected ? row->expected : api_field_range(row, range),
+             api_mean(mean, *zone ? zone : NULL, ""));
+    return fail_value(row->parent, row->name, words, problem);
+}
+
 /* Reads one value. If it was given before, both must be the same. */
 static bool set(struct api_monitor_settings *settings, const struct api_field *row,
                 const struct api_value *value, struct api_problem *problem)
 {
     unsigned bit = 1u << (row - api_monitor_setting_rows);
     union api_field_value read = {{0}};
-    char range[API_RANGE];
     if (!api_field_read(row, value, &read, NULL))
-        return fail_value(row->parent, row->name,
-                          row->expected ? row->expected : api_field_range(row, range), problem);
+        return fail_row(row, value, problem);
     if (!api_field_store(row, settings, &read, settings->given & bit))
         return api_fail_at(problem, API_QUERY, row->name, "option_conflict",
                            "%s is given twice, with different values", row->name);
@@ -336,12 +241,6 @@ size_t api_settings_pool(const struct api_monitor_settings *settings)
     return api_settings_running(settings) > 0 ? 1 : (size_t)settings->pool;
 }
 
-int64_t api_window_start(const struct api_monitor_settings *settings, int64_t time)
-{
-    int64_t size = (int64_t)settings->window_size * API_SECOND_US;
-    return settings->window == API_SECONDS ? time - (time % size + size) % size : time;
-}
-
 double api_settings_stale_after(const struct api_monitor_settings *settings)
 {
     double windows = settings->window == API_SECONDS ? 3 * settings->window_size : (double)INFINITY;
@@ -350,38 +249,13 @@ double api_settings_stale_after(const struct api_monitor_settings *settings)
 
 /* ---- Writing */
 
-static void write_window(const struct api_monitor_settings *settings, struct api_buffer *out)
-{
-    if (settings->window == API_BATCH) {
-        api_append_text(out, "\"batch\"");
-    } else {
-        api_append_text(out, settings->window == API_COUNT ? "{\"count\":" : "{\"seconds\":");
-        api_write_number(out, settings->window_size);
-        if (settings->window == API_SECONDS)
-            api_write_member(out, "grace", settings->grace);
-        api_append_text(out, "}");
-    }
-}
-
-void api_write_compare(const struct api_monitor_settings *settings, struct api_buffer *out)
-{
-    if (settings->previous == 0) {
-        api_append_text(out, "\"reference\"");
-        return;
-    }
-    api_append_text(out, "{\"previous\":");
-    api_write_number(out, settings->previous);
-    if (settings->period > 0)
-        api_write_member(out, "period", settings->period);
-    api_append_text(out, "}");
-}
-
 void api_settings_write(const struct api_monitor_settings *settings, struct api_buffer *out)
 {
     api_append_text(out, "\"window\":");
-    write_window(settings, out);
+    api_write_window(settings, out);
     api_append_text(out, ",\"compare\":");
     api_write_compare(settings, out);
+    api_write_timezone(settings, out);
     api_write_member(out, "pseudocount", settings->pseudocount);
     api_write_member(out, "min_observations", settings->min_observations);
     api_append_text(out, ",\"thresholds\":");

@@ -3,6 +3,7 @@
 
 #include "api/json/fields.h"
 #include "api/text/nearest.h"
+#include "api/text/zone.h"
 
 #include <jansson.h>
 
@@ -19,6 +20,7 @@ struct api_monitor_settings {
     double grace;       /* seconds that a window stays open after its end */
     double previous;    /* windows before that a window is compared with; 0: with the reference */
     double period;      /* seconds between those, of a season; 0: they are the last ones */
+    const struct api_zone *zone; /* of days, weeks, and periods of whole days */
     double pseudocount;
     double min_observations; /* NaN: max(50, 5 times the bins) */
     double warning, critical, significance;
@@ -57,18 +59,23 @@ int64_t api_settings_running(const struct api_monitor_settings *settings);
  * added. */
 size_t api_settings_pool(const struct api_monitor_settings *settings);
 
-/* Start of the window of time that a time is in; the time itself for other windows. Both in microseconds. */
-int64_t api_window_start(const struct api_monitor_settings *settings, int64_t time);
-
 /* Seconds without an observation after which a monitor is stale; infinite if it never is. */
 double api_settings_stale_after(const struct api_monitor_settings *settings);
 
-/* Append the value of `compare`, of `thresholds`; and the member `ratio`. */
+/* Append the value of `window`, of `compare`, of `thresholds`; and the members `ratio`, and `timezone` with its rule. */
+void api_write_window(const struct api_monitor_settings *settings, struct api_buffer *out);
+void api_write_timezone(const struct api_monitor_settings *settings, struct api_buffer *out);
 void api_write_compare(const struct api_monitor_settings *settings, struct api_buffer *out);
 void api_write_thresholds(const struct api_monitor_settings *settings, struct api_buffer *out);
 void api_write_ratio(const struct api_monitor_settings *settings, struct api_buffer *out);
 
-/* Reads a ratio: null, "2,4", or an object; see api_field. */
+/* Readers of values that have forms of their own: see api_field. */
+bool api_read_window(const struct api_value *value, union api_field_value *to,
+                     struct kl_problem *problem);
+bool api_read_compare(const struct api_value *value, union api_field_value *to,
+                      struct kl_problem *problem);
+bool api_read_timezone(const struct api_value *value, union api_field_value *to,
+                       struct kl_problem *problem);
 bool api_read_ratio(const struct api_value *value, union api_field_value *to,
                     struct kl_problem *problem);
 

@@ -49,6 +49,53 @@ void api_window_write(const struct api_window *window, struct api_buffer *out)
     api_append(out, "}", 1);
 }
 
+/* ---- Times */
+
+/* 1970 began on a Thursday. */
+static const int64_t week_us = 7 * API_DAY_US, monday_us = 4 * API_DAY_US;
+
+/* Begin of the interval of a size that a time is in. */
+static int64_t align(int64_t time, int64_t size)
+{
+    int64_t from = size % week_us == 0 ? monday_us : 0;
+    return time - ((time - from) % size + size) % size;
+}
+
+/* The first time of a local day: its midnight, or where the clocks skip that, when they do so. */
+static int64_t begin_of_day(const struct api_zone *zone, int64_t midnight)
+{
+    int64_t skipped, time = api_zone_to_utc(zone, midnight, NULL, &skipped);
+    return skipped < time ? skipped : time;
+}
+
+/* The window of a time. Where clocks go back over midnight, what they repeat belongs to the day that has begun before. */
+struct api_window_span api_window_span(const struct api_monitor_settings *settings, int64_t time)
+{
+    int64_t size = (int64_t)settings->window_size * API_SECOND_US;
+    if (settings->window != API_SECONDS)
+        return (struct api_window_span){time, time};
+    if (size != API_DAY_US && size != week_us)
+        return (struct api_window_span){align(time, size), align(time, size) + size};
+    int64_t midnight = align(api_zone_to_local(settings->zone, time, NULL), size);
+    struct api_window_span span = {begin_of_day(settings->zone, midnight),
+                                   begin_of_day(settings->zone, midnight + size)};
+    for (; span.end <= time; span.end = begin_of_day(settings->zone, midnight + size)) {
+        span.start = span.end;
+        midnight += size;
+    }
+    return span;
+}
+
+int64_t api_window_before(const struct api_monitor_settings *settings, int64_t start, int64_t k)
+{
+    int64_t skipped, shift = k * (int64_t)settings->period * API_SECOND_US;
+    if (shift % API_DAY_US != 0)
+        return start - shift;
+    int64_t local = api_zone_to_local(settings->zone, start, NULL) - shift;
+    int64_t time = api_zone_to_utc(settings->zone, local, NULL, &skipped);
+    return skipped < INT64_MAX ? API_NO_TIME : api_window_span(settings, time).start;
+}
+
 /* ---- Verdicts */
 
 const char *const api_verdict_names[API_VERDICTS] = {"insufficient_data", "ok", "warning",

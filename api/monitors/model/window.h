@@ -3,6 +3,7 @@
 
 #include "api/json/format.h"
 #include "api/monitors/model/moments.h"
+#include "api/monitors/model/settings.h"
 #include "lib/drift.h"
 
 /* api_verdict: of a window, or the state of a monitor; the greater, the worse. The store holds their
@@ -77,6 +78,18 @@ struct api_window {
     double *reference;      /* counts that it was compared with, unless the config's; or NULL */
     size_t n_reference;     /* number of those */
 };
+
+/* The window of time that a time is in; from the time to itself for other windows. All in microseconds. Windows of a day
+ * or a week, from Monday, run from midnight to midnight in their zone; others are aligned to 1970 in UTC, those of whole
+ * weeks to a Monday. */
+struct api_window_span {
+    int64_t start, end;
+};
+struct api_window_span api_window_span(const struct api_monitor_settings *settings, int64_t time);
+
+/* Start of the window that one is compared with which starts k periods later: if a period is whole days, by the date and
+ * the time in the zone. API_NO_TIME if the clocks skip that time. */
+int64_t api_window_before(const struct api_monitor_settings *settings, int64_t start, int64_t k);
 
 /* api_position: of a window among those of its revision. */
 struct api_position {

@@ -15,9 +15,10 @@ struct loading {
     struct api_monitors *monitors;
     struct api_registry read, unread;
     int64_t schema, oldest, change, deletion, mute;
-    struct api_mutes mutes;     /* all of them, if some were changed */
-    struct api_buffer ids;      /* int64_t: of all monitors of the store, if some were deleted */
-    struct api_problem problem; /* of the row that is read */
+    struct api_mutes mutes;      /* all of them, if some were changed */
+    struct api_buffer ids;       /* int64_t: of all monitors of the store, if some were deleted */
+    struct api_problem problem;  /* of the row that is read */
+    const struct api_zone *told; /* whose loss was told last */
     bool failed;
     bool
         all; /* forget all monitors: a new connection may lead to a copy of the database that lacks the last transactions */
@@ -83,6 +84,21 @@ static struct api_config *config_of(struct loading *loading, const struct api_da
     return config;
 }
 
+/* Tells, likewise, that a time zone is known by its last rule alone; once for the monitors that follow one another. */
+static void tell_of_zone(struct loading *loading, const struct api_zone *zone)
+{
+    struct api_buffer *load_errors = &loading->monitors->load_errors;
+    if (!api_zone_is_kept(zone) || zone == loading->told)
+        return;
+    loading->told = zone;
+    api_append_format(
+        load_errors,
+        "--store: there is no time zone '%s' in %s any more; monitors that have it go "
+        "on by its last rule, %.100s: install tzdata",
+        api_zone_name(zone), api_zone_folder(), api_zone_rule(zone));
+    api_append(load_errors, "", 1);
+}
+
 static struct api_monitor *make_monitor(struct loading *loading, const struct api_datum *values,
                                         const char *group, const char *name)
 {
@@ -91,6 +107,7 @@ static struct api_monitor *make_monitor(struct loading *loading, const struct ap
         config ? api_monitor_new(values[0].integer, group, name, config) : NULL;
     if (!monitor)
         return NULL;
+    tell_of_zone(loading, config->settings.zone);
     monitor->revision = values[3].integer;
     monitor->version = values[4].integer;
     monitor->status.state = api_verdict_of(values[6].integer);

@@ -48,12 +48,6 @@ static bool mark_stored(struct api_monitors *monitors, struct api_pending_monito
     return good && (*dirty || !is_there);
 }
 
-int64_t api_window_end(const struct api_monitor_settings *settings, int64_t time)
-{
-    int64_t size = (int64_t)settings->window_size * API_SECOND_US;
-    return settings->window == API_SECONDS ? api_window_start(settings, time) + size : time;
-}
-
 /* True if the open window that starts then is the one that was last added to, and memory has it as it is stored.
  * Other servers may have added to it meanwhile, unless servers keep their counts apart. */
 static bool is_kept(const struct api_monitors *monitors, const struct api_monitor *monitor,
@@ -72,8 +66,8 @@ static struct api_dirty_window *find_window(struct api_monitors *monitors,
     const struct api_monitor *monitor = pending->monitor;
     const struct api_monitor_settings *settings = &monitor->config->settings;
     bool of_seconds = settings->window == API_SECONDS, of_count = settings->window == API_COUNT;
-    int64_t start = api_window_start(settings, time);
-    int64_t end = api_window_end(settings, time);
+    const struct api_window_span span = api_window_span(settings, time);
+    int64_t start = span.start, end = span.end;
     const struct api_datum of[] = {API_INTEGER(monitor->id), API_INTEGER(monitor->revision),
                                    API_INTEGER(start), API_INTEGER(end)};
     struct api_dirty_window *dirty = NULL;
@@ -114,7 +108,8 @@ bool api_observe_only_adds(struct api_monitors *monitors, struct api_monitor *mo
                            int64_t *window)
 {
     const struct api_monitor_settings *settings = &monitor->config->settings;
-    int64_t start = api_window_start(settings, time), end = api_window_end(settings, time);
+    const struct api_window_span span = api_window_span(settings, time);
+    int64_t start = span.start, end = span.end;
     const struct api_datum of[] = {API_INTEGER(monitor->id), API_INTEGER(monitor->revision),
                                    API_INTEGER(start), API_INTEGER(end)};
     *window = 0;

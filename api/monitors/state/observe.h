@@ -4,9 +4,6 @@
 #include "api/monitors/model/counting.h"
 #include "api/monitors/state/transaction.h"
 
-/* End of the window that an observation of that time belongs to, or would begin. */
-int64_t api_window_end(const struct api_monitor_settings *settings, int64_t time);
-
 /* *window becomes the number of the window that a time belongs to, if it is open and stays so for now: then a
  * concurrent transaction can add to it. Else it becomes 0. False if the store or memory fails. */
 bool api_observe_only_adds(struct api_monitors *monitors, struct api_monitor *monitor, int64_t time,

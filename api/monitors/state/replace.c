@@ -84,9 +84,11 @@ static void compare(struct api_replacement *r, const struct api_monitor *monitor
 static bool close_windows(struct api_monitors *monitors, const struct api_replacement *r,
                           struct api_monitor *monitor)
 {
-    const struct api_monitor_settings *now = &monitor->config->settings;
-    bool stay = !r->revises && now->window == r->config->settings.window &&
-                now->window_size == r->config->settings.window_size;
+    const struct api_monitor_settings *now = &monitor->config->settings,
+                                      *next = &r->config->settings;
+    bool stay =
+        !r->revises && now->window == next->window && now->window_size == next->window_size &&
+        api_window_span(now, monitors->now).start == api_window_span(next, monitors->now).start;
     return stay || api_close_open(monitors, monitor, false);
 }
 

@@ -117,17 +117,17 @@ static void add_previous(const struct history *h, size_t i)
 {
     const struct api_monitor_settings *settings = &h->snapshot->settings;
     const struct api_window *windows = h->list.windows;
-    const int64_t period = (int64_t)settings->period * API_SECOND_US;
-    int64_t start = api_window_start(settings, windows[i].start);
-    for (size_t k = (size_t)settings->previous, at = i + 1; k > 0 && at < h->n; k--) {
-        if (period == 0) {
+    const int64_t start = api_window_span(settings, windows[i].start).start;
+    size_t at = i + 1;
+    for (int64_t k = 1; k <= (int64_t)settings->previous && at < h->n; k++) {
+        if (settings->period == 0) {
             add_window(h, at++);
             continue;
         }
-        start -= period;
-        while (at < h->n && windows[at].start > start)
+        int64_t before = api_window_before(settings, start, k);
+        while (at < h->n && windows[at].start > before && before != API_NO_TIME)
             at++;
-        for (; at < h->n && windows[at].start == start; at++)
+        for (; at < h->n && windows[at].start == before; at++)
             add_window(h, at);
     }
 }

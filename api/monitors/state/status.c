@@ -15,9 +15,10 @@ bool api_end_is_ahead(const struct api_monitors *monitors, const struct api_moni
                       int64_t end)
 {
     const struct api_monitor_settings *settings = &monitor->config->settings;
-    int64_t size =
-        settings->window == API_SECONDS ? (int64_t)settings->window_size * API_SECOND_US : 0;
-    return end != API_NO_TIME && api_start_is_ahead(monitors, end - size);
+    bool is_of_time = settings->window == API_SECONDS;
+    return end != API_NO_TIME &&
+           api_start_is_ahead(monitors,
+                              is_of_time ? api_window_span(settings, end - 1).start : end);
 }
 
 bool api_status_newest_end(struct api_monitors *monitors, const struct api_monitor *monitor,

@@ -181,17 +181,30 @@ bool api_pending_previous(struct api_monitors *monitors, struct api_pending_moni
     return of.k == 0 || api_previous_read(&pending->previous, monitors->store, &of, may_build);
 }
 
-/* Adds the counts of closed windows at the same time of the periods before. */
+/* Adds the counts of closed windows at the same time of the periods before. A statement takes those of a time of the year
+ * without a change of clocks, after which they start as many seconds apart as a period has. */
 static bool add_season(struct api_monitors *monitors, int64_t monitor, int64_t start,
                        struct api_snapshot *snapshot)
 {
-    const struct api_monitor_settings *settings = &snapshot->settings;
-    const struct api_datum of[] = {
-        API_INTEGER(api_window_start(&snapshot->config->settings, start)),
-        API_INTEGER((int64_t)settings->period * API_SECOND_US), API_INTEGER(settings->previous),
-        API_INTEGER(monitor), API_INTEGER(snapshot->window.revision)};
-    return api_counts_run(snapshot->reference, snapshot->config->bins.n_bins, monitors->store,
-                          API_SQL_COUNTS_OF_SEASON, of);
+    struct api_monitor_settings settings = snapshot->config->settings; /* of the windows */
+    settings.period = snapshot->settings.period;
+    int64_t period = (int64_t)settings.period * API_SECOND_US,
+            last = (int64_t)snapshot->settings.previous, first;
+    bool good = true;
+    start = api_window_span(&settings, start).start;
+    for (int64_t k = 1, n = 1; good && k <= last; k += n, n = 1) {
+        first = api_window_before(&settings, start, k);
+        if (first == API_NO_TIME)
+            continue;
+        while (k + n <= last && api_window_before(&settings, start, k + n) == first - n * period)
+            n++;
+        const struct api_datum of[] = {API_INTEGER(first + period), API_INTEGER(period),
+                                       API_INTEGER(n), API_INTEGER(monitor),
+                                       API_INTEGER(snapshot->window.revision)};
+        good = api_counts_run(snapshot->reference, snapshot->config->bins.n_bins, monitors->store,
+                              API_SQL_COUNTS_OF_SEASON, of);
+    }
+    return good;
 }
 
 bool api_snapshot_compare(struct api_monitors *monitors, int64_t monitor,

@@ -20,7 +20,7 @@ const METHODS = [["auto", "Auto"], ["quantile", "Quantiles"], ["width", "Equal w
                  ["labels", "Labels"]];
 
 /** Windows that values are counted by, as a setting of the API has them. */
-const WINDOWS = [["batch", "each batch"], ["3600s,60s", "hours"], ["86400s,3600s", "days"], ["1000", "1,000 values"]];
+const WINDOWS = [["batch", "each batch"], ["1h,60s", "hours"], ["1d,1h", "days"], ["1w,1h", "weeks"], ["1000", "1,000 values"]];
 
 const CREATE = "Create the monitors";
 const REPLACE = "Replace them";

@@ -31,6 +31,7 @@ function rows(config) {
               `${number(Number(bins.edges?.[0]))} to ${number(Number(bins.edges?.at(-1)))}`],
         ["Window", windowText(config.window)],
         ["Compared with", comparedWith(compare)],
+        ["Time zone", config.timezone],
         ["Thresholds", `warning ${number(thresholds.warning)}, critical ` +
             `${number(thresholds.critical)} nats; significance ${thresholds.significance}`],
         ["Rare bins", config.ratio ? `${number(config.ratio.warning)} times the share is a warning, ` +

@@ -172,6 +172,7 @@ export interface Config {
     thresholds: Thresholds;
     fire_after: number;
     clear_after: number;
+    timezone: string;
     retention_days: number;
     annotations: object;
 }

@@ -71,6 +71,20 @@ Test(monitors_windows, of_seconds_are_aligned_and_closed_at_once_if_past)
     monitors_end(&service);
 }
 
+/* 2001-09-09 was a Sunday. */
+Test(monitors_windows, of_weeks_begin_on_mondays)
+{
+    struct api_service service = with_monitor("window=1w");
+    json_t *json = observe(&service, "[1,2]", "1000000000");
+    expect_at(json, "window.start", "\"2001-09-03T00:00:00Z\"");
+    expect_at(json, "window.end", "\"2001-09-10T00:00:00Z\"");
+    json_decref(json);
+    json = observe(&service, "[1,2]", "\"2001-09-10T00:00:00Z\"");
+    expect_at(json, "window.start", "\"2001-09-10T00:00:00Z\"");
+    json_decref(json);
+    monitors_end(&service);
+}
+
 Test(monitors_windows, before_the_epoch_are_aligned_too)
 {
     struct api_service service = with_monitor("window=600s&retention_days=36500");
@@ -147,9 +161,9 @@ Test(monitors_windows, of_another_setting_are_not_taken_for_new_ones)
 Test(monitors_windows, that_are_longer_than_the_retention_are_filled)
 {
     struct api_service service = with_monitor("window=604800s&retention_days=1");
-    expect_window(&service, "[1,2]", "1000000000", "1 6T00:00:00Z 3T00:00:00Z closed once 3");
-    expect_window(&service, "[1,2]", "1000000001", "1 6T00:00:00Z 3T00:00:00Z closed restated 6");
-    monitors_refused(&service, OBSERVE, "{\"counts\":[1,1],\"timestamp\":999734399}",
+    expect_window(&service, "[1,2]", "1000000000", "1 3T00:00:00Z 0T00:00:00Z closed once 3");
+    expect_window(&service, "[1,2]", "1000000001", "1 3T00:00:00Z 0T00:00:00Z closed restated 6");
+    monitors_refused(&service, OBSERVE, "{\"counts\":[1,1],\"timestamp\":999475199}",
                      "timestamp_invalid");
     monitors_end(&service);
 }

@@ -37,6 +37,7 @@ static const char *const hard[] = {"",
                                    "previous:3",
                                    "previous:2@1h",
                                    "3600s",
+                                   "1w,2h",
                                    "batch",
                                    "2025-01-31T12:00:00Z",
                                    "2025-01-31",
@@ -53,7 +54,7 @@ static const char *const hard[] = {"",
                                    "a\nb",
                                    "\xff",
                                    "%00"};
-enum { HEADER_SAFE = 34 };
+enum { HEADER_SAFE = 35 };
 
 static void random_value(const json_t *parameter, char *to, size_t size)
 {

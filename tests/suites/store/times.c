@@ -8,7 +8,9 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 /* HOUR: seconds by which the clock jumps. SIZE: seconds of a window. */
 enum { HOUR = 3600, SIZE = 2 };
@@ -449,5 +451,54 @@ Test(store_times, keeps_sums_of_windows_while_what_they_are_of_stays)
         cr_expect_eq(ask_file(&database, "SELECT count(*) FROM kldiv_sums"), changes[i].kept, "%s",
                      target);
     }
+    database_free(&database);
+}
+
+/* ---- Time zones */
+
+/* Copies the file of a zone below a folder, under a name of its own. */
+static void install_zone(const char *folder, const char *name)
+{
+    size_t size;
+    char path[100], *bytes = read_file("/usr/share/zoneinfo/Europe/Berlin", &size);
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    FILE *file = fopen(path, "wb");
+    cr_assert(file);
+    cr_assert_eq(fwrite(bytes, 1, size, file), size);
+    fclose(file);
+    free(bytes);
+}
+
+/* The server reads zones while it is locked in. A name that goes leaves its rule. */
+Test(store_times, a_zone_that_is_not_there_any_more)
+{
+    struct database database = database_new();
+    char folder[] = "/tmp/zones-XXXXXX", path[100];
+    cr_assert(mkdtemp(folder));
+    chmod(folder, 0755);
+    install_zone(folder, "Here");
+    snprintf(path, sizeof path, "%s/Here", folder);
+    setenv("TZDIR", folder, 1);
+    struct server server = store_start(&database, NULL);
+    free(expect_status(&server, "PUT", MONITOR "?window=1d&timezone=Here",
+                       "{\"bins\": {\"labels\": [\"a\"]}, \"reference\": {\"counts\": [9]}}", 201));
+    char *refused = expect_status(&server, "PUT", MONITOR "?timezone=Hera",
+                                  "{\"bins\": {\"labels\": [\"a\"]}}", 422);
+    cr_expect(strstr(refused, "did you mean 'Here'?"), "%s", refused);
+    free(refused);
+    cr_expect_eq(server_stop(&server, false), 0);
+    cr_assert_eq(unlink(path), 0);
+    server = store_start(&database, NULL);
+    cr_expect(server_logs(&server, "there is no time zone 'Here'", 1));
+    char *result = expect_status(&server, "POST", MONITOR "/observations?timestamp=1751400000",
+                                 "{\"values\": [\"a\"]}", 200);
+    cr_expect(strstr(result, "\"start\":\"2025-06-30T22:00:00Z\""), "%s", result);
+    free(result);
+    char *config = expect_status(&server, "GET", MONITOR, NULL, 200);
+    cr_expect(strstr(config, "\"timezone_rule\":\"CET-1CEST,M3.5.0,M10.5.0/3\""), "%s", config);
+    free(expect_status(&server, "PUT", MONITOR, config, 200));
+    free(config);
+    cr_expect_eq(server_stop(&server, true), 0);
+    rmdir(folder);
     database_free(&database);
 }

@@ -1,6 +1,6 @@
 """python -m kldiv: references and observations from files, and what drifts.
 
-    python -m kldiv reference fraud train.parquet --set window=3600s
+    python -m kldiv reference fraud train.parquet --set window=1h
     python -m kldiv observe fraud today.csv --timestamp 2026-01-31T00:00:00Z
     python -m kldiv evaluate fraud today.csv
     zcat today.csv.gz | python -m kldiv --json evaluate fraud -
@@ -52,7 +52,7 @@ def parser() -> argparse.ArgumentParser:
                              "standard input")
         if name == "reference":
             command.add_argument("--set", action="append", default=[], metavar="SETTING=VALUE",
-                                 help="as the API has them: window=3600s, critical=0.2, include=age,country")
+                                 help="as the API has them: window=1h, critical=0.2, include=age,country")
         if name == "observe":
             command.add_argument("--timestamp", help="RFC 3339, or seconds since 1970; default now")
             command.add_argument("--again", action="store_true", help="counts the same content again")
