@@ -48,6 +48,8 @@ const struct api_endpoint api_endpoints[] = {
     {"POST", GROUP "/observations", "Observations of a table", API_WRITES | API_OBSERVES,
      &api_observations},
     {"POST", GROUP "/evaluate", "Score a table without storing it", 0, &api_evaluate},
+    {"POST", GROUP "/reference", "New references of a group, by a table or closed windows",
+     API_WRITES, &api_renew_references},
     {"PUT", MONITOR, "Create or replace a monitor", API_WRITES, &api_put},
     {"GET", MONITOR, "Config of a monitor", 0, &api_show_monitor},
     {"PATCH", MONITOR, "Change settings of a monitor", API_WRITES, &api_patch},

@@ -76,48 +76,6 @@ static bool count_values(struct api_observations *o, struct api_table *table)
     return good;
 }
 
-/* Warns of the group's monitors that lack a column, by name up to MAX_ABSENT. */
-static void warn_of_absent(struct api_observations *o, const struct api_table *table)
-{
-    enum { MAX_ABSENT = 1000 };
-    struct api_registry *registry = &o->x->service->monitors->registry;
-    size_t n_group, n = 0, column;
-    pthread_rwlock_rdlock(&registry->lock);
-    size_t first = api_registry_group(registry, api_group_of(o->x), &n_group);
-    for (size_t i = first; n_group > o->n && i < first + n_group; i++) {
-        const char *name = registry->monitors[i]->name;
-        if (!api_names_find(&table->names, name, strlen(name), &column) && n++ < MAX_ABSENT)
-            api_warn(&o->warnings, "column_absent", name, 0, 0,
-                     "the table has no column for this monitor, which is left alone");
-    }
-    pthread_rwlock_unlock(&registry->lock);
-    if (n > MAX_ABSENT)
-        api_warn(&o->warnings, "column_absent", "", n - MAX_ABSENT, 0,
-                 "the table has no column for so many monitors more");
-}
-
-/* Fails with the names of a column, if there is one, and of a monitor. */
-static bool fail_unknown(const struct api_observations *o, const struct api_table *table)
-{
-    struct api_registry *registry = &o->x->service->monitors->registry;
-    struct api_problem *problem = &o->x->problem;
-    size_t n;
-    if (!api_find_monitor(o->x, problem))
-        return false;
-    if (table->n_columns == 0)
-        return api_fail(problem, "columns_unknown",
-                        "the table has no columns, so there is nothing to store");
-    pthread_rwlock_rdlock(&registry->lock);
-    size_t first = api_registry_group(registry, api_group_of(o->x), &n);
-    api_fail(
-        problem, "columns_unknown",
-        "no column of the table, such as '%.100s', has a monitor in the group, such as '%.100s'",
-        table->columns[table->n_columns > 1 && !*table->columns->name].name,
-        n > 0 ? registry->monitors[first]->name : "");
-    pthread_rwlock_unlock(&registry->lock);
-    return false;
-}
-
 /* Finds the monitors of a table's columns; those without one are warnings. */
 static bool find_monitors(struct api_observations *o, const struct api_table *table)
 {
@@ -135,16 +93,11 @@ static bool find_monitors(struct api_observations *o, const struct api_table *ta
         if (o->x->problem.code)
             return false;
         o->unknown += *name != '\0';
-        if (*name)
-            api_warn(&o->warnings, "column_unknown", name, 0, 0,
-                     "the group has no monitor of this name, so the column is left out");
-        else
-            api_warn(&o->warnings, "column_unnamed", name, 0, 0,
-                     "a column without a name is left out");
+        api_warn_of_unknown(&o->warnings, name);
     }
     if (o->n == 0)
-        return fail_unknown(o, table);
-    warn_of_absent(o, table);
+        return api_fail_unknown(o->x, table);
+    api_warn_of_absent(o->x, table, o->n, &o->warnings);
     return true;
 }
 

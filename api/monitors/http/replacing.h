@@ -13,6 +13,7 @@ struct api_replacing {
     bool previews; /* a dry run tells what the windows of a monitor would have raised */
     struct api_replay replay;
     struct api_period period; /* whose windows become the reference */
+    bool has_table;           /* or a table does */
 };
 
 /* Reads dry_run from the parameters; with it the request only reads the store. */

@@ -66,6 +66,7 @@ class AsyncGroup:
     notes = awaited(Group.notes)
     observe = awaited(Group.observe)
     reference = awaited(Group.reference)
+    renew = awaited(Group.renew)
     settings = awaited(Group.settings)
     summary = awaited(Group.summary)
     unmute = awaited(Group.unmute)
