@@ -64,6 +64,8 @@ const struct api_endpoint api_endpoints[] = {
     {"GET", MONITOR "/windows", "Windows of a monitor, newest first", API_TAGGED, &api_windows},
     {"GET", MONITOR "/windows/{window}", "A window: latest, current or a number", API_TAGGED,
      &api_window},
+    {"DELETE", MONITOR "/windows/{window}", "Delete a window, and judge later ones again",
+     API_WRITES, &api_delete_window},
     {"GET", MONITOR "/compare", "Windows of a period against those of another", 0, &api_compare},
     {"GET", MONITOR "/events", "Changes of a monitor's state, newest first", API_TAGGED,
      &api_events},

@@ -301,6 +301,11 @@ const char *const api_sql[API_STATEMENTS] = {
         "SELECT " WINDOW_NUMBERS
         " FROM kldiv_windows WHERE monitor = $1 AND revision = $2 AND closed = 1"
         " AND (start_at, id) >= ($3, $4) AND start_at <= $5 ORDER BY start_at, id",
+    [API_SQL_WINDOWS_LAST] = "SELECT " WINDOW_COLUMNS CLOSED "(start_at, id) < ($3, $4)"
+                             " ORDER BY start_at DESC, id DESC LIMIT $5",
+    [API_SQL_WINDOWS_NEXT] =
+        "SELECT " WINDOW_COLUMNS CLOSED "(start_at, id) > ($3, $4) AND start_at <= $5"
+        " ORDER BY start_at, id LIMIT $6",
     [API_SQL_WINDOWS_RECENT] = "SELECT " WINDOW_NUMBERS RECENT,
     [API_SQL_WINDOWS_RECENT_WHOLE] = "SELECT " WINDOW_COLUMNS RECENT,
     [API_SQL_WINDOWS_SPAN] =

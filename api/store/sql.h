@@ -44,6 +44,8 @@ enum api_statement {
     API_SQL_WINDOWS,        /* monitor, from, to, start and id to go on below, limit */
     API_SQL_WINDOWS_BEFORE, /* monitor, revision, start, id, limit → closed ones with a verdict */
     API_SQL_WINDOWS_FROM, /* monitor, revision, start, id, latest start → closed ones, in order */
+    API_SQL_WINDOWS_LAST, /* monitor, revision, start, id, limit → closed ones before, newest first */
+    API_SQL_WINDOWS_NEXT, /* monitor, revision, start, id, latest start, limit → closed ones after, in order */
     API_SQL_WINDOWS_RECENT, /* monitor, revision, latest start, limit → closed ones, newest first */
     API_SQL_WINDOWS_RECENT_WHOLE, /* the same → with settings and reference */
     API_SQL_WINDOWS_SPAN, /* monitor, revision, from, to, limit → number, first and last start, last end of

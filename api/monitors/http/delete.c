@@ -1,7 +1,8 @@
-/* DELETE of a group or a monitor. */
+/* DELETE of a group, a monitor, or one window. */
 #include "api/monitors/http/endpoints.h"
 
 #include "api/monitors/http/request.h"
+#include "api/monitors/state/close.h"
 #include "api/monitors/state/gc.h"
 #include "api/monitors/state/mute_rows.h"
 
@@ -73,3 +74,29 @@ const struct api_steps api_delete = {.place = API_STORE_WRITES,
                                      .publish = publish,
                                      .write = api_write_nothing,
                                      .drop = drop};
+
+/* ---- One window, whose number is the state */
+
+static enum api_outcome parse_window(struct api_exchange *x)
+{
+    const char *which = x->captures.value[2];
+    return api_outcome_of(api_pagination_numbers(which, x->state, 1) ||
+                          api_fail(&x->problem, "window_not_found",
+                                   "there is no window '%.40s'; a window is deleted by its id",
+                                   which));
+}
+
+static enum api_outcome run_window(struct api_exchange *x, struct api_monitors *monitors)
+{
+    const int64_t *id = x->state;
+    struct api_monitor *monitor = api_monitor_of(x, monitors, &x->problem);
+    return api_outcome_of(monitor && api_check_conditions(x, monitors, &x->problem) &&
+                          api_erase_window(monitors, monitor, *id, &x->problem));
+}
+
+const struct api_steps api_delete_window = {.place = API_STORE_WRITES,
+                                            .state = sizeof(int64_t),
+                                            .check = api_check_change,
+                                            .parse = parse_window,
+                                            .run = run_window,
+                                            .write = api_write_nothing};

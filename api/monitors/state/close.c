@@ -42,18 +42,12 @@ static bool keep_reference(struct api_snapshot *snapshot)
     return window->reference != NULL;
 }
 
-/* Scores a window that closes, or is restated, by the present settings. */
-static bool score(struct api_monitors *monitors, struct api_pending_monitor *pending,
-                  struct api_snapshot *snapshot)
+bool api_score_closed(struct api_monitors *monitors, struct api_pending_monitor *pending,
+                      struct api_snapshot *snapshot)
 {
     struct api_window *window = &snapshot->window;
     struct kl_drift_bin of_bins[API_MAX_BINS + KL_OUTER_BINS];
-    snapshot->settings = pending->monitor->config->settings;
-    window->closed = false; /* so that earlier windows are counted as they are now */
-    if (!api_snapshot_compare(monitors, pending->monitor->id, pending,
-                              api_position_of(&snapshot->window), snapshot) ||
-        !api_snapshot_pool(monitors, pending->monitor, snapshot))
-        return false;
+    window->closed = false;
     api_snapshot_score(snapshot, &window->scores, of_bins);
     window->closed = true;
     if (!api_status_explain(monitors, pending->monitor->id, snapshot, &window->scores, of_bins,
@@ -61,6 +55,18 @@ static bool score(struct api_monitors *monitors, struct api_pending_monitor *pen
         return false;
     return (keep_settings(snapshot) && keep_reference(snapshot)) ||
            api_transaction_fail_oom(monitors);
+}
+
+/* Scores a window that closes, or is restated, by the present settings. */
+static bool score(struct api_monitors *monitors, struct api_pending_monitor *pending,
+                  struct api_snapshot *snapshot)
+{
+    snapshot->settings = pending->monitor->config->settings;
+    snapshot->window.closed = false; /* so that earlier windows are counted as they are now */
+    return api_snapshot_compare(monitors, pending->monitor->id, pending,
+                                api_position_of(&snapshot->window), snapshot) &&
+           api_snapshot_pool(monitors, pending->monitor, snapshot) &&
+           api_score_closed(monitors, pending, snapshot);
 }
 
 /* ---- Writing */

@@ -126,9 +126,8 @@ static void add_unseen(void *context, const struct api_datum *values)
     api_unseen_keep(values[0].text, values[0].size, api_datum_number(&values[1]), context);
 }
 
-/* Reads the texts of a window that are no labels, by which it is judged. */
-static bool read_unseen(struct api_monitors *monitors, int64_t monitor,
-                        struct api_snapshot *snapshot)
+bool api_snapshot_unseen(struct api_monitors *monitors, int64_t monitor,
+                         struct api_snapshot *snapshot)
 {
     const struct api_bins *bins = &snapshot->config->bins;
     const struct api_datum of[] = {API_INTEGER(monitor), API_INTEGER(snapshot->window.id),
@@ -146,7 +145,7 @@ bool api_snapshot_pool(struct api_monitors *monitors, const struct api_monitor *
     struct api_pending_monitor *pending = monitor->pending;
     api_pool_release(snapshot->pool);
     snapshot->pool = NULL;
-    if (!read_unseen(monitors, monitor->id, snapshot))
+    if (!api_snapshot_unseen(monitors, monitor->id, snapshot))
         return false;
     if (api_settings_pool(&snapshot->settings) == 1 || window->revision != monitor->revision)
         return true;

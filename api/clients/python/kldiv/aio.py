@@ -57,6 +57,7 @@ class AsyncGroup:
 
     delete = awaited(Group.delete)
     delete_note = awaited(Group.delete_note)
+    delete_window = awaited(Group.delete_window)
     evaluate = awaited(Group.evaluate)
     events = awaited(Group.events)
     latest = awaited(Group.latest)

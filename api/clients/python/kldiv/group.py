@@ -303,6 +303,10 @@ class Group:
         result.times = result.name in Monitors([self.client.request("GET", f"{self._path}/{segment(name)}")], self).times()
         return result
 
+    def delete_window(self, name: str, window: int) -> None:
+        """Deletes one window of a monitor by its id, as windows() have it; later ones and the state are judged again."""
+        self.client.request("DELETE", f"{self._path}/{segment(name)}/windows/{int(window)}")
+
     def events(self, since: Any = None) -> Any:
         """Changes of states, newest first: a DataFrame, or a list of dicts."""
         return as_frame(list(self._pages("/events", "events", {"group": self.name, "since": time_text(since),
