@@ -140,6 +140,14 @@ static const char eighth[] =
     "UPDATE kldiv_monitors SET rose_at = (SELECT start_at FROM kldiv_windows w WHERE"
     " w.monitor = kldiv_monitors.id AND w.id = rose_window) WHERE state > 1;";
 
+/* Adds how many requests of its group in a row lacked a monitor's column, and columns of tables that have no monitor: see
+ * api/monitors/state/columns.h. */
+static const char ninth[] =
+    "ALTER TABLE kldiv_monitors ADD COLUMN missed BIGINT NOT NULL DEFAULT 0;"
+    "CREATE TABLE kldiv_columns (group_name TEXT NOT NULL, name TEXT NOT NULL, left_out BIGINT NOT "
+    "NULL, missed BIGINT NOT NULL, PRIMARY KEY (group_name, name)){clustered};"
+    "INSERT INTO kldiv_meta VALUES ('columns', 0);";
+
 /* Versions up to the sixth refuse whatever is newer. */
 const struct api_migration api_migrations[] = {
     {first, "monitors, windows, counts, events", 1},
@@ -150,6 +158,7 @@ const struct api_migration api_migrations[] = {
     {sixth, "notifications, mutes, notes, and because of what monitors drift", 6},
     {seventh, "counts that servers keep apart", 7},
     {eighth, "joined bins, ratios, means, and where states rose", 8},
+    {ninth, "columns that come and go", 8},
     {NULL, NULL, 0},
 };
 
@@ -175,7 +184,7 @@ const struct api_migration api_migrations[] = {
     " observations + coalesce((SELECT CAST(sum(s.n) AS BIGINT) FROM kldiv_server_counts s"         \
     " WHERE s.monitor = m.id), 0), last_observation, last_window, severity_since, newest_end, "    \
     "since, pool_from, rose_at, rose_window, definition,"                                          \
-    " sentence, sentence_of, stale_told,"                                                          \
+    " sentence, sentence_of, stale_told, missed,"                                                  \
     " (SELECT max(s.at) FROM kldiv_server_counts s WHERE s.monitor = m.id)"                        \
     " FROM kldiv_monitors m"                                                                       \
     " JOIN kldiv_revisions r ON r.monitor = m.id AND r.revision = m.revision"
@@ -214,6 +223,7 @@ const char *const api_sql[API_STATEMENTS] = {
     [API_SQL_CHANGE_SET] = "UPDATE kldiv_meta SET value = $1 WHERE name = 'change'",
     [API_SQL_DELETION_SET] = "UPDATE kldiv_meta SET value = $1 WHERE name = 'deletion'",
     [API_SQL_MUTE_SET] = "UPDATE kldiv_meta SET value = $1 WHERE name = 'mute'",
+    [API_SQL_COLUMNS_SET] = "UPDATE kldiv_meta SET value = $1 WHERE name = 'columns'",
     [API_SQL_PROBE] = "UPDATE kldiv_meta SET value = value + $1 WHERE name = 'schema'",
 
     [API_SQL_MONITORS] = MONITORS " ORDER BY id",
@@ -230,7 +240,7 @@ const char *const api_sql[API_STATEMENTS] = {
         "= $3,"
         " last_window = $4, severity_since = $5, newest_end = $6, since = $7, pool_from = $8,"
         " sentence = $9, sentence_of = $10, stale_told = $11,"
-        " changed = $12, rose_at = $13, rose_window = $14 WHERE id = $15",
+        " changed = $12, rose_at = $13, rose_window = $14, missed = $15 WHERE id = $16",
     [API_SQL_MONITOR_DELETE] = "DELETE FROM kldiv_monitors WHERE id = $1",
     [API_SQL_MONITOR_REMOVE] =
         "DELETE FROM kldiv_monitors WHERE group_name = $1 AND name = $2 RETURNING id",
@@ -459,6 +469,18 @@ const char *const api_sql[API_STATEMENTS] = {
         "DELETE FROM kldiv_mutes WHERE until_at <= $1 OR NOT EXISTS (SELECT 1 FROM kldiv_monitors m"
         " WHERE m.group_name = kldiv_mutes.group_name AND (m.name = kldiv_mutes.name"
         " OR kldiv_mutes.name = ''))",
+
+    [API_SQL_COLUMNS] = "SELECT group_name, name, left_out, missed FROM kldiv_columns",
+    [API_SQL_COLUMN_PUT] =
+        "INSERT INTO kldiv_columns (group_name, name, left_out, missed) VALUES ($1, $2, $3, $4)"
+        " ON CONFLICT (group_name, name) DO UPDATE SET missed = excluded.missed, left_out ="
+        " CASE excluded.left_out WHEN 0 THEN kldiv_columns.left_out ELSE 1 END",
+    [API_SQL_COLUMN_DELETE] =
+        "DELETE FROM kldiv_columns WHERE group_name = $1 AND name = $2 AND left_out = 0",
+    [API_SQL_COLUMNS_PRUNE] =
+        "DELETE FROM kldiv_columns WHERE NOT EXISTS (SELECT 1 FROM kldiv_monitors m WHERE"
+        " m.group_name = kldiv_columns.group_name) OR EXISTS (SELECT 1 FROM kldiv_monitors m WHERE"
+        " m.group_name = kldiv_columns.group_name AND m.name = kldiv_columns.name)",
 
     [API_SQL_NOTE_NEXT] =
         "UPDATE kldiv_meta SET value = value + 1 WHERE name = 'note' RETURNING value",

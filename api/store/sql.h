@@ -14,6 +14,7 @@ enum api_statement {
     API_SQL_CHANGE_SET,   /* number of the last change of monitors */
     API_SQL_DELETION_SET, /* number of the last change that deleted some */
     API_SQL_MUTE_SET,     /* number of the last change of mutes */
+    API_SQL_COLUMNS_SET,  /* number of the last change of columns without a monitor */
     API_SQL_PROBE,        /* adds a number to the schema's: run it with 1 and with -1 */
 
     API_SQL_MONITORS,         /* → all monitors with their current definition */
@@ -21,7 +22,7 @@ enum api_statement {
     API_SQL_MONITOR_IDS,      /* → id of each */
     API_SQL_MONITOR_PUT,      /* id, group, name, revision, version, settings, change */
     API_SQL_MONITOR_LIVE, /* state, observations to add, last observation, last window, severity since,
-                                 newest end of a window, since, pool from, sentence, its window, change, rose at, its window; id
+                                 newest end of a window, since, pool from, sentence, its window, change, rose at, its window, missed; id
                                */
     API_SQL_MONITOR_DELETE,   /* id */
     API_SQL_MONITOR_REMOVE,   /* group, name: deletes one that could not be read; id */
@@ -108,8 +109,12 @@ enum api_statement {
     API_SQL_MUTE_DELETE, /* group, name */
     API_SQL_MUTES_PRUNE, /* at: deletes those that are over by then, or of what is deleted */
 
-    API_SQL_NOTE_NEXT, /* → a number that no note ever had */
-    API_SQL_NOTE_PUT,  /* id, group, name, from, to, created, text; that of a group has no name */
+    API_SQL_COLUMNS, /* → group, name, 1 if it was left out, missed of each column without a monitor */
+    API_SQL_COLUMN_PUT,    /* the same */
+    API_SQL_COLUMN_DELETE, /* group, name: unless it was left out */
+    API_SQL_COLUMNS_PRUNE, /* deletes those of groups that are gone, or that have a monitor */
+    API_SQL_NOTE_NEXT,     /* → a number that no note ever had */
+    API_SQL_NOTE_PUT, /* id, group, name, from, to, created, text; that of a group has no name */
     API_SQL_NOTES, /* group, name or "" for all of the group, to, from, start and id to go on below,
                             limit → id, name, from, to, created, text */
     API_SQL_NOTES_COUNT, /* group → number, those of its monitors too */

@@ -21,6 +21,7 @@ void api_observations_drop(struct api_observations *o)
     api_budget_release(o->x->service->budget, o->reserved);
     o->observed = NULL;
     o->n = o->reserved = o->unknown = 0;
+    api_buffer_free(&o->columns);
     api_buffer_free(&o->warnings);
 }
 
@@ -99,6 +100,41 @@ static bool find_monitors(struct api_observations *o, const struct api_table *ta
         return api_fail_unknown(o->x, table);
     api_warn_of_absent(o->x, table, o->n, &o->warnings);
     return true;
+}
+
+/* True for a column of the table that might have a monitor, and has none. */
+static bool is_new(const struct api_registry *registry, const char *group,
+                   const struct api_column *column)
+{
+    struct api_problem ignored = {0};
+    return !(column->flaws & API_NESTED) && !api_registry_find(registry, group, column->name) &&
+           !api_columns_find(&registry->columns, group, column->name) &&
+           api_name_check("monitor", column->name, &ignored);
+}
+
+/* Notes which columns without a monitor are new in this table, and which of those that were new it lacks. */
+static void note_columns(struct api_observations *o, const struct api_table *table)
+{
+    struct api_registry *registry = &o->x->service->monitors->registry;
+    const char *group = api_group_of(o->x);
+    size_t n, n_new = 0, ignored;
+    pthread_rwlock_rdlock(&registry->lock);
+    const struct api_column_of *known = api_columns_group(&registry->columns, group, &n);
+    for (size_t i = 0; i < n; i++) {
+        const char *name = known[i].name;
+        if (known[i].left_out || api_registry_find(registry, group, name))
+            continue;
+        bool is_there = api_names_find(&table->names, name, strlen(name), &ignored);
+        if (!is_there || known[i].missed > 0)
+            api_columns_add(&o->columns, group, name, false, is_there ? 0 : known[i].missed + 1);
+        n_new++;
+    }
+    for (size_t i = 0; o->unknown > 0 && i < table->n_columns && n_new < API_MAX_NEW; i++)
+        if (is_new(registry, group, &table->columns[i])) {
+            api_columns_add(&o->columns, group, table->columns[i].name, false, 0);
+            n_new++;
+        }
+    pthread_rwlock_unlock(&registry->lock);
 }
 
 /* Checks the names of members: a timestamp, and a table, or values or weights of one monitor. */
@@ -182,6 +218,8 @@ static bool read_many(struct api_observations *o, struct api_table *table)
                            "{NAME: [...]}}, {\"rows\": [{...}]} or [{...}]");
     if (!find_monitors(o, table) || !count_values(o, table))
         return false;
+    if (o->is_stored && table->n_rows > 0)
+        note_columns(o, table);
     if (table->n_rows == 0) {
         struct api_buffer warnings = o->warnings;
         o->warnings = (struct api_buffer){.budget = warnings.budget};
@@ -266,6 +304,8 @@ bool api_parse(struct api_observations *o, bool is_stored)
 {
     static const char *const known[] = {"timestamp", NULL};
     json_t *parameters = api_settings_from_query(NULL, o->x->request.query, known, &o->x->problem);
+    o->is_stored = is_stored;
+    o->columns.budget = o->x->service->budget;
     bool good = parameters && read_table(o, parameters) && (!is_stored || hash_key(o, parameters));
     if (good && is_stored)
         warn_of_small_batches(o);

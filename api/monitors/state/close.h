@@ -1,7 +1,21 @@
-/* Windows are written, scored, closed and deleted. */
+/* Windows are found and added to, written, scored, closed and deleted. */
 #pragma once
 
+#include "api/monitors/model/counting.h"
 #include "api/monitors/state/transaction.h"
+
+/* End of the window that an observation of that time belongs to, or would begin. */
+int64_t api_window_end(const struct api_monitor_settings *settings, int64_t time);
+
+/* *window becomes the number of the window that a time belongs to, if it is open and stays so for now: then a
+ * concurrent transaction can add to it. Else it becomes 0. False if the store or memory fails. */
+bool api_observe_only_adds(struct api_monitors *monitors, struct api_monitor *monitor, int64_t time,
+                           int64_t *window);
+
+/* Adds what was counted to the window that a time belongs to; *dirty becomes that window. */
+bool api_observe(struct api_monitors *monitors, struct api_monitor *monitor,
+                 const struct api_counting *counting, int64_t time,
+                 struct api_dirty_window **dirty);
 
 /* Writes the counts that jobs have added, and closes windows that are due. */
 bool api_flush(struct api_monitors *monitors);
