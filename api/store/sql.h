@@ -61,14 +61,18 @@ enum api_statement {
     API_SQL_ORPHANS,            /* → monitors that are deleted, and have rows left */
     API_SQL_WINDOW_DELETE,      /* monitor, id */
 
-    API_SQL_COUNT_ADD,       /* monitor, window, then bin and count of each row */
-    API_SQL_COUNT_ADD_4,     /* 4 rows */
-    API_SQL_COUNT_ADD_16,    /* 16 rows: half the time of as many statements */
-    API_SQL_COUNTS,          /* monitor, window → bin, count */
-    API_SQL_COUNTS_BEFORE,   /* monitor, revision, start, id, limit → bin, sum over closed ones */
-    API_SQL_COUNTS_FROM,     /* monitor, revision, start, id → bin, sum over closed ones */
-    API_SQL_COUNTS_BETWEEN,  /* monitor, revision, from, to → bin, sum over closed ones */
-    API_SQL_MOMENTS_BETWEEN, /* monitor, revision, from, to → moments of each closed window */
+    API_SQL_COUNT_ADD,      /* monitor, window, then bin and count of each row */
+    API_SQL_COUNT_ADD_4,    /* 4 rows */
+    API_SQL_COUNT_ADD_16,   /* 16 rows: half the time of as many statements */
+    API_SQL_COUNTS,         /* monitor, window → bin, count */
+    API_SQL_COUNTS_BEFORE,  /* monitor, revision, start, id, limit → bin, sum over closed ones */
+    API_SQL_COUNTS_FROM,    /* monitor, revision, start, id → bin, sum over closed ones */
+    API_SQL_COUNTS_BETWEEN, /* monitor, revision, from, to → bin, sum over closed ones */
+    API_SQL_MOMENTS,        /* monitor, window → moments */
+    API_SQL_MOMENTS_BEFORE, /* as COUNTS_BEFORE → moments of each window */
+    API_SQL_MOMENTS_FROM,   /* as COUNTS_FROM, limit → the same */
+    API_SQL_MOMENTS_OF_SEASON, /* as COUNTS_OF_SEASON → the same */
+    API_SQL_MOMENTS_BETWEEN,   /* monitor, revision, from, to → moments of each closed window */
     API_SQL_COUNTS_OF_SEASON, /* start, period, k, monitor, revision → bin, sum over closed ones that start
                                  a period before, two ... k periods */
     API_SQL_POOL, /* monitor, revision, start, id, limit → start, id, reference of closed ones, newest first */

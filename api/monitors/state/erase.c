@@ -21,6 +21,7 @@ enum { MAX_WINDOWS = 10000, MAX_COUNTS = 1000000, AT_ONCE = 100, MAX_BEFORE = 10
 struct ring {
     size_t k, n, next, n_bins;
     double *counts, *sum;
+    struct api_moments *moments;
 };
 
 /* judging: windows in order, from some before the deleted one on. */
@@ -52,13 +53,14 @@ static bool begin(struct judging *j)
     ring->n_bins = config->bins.n_bins;
     ring->counts = calloc(ring->k * ring->n_bins + 1, sizeof *ring->counts);
     ring->sum = calloc(ring->n_bins, sizeof *ring->sum);
+    ring->moments = calloc(ring->k + 1, sizeof *ring->moments);
     bool pools = api_settings_pool(settings) > 1;
     j->pool = pools ? api_pool_new(settings, &config->bins) : NULL;
     if (j->pool)
         j->pool->n = 0;
     j->turns = API_NO_TURNS;
     api_state_begin(&j->history, settings);
-    return (ring->counts && ring->sum && (!pools || j->pool)) ||
+    return (ring->counts && ring->sum && ring->moments && (!pools || j->pool)) ||
            api_transaction_fail_oom(j->monitors);
 }
 
@@ -66,18 +68,20 @@ static void end(struct judging *j)
 {
     free(j->ring.counts);
     free(j->ring.sum);
+    free(j->ring.moments);
     api_pool_release(j->pool);
 }
 
-static void add_to_ring(struct ring *ring, const double *counts)
+static void add_to_ring(struct ring *ring, const struct api_snapshot *snapshot)
 {
     double *slot = ring->counts + ring->next * ring->n_bins;
     if (ring->k == 0)
         return;
     for (size_t i = 0; i < ring->n_bins; i++) {
-        ring->sum[i] += counts[i] - slot[i];
-        slot[i] = counts[i];
+        ring->sum[i] += snapshot->counts[i] - slot[i];
+        slot[i] = snapshot->counts[i];
     }
+    ring->moments[ring->next] = snapshot->window.moments;
     ring->next = (ring->next + 1) % ring->k;
 }
 
@@ -85,7 +89,7 @@ static void add_to_ring(struct ring *ring, const double *counts)
 static bool add_window(struct judging *j, const struct api_snapshot *snapshot)
 {
     const struct api_evidence evidence = api_snapshot_evidence(snapshot);
-    add_to_ring(&j->ring, snapshot->counts);
+    add_to_ring(&j->ring, snapshot);
     j->at = evidence.at;
     if (!j->pool)
         return true;
@@ -193,11 +197,15 @@ static bool compare(struct judging *j, struct api_snapshot *snapshot, bool *chan
     if (!is_running)
         return api_snapshot_compare(j->monitors, j->pending->monitor->id, NULL,
                                     api_position_of(window), snapshot);
+    struct api_moments moments = {.n = 0};
     double *reference = realloc(snapshot->reference, size);
     if (!reference)
         return api_transaction_fail_oom(j->monitors);
     snapshot->reference = memcpy(reference, j->ring.sum, size);
     snapshot->exact = false;
+    for (size_t i = 0; i < j->ring.k; i++)
+        api_moments_add(&moments, &j->ring.moments[i]);
+    api_snapshot_set_spread(snapshot, &moments);
     return true;
 }
 

@@ -16,6 +16,9 @@ bool api_snapshot_compare(struct api_monitors *monitors, int64_t monitor,
                           const struct api_pending_monitor *pending, struct api_position at,
                           struct api_snapshot *snapshot);
 
+/* Sets what is known of the values of a reference of counts. */
+void api_snapshot_set_spread(struct api_snapshot *snapshot, const struct api_moments *moments);
+
 /* Reads the texts of a window that are no labels, by which it is judged. */
 bool api_snapshot_unseen(struct api_monitors *monitors, int64_t monitor,
                          struct api_snapshot *snapshot);

@@ -356,6 +356,7 @@ static void make_first(const struct database *database)
         "pooled_kl;"
         "ALTER TABLE kldiv_windows DROP COLUMN pooled_p_value;"
         "ALTER TABLE kldiv_windows DROP COLUMN pooled_noise_floor;"
+        "ALTER TABLE kldiv_windows DROP COLUMN reference_spread;"
         "ALTER TABLE kldiv_windows DROP COLUMN top;"
         "ALTER TABLE kldiv_windows DROP COLUMN top_share;"
         "ALTER TABLE kldiv_monitors DROP COLUMN newest_end;"
