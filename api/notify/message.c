@@ -53,8 +53,10 @@ static void write_since(const struct api_change *change, struct api_buffer *out)
 static void write_news(const struct api_change *change, struct api_buffer *out)
 {
     if (change->to == API_STALE) {
-        api_append_text(out, "is stale: no observation since ");
-        write_moment(out, change->at);
+        api_append_text(out, "is stale: ");
+        api_append_text(out, *change->sentence ? change->sentence : "no observation since ");
+        if (!*change->sentence)
+            write_moment(out, change->at);
         return;
     }
     api_append_text(out, "is ");

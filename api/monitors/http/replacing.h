@@ -12,7 +12,11 @@ struct api_replacing {
     bool is_dry;   /* true if nothing is to be stored: the client wants to see the result */
     bool previews; /* a dry run tells what the windows of a monitor would have raised */
     struct api_replay replay;
-    struct api_period period; /* whose windows become the reference */
+    struct api_period period;   /* whose windows become the reference */
+    bool has_table;             /* or a table does */
+    bool renews_columns;        /* columns without a monitor are others than before */
+    struct api_buffer columns;  /* those that are left out: see api_columns_renew */
+    struct api_columns renewed; /* after it, until they are published */
 };
 
 /* Reads dry_run from the parameters; with it the request only reads the store. */

@@ -3,6 +3,7 @@
 #include "api/json/format.h"
 #include "api/notify/notifier.h"
 
+#include <math.h>
 #include <string.h>
 #include <sys/random.h>
 
@@ -76,6 +77,9 @@ bool api_outbox_is_due(const struct api_monitors *monitors)
     return false;
 }
 
+static const char missed[] = "the last 3 tables for its group lack its column";
+_Static_assert(API_MISSED == 3, "the sentence says so");
+
 /* Stores the change of a monitor that has become stale, or is not stale any more, and that receivers know it. */
 static bool tell_stale(struct api_monitors *monitors, struct api_monitor *monitor)
 {
@@ -84,9 +88,12 @@ static bool tell_stale(struct api_monitors *monitors, struct api_monitor *monito
         return false;
     struct api_monitor_status *status = &pending->status;
     status->stale_told = !status->stale_told;
-    const struct api_change change = {.sentence = "",
-                                      .at = status->last_observation,
-                                      .since = status->last_observation,
+    int64_t last = status->last_observation;
+    bool is_missed =
+        status->stale_told && isinf(api_settings_stale_after(&monitor->config->settings));
+    const struct api_change change = {.sentence = is_missed ? missed : "",
+                                      .at = last == API_NO_TIME ? monitors->now : last,
+                                      .since = last,
                                       .from = status->stale_told ? (int)status->state : API_STALE,
                                       .to = status->stale_told ? API_STALE : (int)status->state,
                                       .kl = (double)NAN};

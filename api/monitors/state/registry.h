@@ -6,6 +6,7 @@
 #include "api/monitors/model/config.h"
 #include "api/monitors/model/sentence.h"
 #include "api/monitors/model/window.h"
+#include "api/monitors/state/columns.h"
 #include "api/monitors/state/mutes.h"
 
 #include <pthread.h>
@@ -21,6 +22,7 @@ struct api_monitor_status {
     int64_t severity_since;   /* time of the event that made the state */
     struct api_turns turns;   /* of the state */
     int64_t observations;     /* values counted since the monitor was made */
+    int64_t missed;           /* requests of the group in a row that lacked the column */
     int64_t last_observation; /* newest timestamp, or API_NO_TIME */
     int64_t last_window;      /* highest number of a window */
     int64_t newest_end;       /* of all windows, or API_NO_TIME */
@@ -59,6 +61,7 @@ struct api_registry {
     struct api_monitor **monitors;
     size_t n, capacity;
     struct api_mutes mutes;
+    struct api_columns columns;
 };
 
 bool api_registry_init(struct api_registry *registry);
@@ -90,7 +93,9 @@ struct api_monitor *api_monitor_new(int64_t id, const char *group, const char *n
                                     struct api_config *config);
 void api_monitor_free(struct api_monitor *monitor);
 
-/* api_standing: how a monitor is now. It is stale without an observation for as long as its settings say. */
+/* api_standing: how a monitor is now. It is stale without an observation for as long as its settings say; or if they leave
+ * that open, and its windows are not of time, after API_MISSED requests of its group that lack its column. */
+enum { API_MISSED = 3 };
 struct api_standing {
     enum api_verdict state;
     int64_t since, severity_since;
