@@ -141,9 +141,11 @@ static const char eighth[] =
     " w.monitor = kldiv_monitors.id AND w.id = rose_window) WHERE state > 1;";
 
 /* Adds how many requests of its group in a row lacked a monitor's column, and columns of tables that have no monitor: see
- * api/monitors/state/columns.h; and what is known of the values of the windows that a window is compared with. */
+ * api/monitors/state/columns.h; what receivers know of a monitor that is muted; and what is known of the values of the windows
+ * that a window is compared with. */
 static const char ninth[] =
     "ALTER TABLE kldiv_monitors ADD COLUMN missed BIGINT NOT NULL DEFAULT 0;"
+    "ALTER TABLE kldiv_monitors ADD COLUMN told BIGINT NOT NULL DEFAULT -1;"
     "CREATE TABLE kldiv_columns (group_name TEXT NOT NULL, name TEXT NOT NULL, left_out BIGINT NOT "
     "NULL, missed BIGINT NOT NULL, PRIMARY KEY (group_name, name)){clustered};"
     "INSERT INTO kldiv_meta VALUES ('columns', 0);"
@@ -186,7 +188,7 @@ const struct api_migration api_migrations[] = {
     " observations + coalesce((SELECT CAST(sum(s.n) AS BIGINT) FROM kldiv_server_counts s"         \
     " WHERE s.monitor = m.id), 0), last_observation, last_window, severity_since, newest_end, "    \
     "since, pool_from, rose_at, rose_window, definition,"                                          \
-    " sentence, sentence_of, stale_told, missed,"                                                  \
+    " sentence, sentence_of, stale_told, missed, told,"                                            \
     " (SELECT max(s.at) FROM kldiv_server_counts s WHERE s.monitor = m.id)"                        \
     " FROM kldiv_monitors m"                                                                       \
     " JOIN kldiv_revisions r ON r.monitor = m.id AND r.revision = m.revision"
@@ -247,7 +249,7 @@ const char *const api_sql[API_STATEMENTS] = {
         "= $3,"
         " last_window = $4, severity_since = $5, newest_end = $6, since = $7, pool_from = $8,"
         " sentence = $9, sentence_of = $10, stale_told = $11,"
-        " changed = $12, rose_at = $13, rose_window = $14, missed = $15 WHERE id = $16",
+        " changed = $12, rose_at = $13, rose_window = $14, missed = $15, told = $16 WHERE id = $17",
     [API_SQL_MONITOR_DELETE] = "DELETE FROM kldiv_monitors WHERE id = $1",
     [API_SQL_MONITOR_REMOVE] =
         "DELETE FROM kldiv_monitors WHERE group_name = $1 AND name = $2 RETURNING id",

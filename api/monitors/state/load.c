@@ -113,7 +113,7 @@ static struct api_monitor *make_monitor(struct loading *loading, const struct ap
     monitor->version = values[4].integer;
     monitor->status.state = api_verdict_of(values[6].integer);
     monitor->status.observations = values[7].integer;
-    monitor->status.last_observation = last_of(&values[8], &values[21]);
+    monitor->status.last_observation = last_of(&values[8], &values[22]);
     monitor->status.last_window = values[9].integer;
     monitor->status.severity_since = time_of(&values[10]);
     monitor->status.newest_end = time_of(&values[11]);
@@ -124,6 +124,7 @@ static struct api_monitor *make_monitor(struct loading *loading, const struct ap
     monitor->status.sentence_of = values[18].integer;
     monitor->status.stale_told = values[19].integer != 0;
     monitor->status.missed = values[20].integer;
+    monitor->status.told = (int)values[21].integer;
     if (values[17].kind == API_SQL_TEXT && values[17].size < API_SENTENCE)
         memcpy(monitor->status.sentence, values[17].text, values[17].size);
     return monitor;

@@ -30,6 +30,7 @@ bool api_mutes_read(struct api_monitors *monitors, struct api_mutes *mutes)
     if (!api_store_run(monitors->store, API_SQL_MUTES, NULL, &(struct api_rows){add, list}))
         return false;
     api_mutes_sort(mutes);
+    mutes->is_read = true;
     return !list->failed || api_transaction_fail_oom(monitors);
 }
 
@@ -40,6 +41,47 @@ bool api_mutes_renew(struct api_monitors *monitors, struct api_mutes *mutes)
     return api_store_run(monitors->store, API_SQL_MUTES_PRUNE, now, NULL) &&
            api_store_run(monitors->store, API_SQL_MUTE_SET, change, NULL) &&
            api_mutes_read(monitors, mutes);
+}
+
+bool api_mutes_is_ok(const struct api_registry *registry, const char *group, const char *name)
+{
+    size_t n, first = api_registry_group(registry, group, &n);
+    for (size_t i = first; i < first + n; i++) {
+        const struct api_monitor *monitor = registry->monitors[i];
+        bool is_of_it = !*name || strcmp(monitor->name, name) == 0;
+        if (is_of_it && (monitor->status.state >= API_WARNING || api_monitor_is_stale(monitor)))
+            return false;
+    }
+    return true;
+}
+
+static bool is_over(const struct api_registry *registry, const struct api_muted *muted)
+{
+    return muted->mute.until == API_UNTIL_OK &&
+           api_mutes_is_ok(registry, muted->group, muted->name);
+}
+
+bool api_mutes_are_due(const struct api_registry *registry)
+{
+    const struct api_muted *list = (const void *)registry->mutes.list.data;
+    for (size_t i = 0; i < registry->mutes.list.size / sizeof *list; i++)
+        if (is_over(registry, &list[i]))
+            return true;
+    return false;
+}
+
+bool api_mutes_end(struct api_monitors *monitors)
+{
+    const struct api_muted *list = (const void *)monitors->registry.mutes.list.data;
+    bool good = true, any = false;
+    for (size_t i = 0; good && i < monitors->registry.mutes.list.size / sizeof *list; i++) {
+        const struct api_datum of[] = {API_TEXT_DATUM(list[i].group), API_TEXT_DATUM(list[i].name)};
+        if (!is_over(&monitors->registry, &list[i]))
+            continue;
+        any = true;
+        good = api_store_run(monitors->store, API_SQL_MUTE_DELETE, of, NULL);
+    }
+    return good && (!any || api_mutes_renew(monitors, &monitors->mutes));
 }
 
 void api_mutes_publish(struct api_monitors *monitors, struct api_mutes *mutes)

@@ -10,5 +10,12 @@ bool api_mutes_read(struct api_monitors *monitors, struct api_mutes *mutes);
  * is gone; makes other servers read them again; and reads those that are left. */
 bool api_mutes_renew(struct api_monitors *monitors, struct api_mutes *mutes);
 
+/* True if a monitor is neither at warning or critical nor stale; with the name "", if all monitors of the group are so. */
+bool api_mutes_is_ok(const struct api_registry *registry, const char *group, const char *name);
+
+/* True if a mute that lasts until a state is ok is over. Ends those, in a transaction. */
+bool api_mutes_are_due(const struct api_registry *registry);
+bool api_mutes_end(struct api_monitors *monitors);
+
 /* Moves a list into the registry, under its lock; frees the list that was there, and empties `mutes`. */
 void api_mutes_publish(struct api_monitors *monitors, struct api_mutes *mutes);

@@ -187,6 +187,7 @@ void api_status_restart(struct api_monitor_status *status)
     status->last = api_no_window;
     status->sentence_of = 0;
     *status->sentence = '\0';
+    status->told = API_NONE_WITHHELD;
     status->n_recent = 0;
 }
 

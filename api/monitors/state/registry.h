@@ -14,6 +14,9 @@
 /* API_RECENT: closed windows whose divergence is kept. */
 enum { API_RECENT = 30 };
 
+/* API_NONE_WITHHELD: receivers know how a monitor is. */
+enum { API_NONE_WITHHELD = -1 };
+
 /* api_monitor_status: what observations change. */
 struct api_monitor_status {
     enum api_verdict state;
@@ -28,10 +31,12 @@ struct api_monitor_status {
     int64_t newest_end;       /* of all windows, or API_NO_TIME */
     int64_t next_close;       /* time at which an open window is due, or INT64_MAX */
     struct api_window
-        last;            /* the closed one of this revision that starts last, without settings and
+        last;        /* the closed one of this revision that starts last, without settings and
                              * reference, whose top fits the bins; or api_no_window */
-    bool stale_told;     /* receivers know that it is stale */
-    int64_t sentence_of; /* number of the window that the sentence is about, or 0 */
+    bool stale_told; /* receivers know that it is stale */
+    int told;        /* what they know, while a mute keeps changes from them: a state, API_STALE or
+                          * API_NONE_WITHHELD */
+    int64_t sentence_of;         /* number of the window that the sentence is about, or 0 */
     char sentence[API_SENTENCE]; /* why `last` drifts */
     double recent[API_RECENT];   /* kl of the last closed windows, oldest first */
     size_t n_recent;

@@ -184,6 +184,7 @@ bool api_status_store(struct api_monitors *monitors, struct api_pending_monitor 
                                     time_datum(status->turns.rose.start),
                                     API_INTEGER(status->turns.rose.id),
                                     API_INTEGER(status->missed),
+                                    API_INTEGER(status->told),
                                     API_INTEGER(pending->monitor->id)};
     pending->counted = 0;
     return api_store_run(monitors->store, API_SQL_MONITOR_LIVE, row, NULL);

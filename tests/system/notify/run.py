@@ -521,6 +521,42 @@ def try_mute_and_stale():
     receiver.close()
 
 
+def try_mute_ends():
+    """At the end of a mute receivers are told how a monitor is, if that is not what they know; also after a kill."""
+    receiver = Receiver()
+    server = Server([one(receiver)], store="sqlite")
+    for name in ("deleted", "over", "same", "acknowledged"):
+        server.put(name)
+        server.post(GOOD, name)
+    server.post(BAD, "acknowledged")
+    wait_until(lambda: receiver.changes() == [("acknowledged", "ok", "critical")], 15, receiver.changes())
+    for name in ("deleted", "same"):
+        server.ask("POST", "/monitors/g/%s/mute" % name, {"seconds": 600})
+    server.ask("POST", "/monitors/g/over/mute", {"seconds": 12})
+    muted = server.ask("POST", "/monitors/g/acknowledged/mute", {"until": "ok", "reason": "Ann looks at it"})
+    expect(muted["muted"] == {"until": "ok", "reason": "Ann looks at it", "scope": "monitor"}, muted)
+    for name in ("deleted", "over", "same"):
+        server.post(BAD, name)
+    server.post(GOOD, "same")
+    server.post(BAD, "acknowledged")
+    time.sleep(7)
+    expect(len(receiver.changes()) == 1, receiver.changes())
+    server.process.kill()
+    server.process.wait()
+    server.start()
+    expect(server.ask("GET", "/monitors/g/acknowledged")["muted"]["until"] == "ok", "acknowledged, after a kill")
+    for name in ("deleted", "same"):
+        server.ask("DELETE", "/monitors/g/%s/mute" % name)
+    server.post(GOOD, "acknowledged")
+    wait_until(lambda: sorted(receiver.changes()[1:]) == [("acknowledged", "critical", "ok"), ("deleted", "ok", "critical"),
+                                                          ("over", "ok", "critical")], 25, receiver.changes())
+    expect(server.ask("GET", "/monitors/g/acknowledged")["muted"] is None, "it is ok, so the mute is over")
+    server.post(BAD, "acknowledged")
+    wait_until(lambda: receiver.changes()[4:] == [("acknowledged", "ok", "critical")], 15, receiver.changes())
+    server.end()
+    receiver.close()
+
+
 def memory_of(process):
     with open("/proc/%d/status" % process.pid) as file:
         return [int(line.split()[1]) / 1024 for line in file if line.startswith("VmHWM")][0]
