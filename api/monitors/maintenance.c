@@ -2,7 +2,7 @@
 
 #include "api/monitors/state/close.h"
 #include "api/monitors/state/gc.h"
-#include "api/monitors/state/mute_rows.h"
+#include "api/monitors/state/group_rows.h"
 #include "api/monitors/state/outbox.h"
 #include "api/monitors/state/server_counts.h"
 

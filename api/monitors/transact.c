@@ -1,7 +1,7 @@
 #include "api/monitors/transact.h"
 
 #include "api/monitors/state/close.h"
-#include "api/monitors/state/mute_rows.h"
+#include "api/monitors/state/group_rows.h"
 #include "api/monitors/state/replace.h"
 #include "api/notify/notifier.h"
 

@@ -1,6 +1,7 @@
 #include "api/monitors/http/parse.h"
 
 #include "api/monitors/state/close.h"
+#include "api/monitors/state/group_rows.h"
 #include "api/monitors/state/server_counts.h"
 #include "api/monitors/state/status.h"
 #include "api/monitors/state/window_load.h"

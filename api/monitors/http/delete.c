@@ -4,7 +4,7 @@
 #include "api/monitors/http/request.h"
 #include "api/monitors/state/close.h"
 #include "api/monitors/state/gc.h"
-#include "api/monitors/state/mute_rows.h"
+#include "api/monitors/state/group_rows.h"
 
 struct deleting {
     size_t first, n;        /* in the registry */

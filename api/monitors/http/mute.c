@@ -3,7 +3,7 @@
 
 #include "api/json/format.h"
 #include "api/monitors/http/request.h"
-#include "api/monitors/state/mute_rows.h"
+#include "api/monitors/state/group_rows.h"
 
 #include <math.h>
 #include <string.h>

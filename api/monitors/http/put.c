@@ -2,6 +2,7 @@
 #include "api/json/format.h"
 #include "api/monitors/http/endpoints.h"
 #include "api/monitors/model/settings.h"
+#include "api/monitors/state/group_rows.h"
 #include "api/monitors/state/metrics.h"
 #include "api/monitors/state/window_rows.h"
 

@@ -119,5 +119,6 @@ struct api_spread api_moments_spread(const struct api_moments *moments, const st
         return (struct api_spread)API_NO_SPREAD;
     double mean = (moments->sum.high + moments->sum.low) / moments->n;
     double squares = (moments->squares.high + moments->squares.low) / moments->n;
-    return (struct api_spread){shift(bins) + mean, sqrt(fmax(0, squares - mean * mean))};
+    double sd = isfinite(squares) ? sqrt(fmax(0, squares - mean * mean)) : (double)NAN;
+    return (struct api_spread){shift(bins) + mean, sd};
 }

@@ -29,24 +29,14 @@ const struct api_column_of *api_columns_find(const struct api_columns *columns, 
 const struct api_column_of *api_columns_group(const struct api_columns *columns, const char *group,
                                               size_t *n);
 
+/* Sets the names of a column; false if one is too long, as only a damaged store has it. Sorts a list. */
+bool api_column_set(struct api_column_of *column, const char *group, size_t group_size,
+                    const char *name, size_t name_size);
+void api_columns_sort(struct api_columns *columns);
+
 /* Appends what is to be known of a column to a list of changes. */
 void api_columns_add(struct api_buffer *changes, const char *group, const char *name, bool left_out,
                      int64_t missed);
 
 /* Frees a list, which is empty then. */
 void api_columns_free(struct api_columns *columns, struct api_budget *budget);
-
-/* ---- In the store's thread */
-
-struct api_monitors;
-
-/* Reads all columns into a list that is empty. */
-bool api_columns_read(struct api_monitors *monitors, struct api_columns *columns);
-
-/* Writes changes, which may be none; deletes columns that have a monitor now, or whose group is gone; makes other servers
- * read them again; and reads those that are left. */
-bool api_columns_renew(struct api_monitors *monitors, const struct api_buffer *changes,
-                       struct api_columns *columns);
-
-/* Moves a list into the registry, under its lock; frees the list that was there, and empties `columns`. */
-void api_columns_publish(struct api_monitors *monitors, struct api_columns *columns);

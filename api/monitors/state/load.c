@@ -3,7 +3,7 @@
 #include "api/json/format.h"
 #include "api/monitors/model/pool.h"
 #include "api/monitors/state/gc.h"
-#include "api/monitors/state/mute_rows.h"
+#include "api/monitors/state/group_rows.h"
 #include "api/monitors/state/status.h"
 
 #include <stdlib.h>

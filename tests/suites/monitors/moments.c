@@ -164,6 +164,26 @@ Test(monitors_moments, are_not_known_of_counts)
     monitors_end(&service);
 }
 
+/* Squares that a double does not hold are no deviation of 0. */
+Test(monitors_moments, that_overflow_are_not_known)
+{
+    struct api_service service = monitors_new(10);
+    json_t *config = monitors_get(&service, "PUT /monitors/g/m",
+                                  "{\"reference\":{\"values\":[1e200,-1e200,3]}}", 201);
+    cr_expect_null(at(config, "reference.sd"));
+    json_decref(config);
+    config = monitors_get(&service, "PUT /monitors/g/n",
+                          "{\"reference\":{\"values\":[1e308,1.5e308,1.7e308]}}", 201);
+    cr_expect_null(at(config, "reference.sd"));
+    json_decref(config);
+    json_t *result = monitors_get(&service, "POST /monitors/g/m/observations",
+                                  "{\"values\":[1e200,5e199]}", 200);
+    expect_at(result, "sd", "null");
+    cr_expect_float_eq(number_at(result, "mean"), 7.5e199, 1e186);
+    json_decref(result);
+    monitors_end(&service);
+}
+
 /* A period against another has those of their windows, and so has a reference that windows become. */
 Test(monitors_moments, add_up_over_windows)
 {

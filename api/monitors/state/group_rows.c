@@ -1,4 +1,4 @@
-#include "api/monitors/state/mute_rows.h"
+#include "api/monitors/state/group_rows.h"
 
 #include <string.h>
 
@@ -92,4 +92,65 @@ void api_mutes_publish(struct api_monitors *monitors, struct api_mutes *mutes)
     if (api_budget_retain(monitors->budget, former->list.size, true))
         former->counted = former->list.size;
     *mutes = (struct api_mutes){.counted = 0};
+}
+
+/* ---- Columns */
+
+static void add_column(void *context, const struct api_datum *values)
+{
+    struct api_column_of column;
+    if (!api_column_set(&column, values[0].text, values[0].size, values[1].text, values[1].size))
+        return;
+    column.left_out = values[2].integer != 0;
+    column.missed = values[3].integer;
+    api_append(context, &column, sizeof column);
+}
+
+bool api_columns_read(struct api_monitors *monitors, struct api_columns *columns)
+{
+    struct api_buffer *list = &columns->list;
+    list->size = 0;
+    if (!api_store_run(monitors->store, API_SQL_COLUMNS, NULL,
+                       &(struct api_rows){add_column, list}))
+        return false;
+    api_columns_sort(columns);
+    return !list->failed || api_transaction_fail_oom(monitors);
+}
+
+static bool write(struct api_monitors *monitors, const struct api_column_of *column)
+{
+    const struct api_datum row[] = {API_TEXT_DATUM(column->group), API_TEXT_DATUM(column->name),
+                                    API_INTEGER(column->left_out), API_INTEGER(column->missed)};
+    bool goes = !column->left_out && column->missed >= API_MISSED;
+    return api_store_run(monitors->store, goes ? API_SQL_COLUMN_DELETE : API_SQL_COLUMN_PUT, row,
+                         NULL);
+}
+
+bool api_columns_renew(struct api_monitors *monitors, const struct api_buffer *changes,
+                       struct api_columns *columns)
+{
+    const struct api_column_of *list = (const void *)changes->data;
+    const struct api_columns *known = &monitors->registry.columns;
+    size_t n = known->list.size / sizeof *list;
+    for (size_t i = 0; i < changes->size / sizeof *list; i++) {
+        bool is_known = api_columns_find(known, list[i].group, list[i].name);
+        if (!is_known && n++ >= API_MAX_UNMONITORED)
+            continue;
+        if (!write(monitors, &list[i]))
+            return false;
+    }
+    const struct api_datum change[] = {API_INTEGER(api_change_of(monitors))};
+    return api_store_run(monitors->store, API_SQL_COLUMNS_PRUNE, NULL, NULL) &&
+           api_store_run(monitors->store, API_SQL_COLUMNS_SET, change, NULL) &&
+           api_columns_read(monitors, columns);
+}
+
+void api_columns_publish(struct api_monitors *monitors, struct api_columns *columns)
+{
+    struct api_columns *former = &monitors->registry.columns;
+    api_columns_free(former, monitors->budget);
+    *former = *columns;
+    if (api_budget_retain(monitors->budget, former->list.size, true))
+        former->counted = former->list.size;
+    *columns = (struct api_columns){.counted = 0};
 }

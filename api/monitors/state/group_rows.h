@@ -1,4 +1,4 @@
-/* Mutes in the store, for its thread. */
+/* Mutes, and columns without a monitor, in the store, for its thread. */
 #pragma once
 
 #include "api/monitors/state/transaction.h"
@@ -19,3 +19,16 @@ bool api_mutes_end(struct api_monitors *monitors);
 
 /* Moves a list into the registry, under its lock; frees the list that was there, and empties `mutes`. */
 void api_mutes_publish(struct api_monitors *monitors, struct api_mutes *mutes);
+
+/* ---- Columns */
+
+/* Reads all columns into a list that is empty. */
+bool api_columns_read(struct api_monitors *monitors, struct api_columns *columns);
+
+/* Writes changes, which may be none; deletes columns that have a monitor now, or whose group is gone; makes other servers
+ * read them again; and reads those that are left. */
+bool api_columns_renew(struct api_monitors *monitors, const struct api_buffer *changes,
+                       struct api_columns *columns);
+
+/* Moves a list into the registry, under its lock; frees the list that was there, and empties `columns`. */
+void api_columns_publish(struct api_monitors *monitors, struct api_columns *columns);
