@@ -18,9 +18,10 @@ PACKAGES_TEST = $(PACKAGES_CHECK) $(PACKAGES_SANITIZE) $(PACKAGES_CROSS) $(PACKA
                 $(PACKAGES_MANIFESTS) $(PACKAGES_SERVERS)
 
 CONTRACT_TOOLS = tests/system/contract/node_modules/.package-lock.json
+COMPILERS = tests/system/contract/compilers/node_modules/.package-lock.json
 MANIFEST_TOOLS = tests/system/manifests/node_modules/.package-lock.json
 PAGE_TOOLS = tests/system/page/node_modules/.package-lock.json
-tools: $(CONTRACT_TOOLS) $(MANIFEST_TOOLS) $(PAGE_TOOLS) $(WEB_PACKAGES)
+tools: $(CONTRACT_TOOLS) $(COMPILERS) $(MANIFEST_TOOLS) $(PAGE_TOOLS) $(WEB_PACKAGES)
 deps: deps-test tools
 deps-check:
 	@docker/install-packages.sh $(PACKAGES_CHECK)
@@ -90,7 +91,7 @@ units: build/kldivd
 	$(PYTHON) tests/system/boot/run.py build/kldivd
 
 # The document under its linters; clients that are generated from it, and the package of TypeScript, call the server.
-contract: build/kldivd $(NPM_PACKAGE)
+contract: build/kldivd $(NPM_PACKAGE) $(COMPILERS)
 	tests/system/contract/run.sh build/kldivd $(NPM_PACKAGE)
 
 # What stands under docker/ by its linters and schemas, and its rules and dashboard by Prometheus beside two servers.

@@ -1,7 +1,9 @@
 #!/bin/sh
 # Lints api/openapi.json, generates TypeScript clients, compiles them with all checks, and calls the server with them; then
-# with the package of TypeScript as it is installed from its tarball, and with the lines of pages about it.
-# usage: tests/system/contract/run.sh build/kldivd build/npm/kldiv-VERSION.tgz. Needs node_modules (npm ci).
+# with the package of TypeScript as it is installed from its tarball, and with the lines of pages about it. Its types are
+# compiled by several versions of tsc, and linters see how it is packed.
+# usage: tests/system/contract/run.sh build/kldivd build/npm/kldiv-VERSION.tgz. Needs node_modules, also those in compilers/
+# (npm ci).
 set -eu
 server=$(realpath "$1") package=$(realpath "$2")
 cd "$(dirname "$0")"
@@ -31,7 +33,7 @@ mkdir generated
 orval --config orval.config.cjs >/dev/null &
 making=$!
 (cd "$folder" && npm install --silent --offline --no-audit --no-fund "$package")
-cp "$folder/node_modules/kldiv/dist/schema.d.ts" generated
+cp "$folder/node_modules/kldiv/dist/esm/schema.d.ts" generated
 node node_modules/openapi-typescript-codegen/bin/index.js --input $document --output generated/codegen --useOptions
 openapi-ts --input $document --output generated/hey_api --client @hey-api/client-fetch --silent --no-log-file
 # Node wants whole names of files in imports.
@@ -45,14 +47,35 @@ for client in with_*.ts; do
 done
 
 echo "  RUN   kldiv, the package of TypeScript"
-cp package.mts "$folder"
+cp package.mts faults.mts "$folder"
 python3 ../../tools/documents.py api/clients/typescript/README.md ts "$folder/package-%d.mts"
 python3 ../../tools/documents.py api/clients/README.md ts "$folder/page-%d.mts"
 sed -i "s#http://127.0.0.1:8080#$KLDIV_URL#" "$folder"/*-?.mts
 tsc --strict --skipLibCheck --target es2022 --module nodenext --lib es2022,dom,dom.iterable --types node \
     --typeRoots "$PWD/node_modules/@types" "$folder"/*.mts
+node "$folder/faults.mjs" "$KLDIV_URL"
 node "$folder/package.mjs" "$KLDIV_URL"
 node browser.mjs "$folder" "$KLDIV_URL"
 node "$folder/package-1.mjs" | grep -q '^age: critical, KL .* nats. mean 24.5 → 44.5, .* values above 49: 0 % → 40 %'
 node "$folder/package-2.mjs" | grep -q '^422 .*shape'
 node "$folder/page-1.mjs" | grep -q '^0.247258'
+
+echo "  LINT  kldiv, the package of TypeScript, by publint, attw, and tsc 5.0, 5.4, 7.0"
+tools=$PWD/compilers/node_modules
+cp types.ts halves.ts "$folder"
+checks() { # of a file, by the libraries of a version
+    printf '{"compilerOptions": {"strict": true, "noEmit": true, "exactOptionalPropertyTypes": true, "types": [], "lib": %s,
+        "skipDefaultLibCheck": true, "target": "es2022", "module": "nodenext"}, "files": ["%s"]}' "$2" "$1" > "$folder/$1.json"
+}
+checks types.ts '["es2022", "dom", "dom.iterable"]'
+checks halves.ts '["esnext", "dom", "dom.iterable"]'
+for version in 5.0 5.4 7.0; do
+    node "$tools/typescript-$version/bin/tsc" -p "$folder/types.ts.json"
+done
+node "$tools/typescript-7.0/bin/tsc" -p "$folder/halves.ts.json"
+"$tools/.bin/publint" --strict "$package" >"$folder/log" || { cat "$folder/log"; exit 1; }
+if node -e 'process.exit(process.versions.node.split(".")[0] >= 20 ? 0 : 1)'; then
+    "$tools/.bin/attw" "$package" >"$folder/log" || { cat "$folder/log"; exit 1; }
+else
+    echo "NOT RUN: attw, which needs Node 20"
+fi
