@@ -8,8 +8,8 @@ PACKAGES_CHECK = $(PACKAGES_BUILD) $(PACKAGES_NODE) libcriterion-dev $(call miss
                  $(call missing,$(PYTHON),python3)
 PACKAGES_SANITIZE = clang clang-format clang-tidy cppcheck abigail-tools libclang-rt-14-dev valgrind
 PACKAGES_CROSS = gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user
-PACKAGES_CLIENTS = r-base-core r-cran-httr r-cran-httr2 r-cran-jsonlite golang-go openjdk-17-jdk-headless rustc \
-                   python3-requests python3-sklearn
+PACKAGES_CLIENTS = r-base-core r-cran-httr r-cran-httr2 r-cran-jsonlite r-cran-testthat golang-go openjdk-17-jdk-headless \
+                   rustc python3-requests python3-sklearn
 PACKAGES_PYTHON = python3-build python3-venv python3-wheel python3-setuptools mypy python3-numpy python3-pandas python3-torch \
                   python3-fastapi python3-distributed python3-mpi4py openmpi-bin
 PACKAGES_MANIFESTS = prometheus python3-prometheus-client prometheus-alertmanager docker-compose python3-yaml
@@ -66,9 +66,9 @@ PARTS =
 journey: build/kldivd
 	$(PYTHON) -B tests/system/journey/run.py $(PARTS) build/kldivd
 
-# Programs in other languages, and the blocks of pages about them.
-clients: build/kldivd
-	$(PYTHON) -B tests/system/clients/run.py build/kldivd
+# Programs in other languages, and the blocks of pages about them; the package of R.
+clients: build/kldivd $(R_PACKAGE)
+	$(PYTHON) -B tests/system/clients/run.py build/kldivd $(R_PACKAGE)
 
 # Bad clients, five times the connections, beside good ones: for seconds; for ten minutes.
 load: $(B)/load $(B)/kldivd
