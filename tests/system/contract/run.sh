@@ -1,7 +1,8 @@
 #!/bin/sh
 # Lints api/openapi.json, generates TypeScript clients, compiles them with all checks, and calls the server with them; then
 # with the package of TypeScript as it is installed from its tarball, and with the lines of pages about it. Its types are
-# compiled by several versions of tsc, and linters see how it is packed.
+# compiled by several versions of tsc, and linters see how it is packed. Then the packages of Python, TypeScript and R, and
+# curl, put one table and observe each other's.
 # usage: tests/system/contract/run.sh build/kldivd build/npm/kldiv-VERSION.tgz. Needs node_modules, also those in compilers/
 # (npm ci).
 set -eu
@@ -59,6 +60,14 @@ node browser.mjs "$folder" "$KLDIV_URL"
 node "$folder/package-1.mjs" | grep -q '^age: critical, KL .* nats. mean 24.5 → 44.5, .* values above 49: 0 % → 40 %'
 node "$folder/package-2.mjs" | grep -q '^422 .*shape'
 node "$folder/page-1.mjs" | grep -q '^0.247258'
+
+echo "  RUN   pairs of clients"
+mkdir "$folder/R"
+R CMD INSTALL --no-docs --no-test-load --library="$folder/R" ../../../api/clients/R >"$folder/log" 2>&1 ||
+    { cat "$folder/log"; exit 1; }
+cp pairs.mjs "$folder"
+R_LIBS="$folder/R" LC_ALL=C.UTF-8 PYTHONPATH=../../../api/clients/python \
+    /usr/bin/python3 -B -W ignore pairs.py "$KLDIV_URL" "$folder"
 
 echo "  LINT  kldiv, the package of TypeScript, by publint, attw, and tsc 5.0, 5.4, 7.0"
 tools=$PWD/compilers/node_modules
