@@ -1,6 +1,7 @@
 """A server that answers what its CASES say, for clients that have to tell what went wrong.
 
-Its case is given, or the first segment of each path. `python3 answers.py PORT_FILE` serves by paths until it is ended."""
+Its case is set, or the first segment of each path; "forward" is what another service answers. `python3 answers.py PORT_FILE` serves by paths until it is ended."""
+import http.client
 import http.server
 import json
 import sys
@@ -30,7 +31,9 @@ CASES = {  # status, Content-Type, body
 
 class Handler(http.server.BaseHTTPRequestHandler):
     def answer(self):
-        self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        if self.server.case == "forward":
+            return self.forward(body)
         case, _, rest = self.path[1:].partition("/") if self.server.case is None else (self.server.case, "", self.path)
         key = self.headers.get("Idempotency-Key", "")
         self.server.keys.append(key)
@@ -49,6 +52,15 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
+    def forward(self, body):
+        connection = http.client.HTTPConnection(self.server.service)
+        connection.request(self.command, self.path, body, {"Content-Type": self.headers.get("Content-Type", "")})
+        response = connection.getresponse()
+        self.send_response(response.status)
+        self.end_headers()
+        self.wfile.write(response.read())
+        connection.close()
+
     do_GET = do_PUT = do_POST = answer
 
     def log_message(self, *_):
@@ -58,9 +70,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
 class Answers:
     """Serves in a thread, in a `with` block."""
 
-    def __init__(self, case=None):
+    def __init__(self, service=None):
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.server.case, self.server.keys = case, []
+        self.server.case, self.server.keys, self.server.service = None, [], service
         self.url = f"http://127.0.0.1:{self.server.server_port}"
 
     def __enter__(self):

@@ -36,13 +36,13 @@ PAGES = {
     "api/clients/README.md": ["c", "go", "java", "r", "rust", "sh"],
     "api/clients/R/README.md": ["r"],
 }
-LANGUAGES = {  # file, command that builds a program, command that runs it, what that prints
+LANGUAGES = {  # file, command that compiles it, command that runs it, what that prints
     "c": ("loss.c", "cc loss.c -o loss -lcurl", "./loss", LOSS),
     "go": ("loss.go", "GOCACHE=$PWD/cache GOPATH=$PWD/go go build -o loss loss.go", "./loss", LOSS),
     "java": ("Loss.java", "javac Loss.java", "java -XX:TieredStopAtLevel=1 Loss", LOSS),
-    "r": ("loss.R", "true", f"LC_ALL=C.UTF-8 Rscript {shlex.quote(HERE)}/pasted.R loss.R plots.pdf", []),
+    "r": ("loss.R", "", f"LC_ALL=C.UTF-8 Rscript {shlex.quote(HERE)}/pasted.R loss.R plots.pdf", []),
     "rust": ("loss.rs", "rustc loss.rs", "./loss", LOSS),
-    "sh": ("loss.sh", "true", "sh -e loss.sh", LOSS),
+    "sh": ("loss.sh", "", "sh -e loss.sh", LOSS),
 }
 REFUSALS = {  # cases of answers.py, and what standard error has; None: there is no server
     "refused": "input has shape [2, 2] but target has shape [2]",
@@ -51,7 +51,7 @@ REFUSALS = {  # cases of answers.py, and what standard error has; None: there is
     "timeout": "upstream timed out",
     None: "",
 }
-TELLS_ALL = {"curl.sh", "libcurl.c"}  # programs that, as all blocks, write the sentence and end with 1; others fail, too
+TELL_REFUSALS = {"curl.sh", "libcurl.c"}  # programs that, as all blocks but R's, write the sentence and end with 1
 
 
 def run(name, command, folder, expected):
@@ -66,21 +66,17 @@ def run(name, command, folder, expected):
         sys.exit(f"{name} ended with {done.returncode}: {done.stdout}{done.stderr}")
 
 
-def refuse(name, command, folder, sentence, tells_all=True):
-    """Expects a command to fail, and to tell why on standard error: with 1 and the sentence."""
+def refuse(name, command, folder, sentence):
+    """Expects a command to end with 1, to print no loss, and to tell why on standard error."""
     done = subprocess.run(["sh", "-c", command], cwd=folder, capture_output=True, text=True)
-    is_told = done.returncode == 1 and sentence in done.stderr if tells_all else done.returncode != 0
-    if not is_told or not done.stderr.strip() or re.search(r"\b0\.\d|^0$", done.stdout, re.M):
+    is_told = sentence in done.stderr and done.stderr.strip()
+    if done.returncode != 1 or not is_told or re.search(r"\b0\.\d|^0$", done.stdout, re.M):
         sys.exit(f"{name}, refused by '{sentence}', ended with {done.returncode}: {done.stdout}\nstderr: {done.stderr}")
 
 
-def refuse_all(cases, refused):
-    """Calls refused(url, case) for each case, of servers that come and go at one address; the last case is without one."""
-    with Answers() as answers:
-        for answers.server.case in filter(None, cases):
-            refused(answers.url, answers.server.case)
-    if None in cases:
-        refused(answers.url, None)
+def refuse_all(name, command, folder, answers):
+    for answers.server.case in filter(None, REFUSALS):
+        refuse(name, command, folder, REFUSALS[answers.server.case])
 
 
 def programs(server):
@@ -89,33 +85,35 @@ def programs(server):
             return command.format(file=shlex.quote(os.path.join(HERE, name)), url=url, socket=shlex.quote(server.socket))
         with tempfile.TemporaryDirectory() as folder:
             run(name, command_for(server.url), folder, expected)
-            if "{url}" in command:
-                refuse_all(REFUSALS if name in TELLS_ALL else ["gateway"], lambda url, case: refuse(
-                    name, command_for(url), folder, REFUSALS[case], name in TELLS_ALL))
-    print(f"{len(PROGRAMS)} programs print losses and verdicts, and tell what is wrong")
+            if name in TELL_REFUSALS:
+                with Answers() as answers:
+                    refuse_all(name, command_for(answers.url), folder, answers)
+                refuse(name, command_for(answers.url), folder, REFUSALS[None])
+    print(f"{len(PROGRAMS)} programs print losses and verdicts; {len(TELL_REFUSALS)} tell what is wrong")
 
 
 def page_blocks(page, language, server):
+    """What is compiled is built once, for an address where the service is, then refusals, then nothing."""
     file, build, command, expected = LANGUAGES[language]
     code = "".join(blocks(text_of(page), language))
     if not code:
         sys.exit(f"{page} has nothing in {language}")
-    name = f"{page}: {language}"
+    name, tells_refusals = f"{page}: {language}", language != "r"  # the package of R has tests of its own
     with tempfile.TemporaryDirectory() as folder:
-        def built_for(url):
-            with open(os.path.join(folder, file), "w", encoding="utf-8") as out:
-                out.write(code.replace(ADDRESS.split("//")[1], url.split("//")[1]))
+        with Answers(server.url.split("//")[1]) as answers:
+            def write_for(url):
+                with open(os.path.join(folder, file), "w", encoding="utf-8") as out:
+                    out.write(code.replace(ADDRESS.split("//")[1], url.split("//")[1]))
+
+            write_for(answers.url if build else server.url)
             run(name, build, folder, [])
-
-        def refused(url, case):
-            if case == next(iter(REFUSALS)):
-                built_for(url)
-            refuse(name, command, folder, REFUSALS[case])
-
-        built_for(server.url)
-        run(name, command, folder, expected)
-        if language != "r":  # whose package has tests of its own
-            refuse_all(REFUSALS, refused)
+            answers.server.case = "forward"
+            run(name, command, folder, expected)
+            write_for(answers.url)
+            if tells_refusals:
+                refuse_all(name, command, folder, answers)
+        if tells_refusals:
+            refuse(name, command, folder, REFUSALS[None])
     print(f"{name} does what it says")
 
 
