@@ -43,13 +43,18 @@ text_of <- function(response) {
 # The sentence of a refusal: of the service, or of something between, which sends pages, nothing, or other JSON.
 refusal <- function(response) {
   text <- text_of(response)
-  json <- tryCatch(jsonlite::fromJSON(text, simplifyVector = FALSE), error = function(error) NULL)
+  json <- parsed(text)
   said <- if (is.list(json)) json$detail %||% json$error
   location <- httr2::resp_header(response, "location")
   if (!is.null(location)) return(paste("it is redirected to", location))
   if (is.character(said) && length(said) == 1) return(said)
   words <- first_words(text)
   if (nzchar(words)) words
+}
+
+# The value of JSON, or NULL. Of what is none jsonlite tells in the locale's encoding, with warnings.
+parsed <- function(text) {
+  suppressWarnings(tryCatch(jsonlite::fromJSON(text, simplifyVector = FALSE), error = function(error) NULL))
 }
 
 first_words <- function(text) {
@@ -62,6 +67,7 @@ first_words <- function(text) {
 # A text of Unicode, whatever encoding it is marked with, in any locale.
 utf8 <- function(x) {
   x <- as.character(x)
+  if (!length(x)) return(x)
   odd <- !is.na(x) & Encoding(x) %in% c("unknown", "bytes")
   valid <- odd & validUTF8(x)
   native <- odd & !valid
@@ -112,7 +118,7 @@ perform <- function(client, verb, path, query = list(), body = NULL, type = NULL
 # The JSON of a response: an object with a member of this name.
 json_of <- function(response, member) {
   text <- text_of(response)
-  json <- tryCatch(jsonlite::fromJSON(text, simplifyVector = FALSE), error = function(error) NULL)
+  json <- parsed(text)
   if (!is.list(json) || is.null(json[[member]]))
     stop("the response is not the service's: ", first_words(text), call. = FALSE)
   json

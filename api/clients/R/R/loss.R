@@ -1,6 +1,6 @@
 # The loss.
 
-TENSORS <- c("weight", "mask", "grad_output", "target_indices", "target_values")
+TENSORS <- c("weight", "mask", "grad_output")
 
 #' The Kullback-Leibler divergence, as PyTorch's KLDivLoss computes it
 #'

@@ -2,6 +2,7 @@
 
 quoted <- function(text) {
   text <- utf8(text)
+  if (!length(text)) return(text)
   for (pair in list(c("\\", "\\\\"), c("\"", "\\\"")))
     text <- gsub(pair[1], pair[2], text, fixed = TRUE, useBytes = TRUE)
   Encoding(text) <- "UTF-8"
@@ -37,7 +38,7 @@ columns_of <- function(table) {
   if (!is.data.frame(table)) stop("a table is a data frame, not of class ", class(table)[1], call. = FALSE)
   names(table) <- utf8(names(table))
   if (anyDuplicated(names(table))) stop("column ", names(table)[anyDuplicated(names(table))], " stands twice", call. = FALSE)
-  columns <- lapply(unclass(table)[names(table)], column_of)
+  columns <- stats::setNames(lapply(seq_along(table), function(i) column_of(table[[i]])), names(table))
   left_out <- vapply(columns, is.null, NA)
   if (any(left_out))
     warning("columns are left out, for they hold neither numbers, texts, booleans nor times: ",

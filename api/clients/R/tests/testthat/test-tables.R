@@ -1,7 +1,7 @@
 json_of_table <- function(df) {
   body <- table_body(df)
   expect_equal(body$type, "application/json")
-  jsonlite::fromJSON(rawToChar(body$body), simplifyVector = FALSE)$columns
+  jsonlite::fromJSON(utf8(rawToChar(body$body)), simplifyVector = FALSE)$columns
 }
 
 test_that("what a column means travels with it", {
@@ -57,6 +57,15 @@ test_that("what no column can be is left out, and named", {
   expect_named(read_safetensors(body$body), "x")
   expect_error(table_body(list(x = 1)), "data frame")
   expect_error(table_body(setNames(data.frame(1, 2), c("x", "x"))), "twice")
+})
+
+test_that("tables without rows, columns or names travel as they are", {
+  expect_equal(rawToChar(table_body(data.frame())$body), "{\"columns\":{}}")
+  expect_equal(json_of_table(data.frame(x = character(0), y = logical(0))), list(x = list(), y = list()))
+  expect_equal(json_of_table(setNames(data.frame("a", "b"), c("", "x"))), list(list("a"), list("b")), ignore_attr = TRUE)
+  expect_equal(json_of_table(data.frame(f = addNA(factor(c("a", NA))))), list(f = list("a", NULL)))
+  tibble <- structure(list(x = c("a", "b")), class = c("tbl_df", "tbl", "data.frame"), row.names = 1:2)
+  expect_equal(json_of_table(tibble), list(x = list("a", "b")))
 })
 
 test_that("names in paths are escaped", {
