@@ -8,8 +8,8 @@ PACKAGES_CHECK = $(PACKAGES_BUILD) $(PACKAGES_NODE) libcriterion-dev $(call miss
                  $(call missing,$(PYTHON),python3)
 PACKAGES_SANITIZE = clang clang-format clang-tidy cppcheck abigail-tools libclang-rt-14-dev valgrind
 PACKAGES_CROSS = gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user
-PACKAGES_CLIENTS = r-base-core r-cran-httr r-cran-httr2 r-cran-jsonlite golang-go openjdk-17-jdk-headless rustc \
-                   python3-requests python3-sklearn
+PACKAGES_CLIENTS = r-base-core r-cran-httr r-cran-httr2 r-cran-jsonlite r-cran-testthat golang-go openjdk-17-jdk-headless \
+                   rustc python3-requests python3-sklearn
 PACKAGES_PYTHON = python3-build python3-venv python3-wheel python3-setuptools mypy python3-numpy python3-pandas python3-torch \
                   python3-fastapi python3-distributed python3-mpi4py openmpi-bin
 PACKAGES_MANIFESTS = prometheus python3-prometheus-client prometheus-alertmanager docker-compose python3-yaml
@@ -18,9 +18,10 @@ PACKAGES_TEST = $(PACKAGES_CHECK) $(PACKAGES_SANITIZE) $(PACKAGES_CROSS) $(PACKA
                 $(PACKAGES_MANIFESTS) $(PACKAGES_SERVERS)
 
 CONTRACT_TOOLS = tests/system/contract/node_modules/.package-lock.json
+COMPILERS = tests/system/contract/compilers/node_modules/.package-lock.json
 MANIFEST_TOOLS = tests/system/manifests/node_modules/.package-lock.json
 PAGE_TOOLS = tests/system/page/node_modules/.package-lock.json
-tools: $(CONTRACT_TOOLS) $(MANIFEST_TOOLS) $(PAGE_TOOLS) $(WEB_PACKAGES)
+tools: $(CONTRACT_TOOLS) $(COMPILERS) $(MANIFEST_TOOLS) $(PAGE_TOOLS) $(WEB_PACKAGES)
 deps: deps-test tools
 deps-check:
 	@docker/install-packages.sh $(PACKAGES_CHECK)
@@ -65,9 +66,9 @@ PARTS =
 journey: build/kldivd
 	$(PYTHON) -B tests/system/journey/run.py $(PARTS) build/kldivd
 
-# Programs in other languages, and the blocks of pages about them.
-clients: build/kldivd
-	$(PYTHON) -B tests/system/clients/run.py build/kldivd
+# Programs in other languages, and the blocks of pages about them; the package of R.
+clients: build/kldivd $(R_PACKAGE)
+	$(PYTHON) -B tests/system/clients/run.py build/kldivd $(R_PACKAGE)
 
 # Bad clients, five times the connections, beside good ones: for seconds; for ten minutes.
 load: $(B)/load $(B)/kldivd
@@ -90,7 +91,7 @@ units: build/kldivd
 	$(PYTHON) tests/system/boot/run.py build/kldivd
 
 # The document under its linters; clients that are generated from it, and the package of TypeScript, call the server.
-contract: build/kldivd $(NPM_PACKAGE)
+contract: build/kldivd $(NPM_PACKAGE) $(COMPILERS)
 	tests/system/contract/run.sh build/kldivd $(NPM_PACKAGE)
 
 # What stands under docker/ by its linters and schemas, and its rules and dashboard by Prometheus beside two servers.
