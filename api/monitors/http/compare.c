@@ -87,12 +87,11 @@ static bool add_season(struct comparison *c, struct api_monitors *monitors,
                                    API_INTEGER(c->period.newest), API_INTEGER(c->period.windows)};
     double *all = malloc(size);
     struct api_window_list list = {.n = 0};
-    bool good = all ? api_window_list_run(&list, monitors->store, API_SQL_WINDOWS_NEXT, of)
-                    : api_transaction_fail_oom(monitors);
-    if (good) {
-        memcpy(all, c->snapshot->counts, size);
-        memset(c->snapshot->counts, 0, size);
-    }
+    if (!all)
+        return api_transaction_fail_oom(monitors);
+    memcpy(all, c->snapshot->counts, size);
+    memset(c->snapshot->counts, 0, size);
+    bool good = api_window_list_run(&list, monitors->store, API_SQL_WINDOWS_NEXT, of);
     for (size_t i = 0; good && i < list.n; i++) {
         double n = w.n;
         good = weigh(&w, monitors, monitor, &list.windows[i]);

@@ -8,6 +8,7 @@
 #include "api/monitors/state/window_load.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -211,8 +212,9 @@ static bool compare(struct judging *j, struct api_snapshot *snapshot, bool *chan
 
 static bool is_same(const struct api_scores *a, const struct api_scores *b)
 {
+    double x = a->drift.kl, y = b->drift.kl;
     return a->verdict == b->verdict && a->pooled.windows == b->pooled.windows &&
-           memcmp(&a->drift.kl, &b->drift.kl, sizeof a->drift.kl) == 0;
+           (x == y || (isnan(x) && isnan(y)));
 }
 
 /* Judges a window, and writes what has changed of it. A window that nothing reaches keeps its scores, which may be by
