@@ -150,6 +150,8 @@ class Adding {
         if (!this.settings.reportValidity())
             return;
         const before = await this.present();
+        if (choices !== this.choices()) // typed into meanwhile, which ends with a preview of its own
+            return;
         const response = await attempt(this.proposal, () => this.put(true), () => mine === this.calls);
         if (!response)
             return;
