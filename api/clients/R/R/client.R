@@ -72,7 +72,8 @@ utf8 <- function(x) {
   valid <- odd & validUTF8(x)
   native <- odd & !valid
   Encoding(x)[valid] <- "UTF-8"
-  x[native] <- iconv(x[native], if (l10n_info()$`UTF-8` || identical(l10n_info()$`Latin-1`, FALSE)) "latin1" else "", "UTF-8")
+  text <- iconv(x[native], "", "UTF-8")
+  x[native] <- ifelse(is.na(text), iconv(x[native], "latin1", "UTF-8"), text)
   enc2utf8(x)
 }
 

@@ -14,9 +14,9 @@
 #' @param ... Settings of the monitors by their names, as `api/monitors/README.md` has them, such as `window = "86400s"`,
 #'   `include = c("price", "country")`, `critical = 0.2`.
 #' @param client Where the service is.
-#' @return A data frame with a row for each monitor: of a reference `name`, `state`, `kind`, `bins` and `revision`; else `name`,
-#'   `verdict`, `state`, `kl`, `n`, `n_reference`, `p_value`, `missing_ratio`, `unseen_ratio`, `window` and `sentence`. The
-#'   attribute `json` has all that the service said.
+#' @return A data frame with a row for each monitor: of a reference `name`, `state`, `kind`, `bins` and `revision`; else
+#'   `name`, `verdict`, `state`, `kl`, `n`, `n_reference`, `p_value`, `missing_ratio`, `unseen_ratio`, `window` and
+#'   `sentence`. The attribute `json` has all that the service said.
 #' @export
 #' @examples
 #' \dontrun{
@@ -30,16 +30,17 @@ kl_reference <- function(df, group, ..., client = kl_client()) {
   tell(json)
   bins <- lapply(json$monitors, function(monitor) monitor$bins)
   is_labels <- vapply(bins, function(bins) !is.null(bins$labels), NA)
+  n_bins <- vapply(bins, function(bins) length(c(bins$labels, bins$edges)), 0L) - !is_labels
   frame <- data.frame(name = texts_at(json$monitors, "name"), state = texts_at(json$monitors, "state"),
-                      kind = ifelse(is_labels, "labels", "numbers"),
-                      bins = vapply(bins, function(bins) if (is.null(bins$labels)) length(bins$edges) - 1L else length(bins$labels), 0L),
+                      kind = ifelse(is_labels, "labels", "numbers"), bins = n_bins,
                       revision = numbers_at(json$monitors, "revision"))
   structure(frame, json = json)
 }
 
 #' @rdname kl_reference
 #' @param timestamp When it was: a `POSIXct`, a `Date`, a text of RFC 3339; now, if it is NULL.
-#' @param key A text under which the same rows count once in 24 hours; without it a key of this call, for repeats after errors.
+#' @param key A text under which the same rows count once in 24 hours; without it a key of this call, for repeats after
+#'   errors.
 #' @export
 kl_observe <- function(df, group, timestamp = NULL, key = NULL, client = kl_client()) {
   table <- table_body(df)
@@ -84,14 +85,15 @@ results_frame <- function(json) {
 #' @param group,name The monitor.
 #' @param ... `from`, `to` (times), `limit` (windows of a page) and other parameters, as `api/monitors/README.md` has them.
 #' @param client Where the service is.
-#' @return A data frame of class `kl_windows`, oldest window first: `start`, `end`, `n`, `kl`, `p_value`, `verdict`, `mean`, `sd`,
-#'   `closed`. Its attribute `thresholds` has those of the monitor. `plot()` draws it.
+#' @return A data frame of class `kl_windows`, oldest window first: `start`, `end`, `n`, `kl`, `p_value`, `verdict`, `mean`,
+#'   `sd`, `closed`. Its attribute `thresholds` has those of the monitor. `plot()` draws it.
 #' @export
 kl_windows <- function(group, name, ..., client = kl_client()) {
   entries <- rev(all_pages(client, c("monitors", group, name, "windows"), "windows", list(...)))
   config <- json_of(perform(client, "GET", c("monitors", group, name)), "thresholds")
   frame <- data.frame(
-    id = numbers_at(entries, "window", "id"), start = times_at(entries, "window", "start"), end = times_at(entries, "window", "end"),
+    id = numbers_at(entries, "window", "id"),
+    start = times_at(entries, "window", "start"), end = times_at(entries, "window", "end"),
     n = numbers_at(entries, "n"), kl = numbers_at(entries, "kl"), p_value = numbers_at(entries, "g_test", "p_value"),
     verdict = texts_at(entries, "verdict"), mean = numbers_at(entries, "mean"), sd = numbers_at(entries, "sd"),
     closed = texts_at(entries, "window", "closed") == "TRUE")
@@ -109,8 +111,8 @@ plot.kl_windows <- function(x, ...) {
   colours <- c(ok = "darkgreen", warning = "orange", critical = "red", insufficient_data = "grey")
   thresholds <- attr(x, "thresholds")
   shown <- pmin(x$kl, max(c(x$kl[is.finite(x$kl)], thresholds)) * 1.1)
-  arguments <- list(x = x$start, y = shown, type = "h", lwd = 6, col = colours[x$verdict], ylim = c(0, max(shown, thresholds, na.rm = TRUE)),
-                    xlab = "", ylab = "KL, nats", main = attr(x, "name"))
+  arguments <- list(x = x$start, y = shown, type = "h", lwd = 6, col = colours[x$verdict],
+                    ylim = c(0, max(shown, thresholds, na.rm = TRUE)), xlab = "", ylab = "KL, nats", main = attr(x, "name"))
   do.call(graphics::plot, utils::modifyList(arguments, list(...)))
   graphics::abline(h = thresholds, lty = 2, col = colours[names(thresholds)])
   invisible(x)

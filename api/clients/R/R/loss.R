@@ -69,7 +69,8 @@ torch_kl_div <- function(input, target, reduction = "mean", ..., client) {
       result <- kl_div(plain(input), plain(target), reduction = reduction, ..., client = client,
                        gradient = if (length(wanted)) wanted)
       if (!length(wanted)) return(like(result, input))
-      ctx$save_for_backward(input = like(result$gradient$input %||% 0, input), target = like(result$gradient$target %||% 0, input))
+      gradient <- function(name) like(result$gradient[[name]] %||% 0, input)
+      ctx$save_for_backward(input = gradient("input"), target = gradient("target"))
       like(result$loss, input)
     },
     backward = function(ctx, grad_output) {

@@ -34,7 +34,10 @@ readers <- list(
     value[exponent == 31] <- ifelse(fraction[exponent == 31] == 0, Inf, NaN)
     ifelse(bits >= 32768, -value, value)
   },
-  BF16 = function(bytes) readBin(as.vector(rbind(as.raw(0), as.raw(0), matrix(bytes, 2))), "double", length(bytes) / 2, 4, endian = "little"),
+  BF16 = function(bytes) {
+    wide <- as.vector(rbind(as.raw(0), as.raw(0), matrix(bytes, 2)))
+    readBin(wide, "double", length(bytes) / 2, 4, endian = "little")
+  },
   I64 = function(bytes) integer64_double(readBin(bytes, "double", length(bytes) / 8, 8, endian = "little")),
   I32 = function(bytes) {
     words <- unsigned(readBin(bytes, "integer", length(bytes) / 4, 4, endian = "little"))

@@ -23,7 +23,8 @@ export type TensorOptions = LossOptions & {
     weight?: GivenTensor; mask?: { readonly data: Uint8Array; readonly shape: readonly number[] }; grad_output?: GivenTensor;
 };
 
-/** A loss of tensors: results by their names, `loss`, `gradient.input`, `gradient.target`; of a partial one `sum`, `divisor`. */
+/** A loss of tensors: results by their names, `loss`, `gradient.input`, `gradient.target`; of a partial one `sum`,
+ *  `divisor`. */
 export type TensorLoss = {
     loss: Tensor;
     tensors: Record<string, Tensor>;
@@ -32,6 +33,8 @@ export type TensorLoss = {
 };
 
 type Query<P extends Path<"GET">> = Call<Operation<"GET", P>> extends { query?: infer Q } ? Q : never;
+type Entries<P extends Path<"GET">, N extends string> =
+    Answer<Operation<"GET", P>> extends { [K in N]: (infer T)[] } ? AsyncGenerator<T> : never;
 type Given = Control & { path?: object; query?: object; headers?: object; body?: unknown };
 const SAFETENSORS = "application/vnd.safetensors";
 
@@ -124,17 +127,17 @@ export class Client implements Caller {
     }
 
     /** All groups, worst first. */
-    groups(query: Query<"/groups"> = {}, control: Control = {}): AsyncGenerator<Answer<Operation<"GET", "/groups">>["groups"][number]> {
+    groups(query: Query<"/groups"> = {}, control?: Control): Entries<"/groups", "groups"> {
         return pages(query, "groups", (query) => this.request("GET", "/groups", { query, ...control }));
     }
 
     /** Changes of the states of all monitors, newest first. */
-    events(query: Query<"/events"> = {}, control: Control = {}): AsyncGenerator<Answer<Operation<"GET", "/events">>["events"][number]> {
+    events(query: Query<"/events"> = {}, control?: Control): Entries<"/events", "events"> {
         return pages(query, "events", (query) => this.request("GET", "/events", { query, ...control }));
     }
 
     /** All monitors, worst first. */
-    monitors(query: Query<"/monitors"> = {}, control: Control = {}): AsyncGenerator<Answer<Operation<"GET", "/monitors">>["monitors"][number]> {
+    monitors(query: Query<"/monitors"> = {}, control?: Control): Entries<"/monitors", "monitors"> {
         return pages(query, "monitors", (query) => this.request("GET", "/monitors", { query, ...control }));
     }
 
@@ -172,8 +175,8 @@ function jsonOf({ status, url, data }: Reply<ArrayBuffer>, takesArrays: boolean)
     try {
         value = fromJson(text);
     } catch (cause) {
-        throw unreadable(url, status, text ? `the response is not JSON; it begins with "${firstWords(text)}"` : "the response is empty",
-                         cause);
+        const detail = text ? `the response is not JSON; it begins with "${firstWords(text)}"` : "the response is empty";
+        throw unreadable(url, status, detail, cause);
     }
     if (typeof value !== "object" || value === null || (Array.isArray(value) && !takesArrays))
         throw unreadable(url, status, `the response is ${firstWords(text)}, and no object`);

@@ -2,7 +2,9 @@
 import type { Schemas } from "./types.js";
 
 type Problems = Schemas["Problem"]["errors"];
-type Details = { url?: string; errors?: Problems; requestId?: string | null; retryAfter?: number | undefined; cause?: unknown };
+type Details = {
+    url?: string; errors?: Problems; requestId?: string | null; retryAfter?: number | undefined; cause?: unknown;
+};
 
 /** A refusal of the service, or whatever else came in the place of its response. Without a response `status` is 0 and `code`
  *  "unreachable"; of something between, which knows no codes, it is "http_502" and the like; "unreadable" is a response that
@@ -38,7 +40,8 @@ export class ServiceError extends Error {
 
 /** The first words of a text, of HTML without its tags. */
 export function firstWords(text: string): string {
-    return text.slice(0, 10_000).replace(/<(style|script)\b[^]*?<\/\1>|<[^>]*>/gi, " ").replace(/\s+/g, " ").trim().slice(0, 200);
+    const plain = text.slice(0, 10_000).replace(/<(style|script)\b[^]*?<\/\1>|<[^>]*>/gi, " ");
+    return plain.replace(/\s+/g, " ").trim().slice(0, 200);
 }
 
 function retryAfter(headers: Headers): number | undefined {

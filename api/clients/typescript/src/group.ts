@@ -37,7 +37,8 @@ export class Group {
         }));
     }
 
-    /** Adds a table to the monitors of its columns. A call with a `key` may be sent again after an error, and counts once. */
+    /** Adds a table to the monitors of its columns. A call with a `key` may be sent again after an error, and counts
+     *  once. */
     async observe(table: Table, { timestamp, key, ...control }: Observed = {}): Promise<Answer<Post>> {
         return ofMonitors(this.client.request("POST", "/monitors/{group}/observations", {
             path: this.path, headers: { "Idempotency-Key": key ?? undefined }, body: bodyOf(table) as Body<Post>,
@@ -48,8 +49,10 @@ export class Group {
     /** Scores a table, or values or counts for one monitor, and stores nothing. */
     evaluate(table: Table, control?: Control): Promise<Answer<EvaluateTable>>;
     evaluate(name: string, body: Body<Evaluate>, control?: Control): Promise<Answer<Evaluate>>;
-    async evaluate(table: Table, body?: Body<Evaluate> | Control, control?: Control): Promise<Answer<Evaluate> | Answer<EvaluateTable>> {
-        const isBody = body !== undefined && Object.keys(Object(body)).some((name) => name !== "signal" && name !== "timeout");
+    async evaluate(
+        table: Table, body?: Body<Evaluate> | Control, control?: Control,
+    ): Promise<Answer<Evaluate> | Answer<EvaluateTable>> {
+        const isBody = Object.keys(Object(body)).some((name) => name !== "signal" && name !== "timeout");
         if (typeof table !== "string" || (!isBody && table.includes("\n")))
             return ofMonitors(this.client.request("POST", "/monitors/{group}/evaluate", {
                 path: this.path, body: bodyOf(table) as Body<EvaluateTable>, ...body as Control,
@@ -71,7 +74,9 @@ export class Group {
     }
 
     /** The windows of a monitor, newest first, from all pages, or from that of a cursor on. */
-    windows(name: string, query: Query<Windows> = {}, control?: Control): AsyncGenerator<Answer<Windows>["windows"][number]> {
+    windows(
+        name: string, query: Query<Windows> = {}, control?: Control,
+    ): AsyncGenerator<Answer<Windows>["windows"][number]> {
         return pages(query, "windows", (query) => this.client.request(
             "GET", "/monitors/{group}/{name}/windows", { path: { ...this.path, name }, query, ...control }));
     }

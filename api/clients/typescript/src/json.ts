@@ -1,5 +1,8 @@
 /* JSON as the service reads and writes it, with numbers that JSON has not. */
 
+const isPlain = (cell: unknown) =>
+    cell === null || typeof cell === "string" || typeof cell === "boolean" || Number.isFinite(cell);
+
 /** JSON with NaN and infinities as texts, bigint with all digits, typed arrays as arrays, and members of any name. */
 export function toJson(value: unknown): string {
     if (typeof value === "number")
@@ -8,8 +11,10 @@ export function toJson(value: unknown): string {
         return String(value);
     if (value instanceof Date)
         return JSON.stringify(dateText(value));
-    if (Array.isArray(value) || (ArrayBuffer.isView(value) && "length" in value))
-        return `[${Array.from(value as ArrayLike<unknown>, toJson).join()}]`;
+    if (Array.isArray(value) || (ArrayBuffer.isView(value) && "length" in value)) {
+        const cells: unknown[] = Array.isArray(value) ? value : Array.from(value as unknown as ArrayLike<unknown>);
+        return cells.every(isPlain) ? JSON.stringify(cells) : `[${Array.from(cells, toJson).join()}]`; // the former is fast
+    }
     if (typeof value !== "object" || value === null)
         return JSON.stringify(value) ?? "null";
     if ("toJSON" in value && typeof value.toJSON === "function")
@@ -30,9 +35,11 @@ export function fromJson(text: string): unknown {
     try {
         return JSON.parse(text);
     } catch (error) {
-        const marked = text.replace(/"(?:[^"\\]|\\.)*"|-?Infinity|NaN/g, (token) => (token[0] === '"' ? token : `"\\u0000${token}"`));
+        const marked = text.replace(/"(?:[^"\\]|\\.)*"|-?Infinity|NaN/g,
+                                    (token) => (token[0] === '"' ? token : `"\\u0000${token}"`));
         if (marked === text)
             throw error;
-        return JSON.parse(marked, (_, value) => (typeof value === "string" && value[0] === "\0" ? Number(value.slice(1)) : value));
+        return JSON.parse(marked, (_, value) =>
+            (typeof value === "string" && value[0] === "\0" ? Number(value.slice(1)) : value));
     }
 }

@@ -15,7 +15,8 @@ export type ClientOptions = {
 };
 
 export type Sent = Control & {
-    method: string; path: string; query?: object | undefined; headers: Headers; body?: string | Blob | Uint8Array | undefined;
+    method: string; path: string; query?: object | undefined; headers: Headers;
+    body?: string | Blob | Uint8Array | undefined;
 };
 
 const MAX_TIMER = 2 ** 31 - 1; // ms: setTimeout takes more for none
@@ -83,9 +84,11 @@ export class Transport {
             try {
                 return await this.#sendOnce(call);
             } catch (error) {
-                if (left <= 0 || !(error instanceof ServiceError) || !REPEATED.has(error.status) || error.code === "redirected")
+                const isPassing = error instanceof ServiceError && REPEATED.has(error.status) && error.code !== "redirected";
+                if (left <= 0 || !isPassing)
                     throw error;
-                await pause(error.retryAfter !== undefined ? error.retryAfter * 1000 : wait * (0.5 + Math.random()), call.signal);
+                const { retryAfter = wait * (0.5 + Math.random()) / 1000 } = error;
+                await pause(retryAfter * 1000, call.signal);
             }
         }
     }

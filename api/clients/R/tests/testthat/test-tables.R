@@ -21,7 +21,7 @@ test_that("texts are UTF-8, whatever they are marked with", {
   latin1 <- "M\xfcller"
   Encoding(latin1) <- "latin1"
   unmarked <- "M\xc3\xbcller"
-  for (text in c(latin1, unmarked, "M\u00fcller"))
+  for (text in c(latin1, unmarked, "M\u00fcller", "M\xfcller"))
     expect_identical(quoted(text), "\"M\u00fcller\"")
   expect_identical(quoted("a\"b\\c\n\t\x01"), "\"a\\\"b\\\\c\\u000a\\u0009\\u0001\"")
   expect_identical(names(json_of_table(setNames(data.frame("x"), latin1))), "M\u00fcller")
