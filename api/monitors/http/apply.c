@@ -142,9 +142,6 @@ static bool count_windows(struct api_monitors *monitors, const struct api_monito
  * second, and keeps others from the store. A single column never needs more. */
 static const double max_reads = 4e6;
 
-/* Likewise of a request whose rows go to many windows. */
-static const double max_reads_of_many = 4e7;
-
 /* Reads the sum that a column's windows are compared with. If the store has no sum, as after a change of the number
  * of windows that are compared with, adds it up, unless the transaction has read enough. */
 static bool make_sum(struct api_monitors *monitors, struct api_monitor *monitor, double *reads)
@@ -211,11 +208,11 @@ static bool add_reads(struct api_observations *o, struct api_monitors *monitors,
 
 static bool check_reads(struct api_observations *o, struct api_monitors *monitors)
 {
-    double reads = 0, max = o->is_timed ? max_reads_of_many : max_reads;
-    for (size_t i = 0; i < o->n && reads <= max; i++)
+    double reads = 0;
+    for (size_t i = 0; i < o->n && reads <= max_reads; i++)
         if (!add_reads(o, monitors, &o->observed[i], &reads))
             return false;
-    return reads <= max ||
+    return reads <= max_reads ||
            api_fail(
                &o->x->problem, "too_many_columns",
                "adding up the windows to compare with takes too long: before the newest window, "

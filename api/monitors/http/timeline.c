@@ -132,21 +132,27 @@ static bool has_order(const struct api_cell *cell)
     return n == 1 || n == 2;
 }
 
+/* Reads a number as a date; of seconds with their fraction. */
+static bool read_number(double number, struct api_date *date)
+{
+    size_t form;
+    bool is_whole = api_date_of_number(number, date, &form);
+    return is_whole || form == 0;
+}
+
 static bool read_cell(void *context, size_t column, const struct api_cell *cell,
                       struct api_problem *problem)
 {
     struct reading *r = context;
     struct api_date date;
-    size_t form;
     (void)column;
     if (!api_check_cancelled(r->stop, cell, problem))
         return false;
     bool is_text = api_cell_is_text(cell);
     if (is_text && has_order(cell))
         api_date_add(&r->tally, cell->text, cell->size);
-    bool good =
-        is_text ? api_date_read(cell->text, cell->size, r->order, &date)
-                : cell->kind == API_CELL_NUMBER && api_date_of_number(cell->number, &date, &form);
+    bool good = is_text ? api_date_read(cell->text, cell->size, r->order, &date)
+                        : cell->kind == API_CELL_NUMBER && read_number(cell->number, &date);
     return good ? add_date(r, &date, cell, problem) : add_unreadable(r, cell, problem);
 }
 

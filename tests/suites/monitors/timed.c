@@ -325,6 +325,23 @@ Test(monitors_timed, is_a_request_for_each_window)
 
 #define TABLE "POST /monitors/g/observations?time=at"
 
+/* Numbers of JSON: seconds with a fraction, and what is no time. */
+Test(monitors_timed, takes_numbers)
+{
+    struct api_service service = monitors_new(10);
+    make_group(&service, "window=1d");
+    json_t *json = monitors_get(
+        &service, TABLE,
+        "{\"columns\":{\"at\":[1732500000.25,1732500000123,1e-3,null,20241125,1732492799.9,true],"
+        "\"age\":[1,2,3,4,5,6,7]}}",
+        200);
+    expect_at(json, "monitors.0.window.start", "\"2024-11-25T00:00:00Z\"");
+    expect_at(json, "monitors.0.n", "3");
+    expect_at(json, "warnings.1.count", "3");
+    json_decref(json);
+    monitors_end(&service);
+}
+
 static json_t *send_csv(const struct api_service *service, const char *line, const char *text)
 {
     struct api_buffer body = {0};
@@ -346,6 +363,7 @@ static const struct {
     {"", "age,at\n1,1732500000\n2,1732500000123\n3,1732500000123456\n", "2024-11-25T00:00:00Z",
      "3"},
     {"", "age,at\n1,20241125\n2,20241124\n", "2024-11-25T00:00:00Z", "1"},
+    {"", "age,at\n1,1732500000.25\n2,1732492800.75\n", "2024-11-25T00:00:00Z", "2"},
     {"&timezone=Europe/Berlin", "age,at\n1,2025-07-01 00:30\n2,2025-07-01 01:30\n",
      "2025-06-30T00:00:00Z", "2"},
     {"&timezone=%2B02:00", "age,at\n1,2025-07-01 01:59\n2,2025-07-01T02:00:00Z\n",
