@@ -91,14 +91,14 @@ bool api_timed_begin(struct api_observations *o, const json_t *parameters,
 
 /* ---- Windows of the rows */
 
-/* The timeline of a column: one for all whose windows are alike. */
-static struct api_timeline *timeline_of(struct api_observations *o,
-                                        const struct api_monitor_settings *settings)
+/* The timeline of a column: that of one before whose windows are alike, or a new one. */
+static struct api_timeline *timeline_of(struct api_observations *o, size_t i)
 {
-    for (size_t i = 0; i < o->n_timelines; i++) {
-        const struct api_monitor_settings *other = o->timelines[i].settings;
+    const struct api_monitor_settings *settings = &o->observed[i].held.config->settings;
+    for (size_t j = 0; j < i; j++) {
+        const struct api_monitor_settings *other = &o->observed[j].held.config->settings;
         if (other->window_size == settings->window_size && other->zone == settings->zone)
-            return &o->timelines[i];
+            return o->observed[j].timeline;
     }
     struct api_timeline *timeline = &o->timelines[o->n_timelines++];
     *timeline =
@@ -121,7 +121,7 @@ static bool make_timelines(struct api_observations *o)
                                "'%.100s' is %s: set its window to 1d, for example",
                                o->observed[i].name,
                                settings->window == API_BATCH ? "a request" : "a number of values");
-        o->observed[i].timeline = timeline_of(o, settings);
+        o->observed[i].timeline = timeline_of(o, i);
     }
     return true;
 }
@@ -272,7 +272,9 @@ bool api_timed_store(struct api_observations *o, struct api_monitors *monitors)
 {
     size_t n;
     struct step *steps = sort_steps(o, &n);
-    bool good = steps || api_transaction_fail_oom(monitors);
+    bool good = true;
+    if (!steps)
+        return api_transaction_fail_oom(monitors);
     memset(o->verdicts, 0, sizeof o->verdicts);
     for (size_t i = 0; good && i < n; i++) {
         bool is_last = i + 1 == n || steps[i + 1].start > steps[i].start;

@@ -10,5 +10,4 @@ bool api_observe_only_adds(struct api_monitors *monitors, struct api_monitor *mo
 
 /* Adds what was counted to the window that a time belongs to; *dirty becomes that window. */
 bool api_observe(struct api_monitors *monitors, struct api_monitor *monitor,
-                 const struct api_tally *tally, int64_t time,
-                 struct api_dirty_window **dirty);
+                 const struct api_tally *tally, int64_t time, struct api_dirty_window **dirty);
