@@ -94,15 +94,15 @@ static struct api_monitor *same_monitor(struct api_observations *o, struct api_m
     return same ? monitor : NULL;
 }
 
-static bool check_age(struct api_observations *o, struct api_monitors *monitors,
-                      struct api_observed *observed)
+bool api_check_age(struct api_observations *o, struct api_monitors *monitors,
+                   struct api_observed *observed)
 {
     const struct api_monitor *monitor = observed->monitor;
-    double kept = monitor->config->settings.retention_days * 86400e6;
+    double kept = observed->held.config->settings.retention_days * 86400e6;
     const struct api_monitor_status *status =
         monitor->pending ? &monitor->pending->status : &monitor->status;
     int64_t newest, time = api_observed_first(o, observed),
-                    end = api_window_span(&monitor->config->settings, time).end;
+                    end = api_window_span(&observed->held.config->settings, time).end;
     observed->is_window_ahead = api_end_is_ahead(monitors, monitor, status->newest_end);
     if (!api_status_newest_end(monitors, monitor, status, &newest))
         return false;
@@ -111,7 +111,7 @@ static bool check_age(struct api_observations *o, struct api_monitors *monitors,
            api_fail(&o->x->problem, "timestamp_invalid",
                     "timestamp, %s, is more than retention_days, %g, before the newest window of "
                     "'%.128s', which ends at %s",
-                    api_time_text(time, text), monitor->config->settings.retention_days,
+                    api_time_text(time, text), observed->held.config->settings.retention_days,
                     monitor->name, api_time_text(newest, last));
 }
 
@@ -254,7 +254,7 @@ static bool check_all(struct api_observations *o, struct api_monitors *monitors)
     if (!check_reads(o, monitors))
         return false;
     for (size_t i = 0; i < o->n; i++)
-        if (!check_age(o, monitors, &o->observed[i]) || !check_total(o, &o->observed[i]))
+        if (!api_check_age(o, monitors, &o->observed[i]) || !check_total(o, &o->observed[i]))
             return false;
     return true;
 }

@@ -61,8 +61,7 @@ static bool reserve(struct api_observations *o, size_t n)
     return o->observed || api_fail_oom(&o->x->problem);
 }
 
-/* Counts the values of all columns that have a monitor. */
-static bool count_values(struct api_observations *o, struct api_table *table)
+bool api_observations_count(struct api_observations *o, struct api_table *table)
 {
     struct api_counting **of_columns = calloc(table->n_columns + 1, sizeof *of_columns);
     if (!of_columns)
@@ -72,6 +71,13 @@ static bool count_values(struct api_observations *o, struct api_table *table)
     bool good = (!o->time_name || api_timed_read(o, table)) &&
                 api_counting_table(of_columns, table, o->x->stop, &o->x->problem);
     free(of_columns);
+    return good;
+}
+
+/* Counts the values of all columns that have a monitor. */
+static bool count_values(struct api_observations *o, struct api_table *table)
+{
+    bool good = api_observations_count(o, table);
     for (size_t i = 0; good && i < o->n; i++)
         api_warn_of_unreadable(&o->warnings, o->observed[i].name,
                                &o->observed[i].counting.unreadable);

@@ -62,6 +62,13 @@ bool api_timed_store(struct api_observations *o, struct api_monitors *monitors);
 void api_timed_write(const struct api_observations *o, struct api_buffer *out);
 void api_timed_free(struct api_observations *o);
 
+/* Counts the values of a table in the columns, by windows if each row has a time of its own. */
+bool api_observations_count(struct api_observations *o, struct api_table *table);
+
+/* Fails with timestamp_invalid if observations are older than a monitor keeps its windows. */
+bool api_check_age(struct api_observations *o, struct api_monitors *monitors,
+                   struct api_observed *observed);
+
 /* Forgets the columns and their warnings. */
 void api_observations_drop(struct api_observations *o);
 

@@ -246,7 +246,9 @@ static bool choose_columns(const struct reading *r, enum choice *choices)
     return (!references->include ||
             choose(table, "include", references->include, INCLUDED, choices, r->problem)) &&
            (!references->exclude ||
-            choose(table, "exclude", references->exclude, EXCLUDED, choices, r->problem));
+            choose(table, "exclude", references->exclude, EXCLUDED, choices, r->problem)) &&
+           (!references->time ||
+            choose(table, "time", references->time, EXCLUDED, choices, r->problem));
 }
 
 /* ---- Headers */

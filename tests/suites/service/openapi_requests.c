@@ -44,8 +44,8 @@ static int status_of_example(const struct visit *visit)
 static bool is_of_times(const struct visit *visit, const json_t *parameter)
 {
     const char *name = text_of(parameter, "name");
-    return strstr(visit->path, "/observations") &&
-           (strcmp(name, "time") == 0 || strcmp(name, "timezone") == 0);
+    return strcmp(name, "time") == 0 ||
+           (strstr(visit->path, "/observations") && strcmp(name, "timezone") == 0);
 }
 
 /* Sends an operation with the first example of a media type, NULL for no body, and `accept`; all parameters are filled

@@ -193,6 +193,12 @@ class Groups(unittest.TestCase):
         again = [self.group.observe(table, time="at", timezone="Asia/Kolkata") for _ in range(2)]
         self.assertEqual([results.replayed for results in again], [False, True])
         self.assertEqual(again[0].windows, again[1].windows)
+        self.group.delete()
+        configs = self.group.reference(table, window="1d", retention_days=36500, time="at", kinds={"age": "numbers"})
+        self.assertEqual(sorted(config["name"] for config in configs), ["age", "country", "member"])
+        self.assertEqual(len(rows(self.group.windows("country"))), 9)
+        with self.assertRaisesRegex(ValueError, "at most 10 rows"):
+            self.group.reference(table, window="1d", time="at", sample=10)
         with self.assertRaisesRegex(ValueError, "leave timestamp out"):
             self.group.observe(table, 5, time="at")
         with self.assertRaisesRegex(kldiv.ServiceError, "column 'when'"):

@@ -101,13 +101,19 @@ class Group:
         """Creates or replaces a monitor for each column; the service's configs. Settings are those of api/monitors/README.md.
 
         `kinds` says what columns are, "labels" or "numbers", where their values do not: {"zip": "labels"}; categories of
-        integers are labels. Of more than `sample` rows a uniform sample is the reference, and a warning says so."""
+        integers are labels. Of more than `sample` rows a uniform sample is the reference, and a warning says so. With
+        `time`, a column of times, the rows also go to the windows of their times, as observe() has it."""
         kinds = {**dict.fromkeys(integer_categories(data), "labels"), **(kinds or {})}
         unknown = {str(kind) for kind in kinds.values()} - set(METHODS)
         if unknown:
             raise ValueError(f"kinds are labels or numbers, not {', '.join(sorted(unknown))}")
         chosen = Selection(*(names_of(settings.get(name)) for name in ("include", "exclude")))
         table = self._reference_table(data, sample, seed, progress, chosen)
+        time = settings.get("time")
+        if time is not None and not isinstance(table, tuple):
+            table = {**table, **time_texts(data, time)}
+            if len({len(column) for column in table.values()}) > 1:
+                raise ValueError(f"a reference with times has at most {sample:,} rows, or more with sample=")
         alone: dict[str, dict[str, Any]] = {str(name): {"method": METHODS[kind]} for name, kind in kinds.items()
                                             if chosen.has(str(name))}
         commas = [name for name in (*(chosen.include or ()), *(chosen.exclude or ()), *alone) if "," in name]
@@ -122,7 +128,7 @@ class Group:
             table, {**own, "include": included, "exclude": exclude or None}, set(alone))
         for name, kind in alone.items():
             one = table if isinstance(table, tuple) else encode_reference({name: table[name]} if name in table else {})
-            configs.append(self._put(f"{self._path}/{segment(name)}", {**own, **kind}, *one))
+            configs.append(self._put(f"{self._path}/{segment(name)}", {**own, "time": None, **kind}, *one))
         times = time_columns(data)
         for config in configs:
             if config["name"] in times:
