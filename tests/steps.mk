@@ -4,7 +4,7 @@
         clients postgresql notify distributed python page uninitialized neon walk deps deps-check deps-test tools
 
 # The READMEs' commands are of curl, jq and python3.
-PACKAGES_CHECK = $(PACKAGES_BUILD) $(PACKAGES_NODE) libcriterion-dev tzdata $(call missing,curl) $(call missing,jq) \
+PACKAGES_CHECK = $(PACKAGES_BUILD) $(PACKAGES_NODE) libcriterion-dev $(PACKAGES_ZONES) $(call missing,curl) $(call missing,jq) \
                  $(call missing,$(PYTHON),python3)
 PACKAGES_SANITIZE = clang clang-format clang-tidy cppcheck abigail-tools libclang-rt-14-dev valgrind
 PACKAGES_CROSS = gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user
@@ -56,7 +56,7 @@ either = @($(subst $() ,|,$(strip $(1))))
 QUICK = $(filter-out layouts softmax_accuracy monitors_previous monitors_memory,\
         $(call suites,lib formats tables service monitors))
 quick:
-	@docker/install-packages.sh $(PACKAGES_BUILD) libcriterion-dev tzdata
+	@docker/install-packages.sh $(PACKAGES_BUILD) libcriterion-dev $(PACKAGES_ZONES)
 	$(MAKE) --no-print-directory -j$(CPUS) $(B)/tests/all $(if $(shell command -v npm),,PAGE=no)
 	$(B)/tests/all $(JOBS) --filter '$(call either,$(QUICK))/*'
 

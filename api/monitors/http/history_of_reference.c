@@ -44,7 +44,9 @@ bool api_history_read(struct api_exchange *x, struct api_table *table, const jso
     o->warnings.budget = x->service->budget;
     o->observed = calloc(references->n + 1, sizeof *o->observed);
     d->stand_ins = calloc(references->n + 1, sizeof *d->stand_ins);
-    bool good = (o->observed && d->stand_ins) || api_fail_oom(&x->problem);
+    if (!o->observed || !d->stand_ins)
+        return api_fail_oom(&x->problem);
+    bool good = true;
     for (size_t i = 0; good && i < references->n; i++)
         good = add_column(o, &references->replacements[i], table);
     good = good && api_timed_begin(o, parameters, table) && api_observations_count(o, table);
