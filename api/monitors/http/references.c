@@ -330,10 +330,9 @@ static bool count_reference(const struct reading *r, size_t column, const char *
                 api_counting_table(of_columns, r->table, r->references->stop, r->problem) &&
                 (api_weights_of_counts(&reference, counting.parts->tally.counts, bins.n_bins) ||
                  api_fail_oom(r->problem));
-    if (good)
-        api_weights_set_spread(&reference,
-                               api_moments_spread(&counting.parts->tally.moments, &bins,
-                                                  counting.parts->tally.moments.covered));
+    const struct api_moments *sums = good ? &counting.parts->tally.moments : NULL;
+    if (sums)
+        api_weights_set_spread(&reference, api_moments_spread(sums, &bins, sums->covered));
     good = good && configure(r, name, &bins, &reference);
     if (good)
         api_warn_of_unreadable(&r->references->warnings, name, &counting.unreadable);
