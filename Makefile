@@ -67,10 +67,9 @@ API_LIBS = -lsqlite3 -lpq -ljansson -lzip -lz
 # libmicrohttpd comes before them, as a copy of its archive.
 SERVER_LIBS = -lcurl -lgnutls -lseccomp
 PACKAGES_BUILD = gcc libc6-dev pkg-config libmicrohttpd-dev libjansson-dev libsqlite3-dev libpq-dev libzip-dev \
-                 zlib1g-dev libcurl4-gnutls-dev libgnutls28-dev libseccomp-dev
+                 zlib1g-dev libcurl4-gnutls-dev libgnutls28-dev libseccomp-dev tzdata
 # Debian's, unless another is there already.
 missing = $(if $(shell command -v $(1) 2>/dev/null),,$(or $(2),$(1)))
-PACKAGES_ZONES = $(if $(wildcard /usr/share/zoneinfo/UTC),,tzdata)
 PACKAGES_NODE = $(if $(filter yes,$(PAGE)),$(call missing,node,nodejs) $(call missing,npm))
 
 objects = $(patsubst %.c,$(B)/%.o,$(wildcard $(1)))
@@ -143,7 +142,7 @@ URL = http://$(LISTEN)
 STORE = sqlite:build/kldiv.db
 EXAMPLE = {"input": [[-1, -0.5], [-2, -0.2]], "target": [[0.4, 0.6], [0.1, 0.9]]}
 deps-run:
-	@docker/install-packages.sh $(PACKAGES_BUILD) $(PACKAGES_ZONES) $(PACKAGES_NODE)
+	@docker/install-packages.sh $(PACKAGES_BUILD) $(PACKAGES_NODE)
 
 # Copies the help into the READMEs and the manual page, the clients into theirs, the alerts into the operator's.
 readme: all

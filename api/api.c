@@ -213,7 +213,9 @@ bool api_wait(struct api_exchange *x)
 {
     bool blocks = !x->resume; /* read now: once a job is queued, the exchange may have ended */
     if (!api_steps_submit(x)) {
-        api_refuse(x, "overloaded", "too many requests wait for the store; try again");
+        api_refuse(x, "overloaded",
+                   x->place == API_NOTIFIER ? "too many tests of receivers are under way; try again"
+                                            : "too many requests wait for the store; try again");
         return false;
     }
     if (blocks)

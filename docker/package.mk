@@ -1,5 +1,5 @@
-# Packages of what is built: Debian, Python, npm, an image, a release of all of them.
-.PHONY: deb deb-test release dist wheel npm deps-image image-files check-image image-test
+# Packages of what is built: Debian, Python, npm, R, an image, a release of all of them.
+.PHONY: deb deb-test release dist wheel npm R deps-image image-files check-image image-test
 
 # Packages of Debian, of the files that are committed, by docker/debian; needs debhelper. What npm has installed for the
 # pages is taken along. Who gives them away names the MAINTAINER. Between two releases the commit's time is a part of the
@@ -64,16 +64,29 @@ $(NPM_PACKAGE): api/openapi.json $(NPM_TOOLS)/.package-lock.json LICENSE \
 	    { cat $(abspath build/npm/log); exit 1; }
 	@ls $@
 
+# The package of R, by R CMD build, which writes the time and the user into it: it is packed again.
+R_PACKAGE = build/R/kldiv_$(VERSION).tar.gz
+R: $(R_PACKAGE)
+$(R_PACKAGE): $(wildcard $(addprefix api/clients/R/,* R/* man/* tests/* tests/*/*))
+	rm -rf build/R
+	mkdir -p build/R/tree
+	cd build/R && R CMD build ../../api/clients/R >log 2>&1 || { cat log; exit 1; }
+	tar -xzf $@ -C build/R/tree
+	sed -i 's/^Packaged: .*/Packaged: '"$$(date -u -d @$(EPOCH) '+%F %T')"' UTC; kldiv/' build/R/tree/kldiv/DESCRIPTION
+	tar --sort=name --mtime=@$(EPOCH) --owner=0 --group=0 --numeric-owner --mode=go=rX,u+rw -C build/R/tree -cf - kldiv | \
+	    gzip -9n > $@
+	@ls $@
+
 # SOURCE=URL of the repository; as root, a quarter of an hour. Between releases the commit's time is a part of its version.
 RELEASE = build/release-$(DEB_VERSION)
-release: deb wheel npm dist tests/system/manifests/node_modules/.package-lock.json
+release: deb wheel npm R dist tests/system/manifests/node_modules/.package-lock.json
 	cp build/$(DIST).tar.gz build/kldiv-$(DEB_VERSION)-source.tar.gz
 	SOURCE='$(SOURCE)' docker/release/make.sh $(RELEASE) $(DEB_VERSION) build/deb/*.deb build/deb/*.buildinfo $(WHEEL) \
-	    $(SDIST) $(NPM_PACKAGE) build/kldiv-$(DEB_VERSION)-source.tar.gz
+	    $(SDIST) $(NPM_PACKAGE) $(R_PACKAGE) build/kldiv-$(DEB_VERSION)-source.tar.gz
 	node tests/system/manifests/release.mjs $(RELEASE)
 
 # The build of an image: fewer packages, by make deps-image; its files, by make image-files.
-PACKAGES_OTHER = $(filter-out gcc pkg-config,$(PACKAGES_BUILD))
+PACKAGES_OTHER = $(filter-out gcc pkg-config tzdata,$(PACKAGES_BUILD))
 PACKAGES_IMAGE = $(if $(CROSS_ARCH),gcc-$(subst _,-,$(TRIPLET)) $(PACKAGES_OTHER:%=%:$(CROSS_ARCH)) qemu-user, \
                  $(PACKAGES_BUILD) libcriterion-dev) make python3 tzdata $(PACKAGES_NODE)
 deps-image:

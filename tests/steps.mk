@@ -4,12 +4,12 @@
         clients postgresql notify distributed python page uninitialized neon walk deps deps-check deps-test tools
 
 # The READMEs' commands are of curl, jq and python3.
-PACKAGES_CHECK = $(PACKAGES_BUILD) $(PACKAGES_NODE) libcriterion-dev $(PACKAGES_ZONES) $(call missing,curl) $(call missing,jq) \
+PACKAGES_CHECK = $(PACKAGES_BUILD) $(PACKAGES_NODE) libcriterion-dev $(call missing,curl) $(call missing,jq) \
                  $(call missing,$(PYTHON),python3)
 PACKAGES_SANITIZE = clang clang-format clang-tidy cppcheck abigail-tools libclang-rt-14-dev valgrind
 PACKAGES_CROSS = gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user
-PACKAGES_CLIENTS = r-base-core r-cran-httr r-cran-httr2 r-cran-jsonlite golang-go openjdk-17-jdk-headless rustc \
-                   python3-requests python3-sklearn
+PACKAGES_CLIENTS = r-base-core r-cran-httr r-cran-httr2 r-cran-jsonlite r-cran-testthat golang-go openjdk-17-jdk-headless \
+                   rustc python3-requests python3-sklearn
 PACKAGES_PYTHON = python3-build python3-venv python3-wheel python3-setuptools mypy python3-numpy python3-pandas python3-torch \
                   python3-fastapi python3-distributed python3-mpi4py openmpi-bin
 PACKAGES_MANIFESTS = prometheus python3-prometheus-client prometheus-alertmanager docker-compose python3-yaml
@@ -18,9 +18,10 @@ PACKAGES_TEST = $(PACKAGES_CHECK) $(PACKAGES_SANITIZE) $(PACKAGES_CROSS) $(PACKA
                 $(PACKAGES_MANIFESTS) $(PACKAGES_SERVERS)
 
 CONTRACT_TOOLS = tests/system/contract/node_modules/.package-lock.json
+COMPILERS = tests/system/contract/compilers/node_modules/.package-lock.json
 MANIFEST_TOOLS = tests/system/manifests/node_modules/.package-lock.json
 PAGE_TOOLS = tests/system/page/node_modules/.package-lock.json
-tools: $(CONTRACT_TOOLS) $(MANIFEST_TOOLS) $(PAGE_TOOLS) $(WEB_PACKAGES)
+tools: $(CONTRACT_TOOLS) $(COMPILERS) $(MANIFEST_TOOLS) $(PAGE_TOOLS) $(WEB_PACKAGES)
 deps: deps-test tools
 deps-check:
 	@docker/install-packages.sh $(PACKAGES_CHECK)
@@ -56,7 +57,7 @@ either = @($(subst $() ,|,$(strip $(1))))
 QUICK = $(filter-out layouts softmax_accuracy monitors_previous monitors_memory,\
         $(call suites,lib formats tables service monitors))
 quick:
-	@docker/install-packages.sh $(PACKAGES_BUILD) libcriterion-dev $(PACKAGES_ZONES)
+	@docker/install-packages.sh $(PACKAGES_BUILD) libcriterion-dev
 	$(MAKE) --no-print-directory -j$(CPUS) $(B)/tests/all $(if $(shell command -v npm),,PAGE=no)
 	$(B)/tests/all $(JOBS) --filter '$(call either,$(QUICK))/*'
 
@@ -65,9 +66,9 @@ PARTS =
 journey: build/kldivd
 	$(PYTHON) -B tests/system/journey/run.py $(PARTS) build/kldivd
 
-# Programs in other languages, and the blocks of pages about them.
-clients: build/kldivd
-	$(PYTHON) -B tests/system/clients/run.py build/kldivd
+# Programs in other languages, and the blocks of pages about them; the package of R.
+clients: build/kldivd $(R_PACKAGE)
+	$(PYTHON) -B tests/system/clients/run.py build/kldivd $(R_PACKAGE)
 
 # Bad clients, five times the connections, beside good ones: for seconds; for ten minutes.
 load: $(B)/load $(B)/kldivd
@@ -90,7 +91,7 @@ units: build/kldivd
 	$(PYTHON) tests/system/boot/run.py build/kldivd
 
 # The document under its linters; clients that are generated from it, and the package of TypeScript, call the server.
-contract: build/kldivd $(NPM_PACKAGE)
+contract: build/kldivd $(NPM_PACKAGE) $(COMPILERS)
 	tests/system/contract/run.sh build/kldivd $(NPM_PACKAGE)
 
 # What stands under docker/ by its linters and schemas, and its rules and dashboard by Prometheus beside two servers.
@@ -99,7 +100,7 @@ manifests: build/kldivd $(MANIFEST_TOOLS)
 
 # Monitors on PostgreSQL, in a cluster of its own: the suites of monitors whose subject is what is stored; then two servers
 # that share one.
-ON_POSTGRESQL = $(addprefix monitors_,counts crowd etags failures groups keys labels lists memory mutes notes outage patch \
+ON_POSTGRESQL = $(addprefix monitors_,counts crowd erase etags failures groups keys labels lists memory missed mutes notes outage patch promote \
                 pools previous queue retention states tenants timed unseen windows)
 postgresql: build/kldivd $(B)/tests/all
 	tests/system/postgresql/run.sh build/kldivd $(B)/tests/all '$(call either,$(ON_POSTGRESQL))/*'

@@ -2,6 +2,7 @@
 
 #include "api/monitors/state/close.h"
 #include "api/monitors/state/gc.h"
+#include "api/monitors/state/group_rows.h"
 #include "api/monitors/state/outbox.h"
 #include "api/monitors/state/server_counts.h"
 
@@ -65,7 +66,8 @@ bool api_maintain(struct api_monitors *monitors)
                 return false;
             due++;
         }
-    return api_outbox_watch(monitors) && prune_keys(monitors) && api_gc(monitors);
+    return api_mutes_end(monitors) && api_outbox_watch(monitors) && prune_keys(monitors) &&
+           api_gc(monitors);
 }
 
 bool api_maintenance_is_due(struct api_monitors *monitors)
@@ -81,5 +83,5 @@ bool api_maintenance_is_due(struct api_monitors *monitors)
             monitors->next_close = monitor->status.next_close;
     }
     return gc_unfinished || monitors->next_close <= now || keys_are_due(monitors, now) ||
-           api_outbox_is_due(monitors);
+           api_mutes_are_due(registry) || api_outbox_is_due(monitors);
 }

@@ -1,6 +1,6 @@
 #include "api/monitors/monitors.h"
 
-#include "api/monitors/state/load.h"
+#include "api/monitors/state/replace.h"
 #include "api/monitors/state/transaction.h"
 #include "api/notify/notifier.h"
 
@@ -96,6 +96,7 @@ void api_monitors_free(struct api_monitors *monitors)
         return;
     api_monitor_metrics_free(&monitors->metrics);
     api_mutes_free(&monitors->registry.mutes, monitors->budget);
+    api_columns_free(&monitors->registry.columns, monitors->budget);
     api_registry_free(&monitors->registry);
     api_config_release(monitors->former);
     api_store_close(monitors->store);

@@ -1,7 +1,7 @@
 #include "api/monitors/test.h"
 
-/* MAX_TESTS: that wait at most. */
-enum { MAX_TESTS = 16 };
+#include "api/monitors/batch.h"
+#include "api/request/exchange.h"
 
 struct api_notify_test *api_notify_tests_take(struct api_notifier *notifier, bool ends)
 {
@@ -16,17 +16,30 @@ struct api_notify_test *api_notify_tests_take(struct api_notifier *notifier, boo
 
 bool api_notify_test_submit(struct api_notify_test *test, struct api_notifier *notifier)
 {
-    struct api_notify_test **last = &notifier->tests;
-    size_t n = 0;
     test->job->done = false;
     pthread_mutex_lock(&notifier->lock);
-    for (; *last; last = &(*last)->next)
-        n++;
-    bool good = notifier->accepts_tests && n < MAX_TESTS;
-    if (good)
-        *last = test;
+    bool good = notifier->accepts_tests && notifier->n_tests < API_MAX_TESTS;
+    if (good) {
+        test->next = notifier->tests;
+        notifier->tests = test;
+        notifier->n_tests++;
+    }
     pthread_mutex_unlock(&notifier->lock);
     if (good)
         notifier->wake();
     return good;
+}
+
+bool api_notify_test_is_left(const struct api_notify_test *test)
+{
+    const struct api_exchange *x = test->job->x;
+    return x && x->stop && atomic_load(x->stop);
+}
+
+void api_notify_test_end(struct api_notify_test *test, struct api_notifier *notifier)
+{
+    pthread_mutex_lock(&notifier->lock);
+    notifier->n_tests--;
+    pthread_mutex_unlock(&notifier->lock);
+    api_store_job_finish(test->job);
 }

@@ -4,7 +4,7 @@
 
 #include "api/monitors/batch.h"
 #include "api/monitors/maintenance.h"
-#include "api/monitors/state/load.h"
+#include "api/monitors/state/replace.h"
 #include "api/monitors/state/server_counts.h"
 #include "api/monitors/transact.h"
 #include "api/text/clock.h"

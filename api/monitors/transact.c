@@ -1,7 +1,8 @@
 #include "api/monitors/transact.h"
 
 #include "api/monitors/state/close.h"
-#include "api/monitors/state/load.h"
+#include "api/monitors/state/group_rows.h"
+#include "api/monitors/state/replace.h"
 #include "api/notify/notifier.h"
 
 #include <stdio.h>
@@ -51,6 +52,8 @@ static void publish(struct api_monitors *monitors, struct api_store_job *jobs)
     for (struct api_store_job *job = jobs; job; job = job->next)
         if (job->publish && !job->problem->code && !job->is_deferred)
             job->publish(job, monitors);
+    if (monitors->mutes.is_read)
+        api_mutes_publish(monitors, &monitors->mutes);
     pthread_rwlock_unlock(&monitors->registry.lock);
 }
 
@@ -148,6 +151,8 @@ bool api_transact(struct api_monitors *monitors, struct api_store_job *jobs,
         api_store_rollback(monitors->store);
         restore(monitors, &kept);
     }
+    api_buffer_free(&monitors->mutes.list);
+    monitors->mutes.is_read = false;
     while (monitors->staged)
         api_pending_drop(monitors);
     return good;

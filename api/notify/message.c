@@ -29,12 +29,34 @@ static void write_moment(struct api_buffer *out, int64_t time)
     api_write_bare_time(out, time - time % API_SECOND_US);
 }
 
+/* Appends since when a monitor has a state, and had one that was worse or better before: "since 2026-11-20T12:00:00Z
+ * (critical until then)". */
+static void write_since(const struct api_change *change, struct api_buffer *out)
+{
+    bool is_second =
+        (change->from == API_WARNING || change->from == API_CRITICAL) && change->from != change->to;
+    int64_t begin = is_second ? change->at : change->since;
+    if (begin == API_NO_TIME)
+        return;
+    api_append_text(out, " since ");
+    write_moment(out, begin);
+    if (is_second && change->from == API_CRITICAL) {
+        api_append_text(out, " (critical until then)");
+    } else if (is_second && change->since != API_NO_TIME) {
+        api_append_text(out, " (warning since ");
+        write_moment(out, change->since);
+        api_append_text(out, ")");
+    }
+}
+
 /* Appends what has happened: "is critical since 2026-11-20T12:00:00Z: missing 0 % → 12 %". */
 static void write_news(const struct api_change *change, struct api_buffer *out)
 {
     if (change->to == API_STALE) {
-        api_append_text(out, "is stale: no observation since ");
-        write_moment(out, change->at);
+        api_append_text(out, "is stale: ");
+        api_append_text(out, *change->sentence ? change->sentence : "no observation since ");
+        if (!*change->sentence)
+            write_moment(out, change->at);
         return;
     }
     api_append_text(out, "is ");
@@ -51,10 +73,7 @@ static void write_news(const struct api_change *change, struct api_buffer *out)
         }
         return;
     }
-    if (change->since != API_NO_TIME) {
-        api_append_text(out, " since ");
-        write_moment(out, change->since);
-    }
+    write_since(change, out);
     api_append_text(out, *change->sentence ? ": " : "");
     api_append_text(out, change->sentence);
 }
@@ -164,10 +183,40 @@ static void write_json(const struct api_message *message, struct api_buffer *out
 
 /* ---- Slack */
 
-/* Appends a text as Slack's mrkdwn wants it: three characters have escapes. */
+/* SLACK_MAX: characters of a text that Slack takes; a longer one has it refuse the message. Bytes are counted here, which are
+ * as many or more. */
+enum { SLACK_MAX = 3000 };
+
+/* Bytes of a control character that turns the direction of a text in UTF-8 (U+061C, U+200E, U+200F, U+202A to U+202E, U+2066
+ * to U+2069); 0 for others. */
+static size_t bidi_control(const char *text)
+{
+    const unsigned char *p = (const unsigned char *)text;
+    if (p[0] == 0xd8 && p[1] == 0x9c)
+        return 2;
+    bool is_one =
+        p[0] == 0xe2 &&
+        ((p[1] == 0x80 && (p[2] == 0x8e || p[2] == 0x8f || (p[2] >= 0xaa && p[2] <= 0xae))) ||
+         (p[1] == 0x81 && p[2] >= 0xa6 && p[2] <= 0xa9));
+    return is_one ? 3 : 0;
+}
+
+/* Appends a text as Slack's mrkdwn wants it: three characters have escapes. It is cut where `out` would have more than
+ * SLACK_MAX bytes. */
 static void write_escaped(const char *from, struct api_buffer *out)
 {
-    for (; *from; from++)
+    static const char cut[] = "…";
+    enum { LONGEST = 5 }; /* "&amp;", or a character of 4 bytes */
+    for (size_t n; *from; from += n) {
+        bool begins = ((unsigned char)*from & 0xc0) != 0x80;
+        n = bidi_control(from);
+        if (n > 0)
+            continue;
+        n = 1;
+        if (begins && out->size > SLACK_MAX - LONGEST - sizeof cut) {
+            api_append_text(out, cut);
+            return;
+        }
         if (*from == '&')
             api_append_text(out, "&amp;");
         else if (*from == '<')
@@ -176,11 +225,13 @@ static void write_escaped(const char *from, struct api_buffer *out)
             api_append_text(out, "&gt;");
         else
             api_append(out, from, 1);
+    }
 }
 
 static void write_slack_line(const struct api_message *message, const struct api_change *change,
                              struct api_buffer *out)
 {
+    enum { LONGEST_URL = 500 }; /* with the names, encoded and as text, less than SLACK_MAX */
     static const char *const marks[API_NOTIFY_STATES] = {
         ":white_circle:", ":large_green_circle:", ":large_yellow_circle:", ":red_circle:",
         ":black_circle:"};
@@ -191,7 +242,8 @@ static void write_slack_line(const struct api_message *message, const struct api
     api_append(&news, "", 1);
     api_append_text(out, marks[change->to]);
     api_append_text(out, " *");
-    if (message->public_url) {
+    bool has_link = message->public_url && strlen(message->public_url) < LONGEST_URL;
+    if (has_link) {
         api_append_text(out, "<");
         write_url(message, change, out);
         api_append_text(out, "|");
@@ -199,13 +251,13 @@ static void write_slack_line(const struct api_message *message, const struct api
     write_escaped(change->group, out);
     api_append_text(out, " / ");
     write_escaped(change->name, out);
-    api_append_text(out, message->public_url ? ">* " : "* ");
+    api_append_text(out, has_link ? ">* " : "* ");
     write_escaped(news.failed ? "" : news.data, out);
     api_buffer_free(&news);
 }
 
 /* A section of mrkdwn, around a text that is written as a JSON string. */
-#define SECTION "{\"type\":\"section\",\"text\":{\"type\":\"mrkdwn\",\"text\":"
+#define SECTION "{\"type\":\"section\",\"text\":{\"type\":\"mrkdwn\",\"verbatim\":true,\"text\":"
 
 /* SHOWN: changes that a message for people names; of more it says how many there are. */
 enum { SHOWN = 10 };
@@ -266,7 +318,10 @@ static void write_alert(const struct api_message *message, const struct api_chan
         write_news(change, &text);
     });
     api_append_text(out, ",\"description\":");
-    api_append_json_string(out, change->sentence);
+    if (ends)
+        WRITE_STRING(out, write_news(change, &text));
+    else
+        api_append_json_string(out, change->sentence);
     api_append_text(out, "},\"startsAt\":");
     api_write_time(out, start);
     api_append_text(out, ",\"endsAt\":");

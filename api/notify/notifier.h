@@ -8,6 +8,9 @@
 /* API_MAX_PENDING: changes that wait for a receiver at most; further ones are not told. */
 enum { API_MAX_PENDING = 100000 };
 
+/* API_MAX_TESTS: test messages that wait or are under way at most. API_NOTIFY_ANSWER: bytes that are kept of an answer. */
+enum { API_MAX_TESTS = 16, API_NOTIFY_ANSWER = 300 };
+
 /* api_notify_result: what became of an attempt. */
 enum api_notify_result {
     API_NOTIFY_DELIVERED,
@@ -32,8 +35,9 @@ struct api_notifier {
     pthread_mutex_t lock; /* of what follows */
     struct api_receivers *receivers;
     struct api_receiver_status status[API_MAX_RECEIVERS];
-    bool accepts_tests; /* the sender runs */
-    struct api_notify_test *tests;
+    bool accepts_tests;            /* the sender runs */
+    struct api_notify_test *tests; /* that wait */
+    size_t n_tests;                /* that wait or are under way */
 };
 
 bool api_notifier_init(struct api_notifier *notifier, const char *public_url, void (*wake)(void));

@@ -140,6 +140,18 @@ static const char eighth[] =
     "UPDATE kldiv_monitors SET rose_at = (SELECT start_at FROM kldiv_windows w WHERE"
     " w.monitor = kldiv_monitors.id AND w.id = rose_window) WHERE state > 1;";
 
+/* Adds how many requests of its group in a row lacked a monitor's column, and columns of tables that have no monitor: see
+ * api/monitors/state/columns.h; what receivers know of a monitor that is muted; and what is known of the values of the windows
+ * that a window is compared with. */
+static const char ninth[] =
+    "ALTER TABLE kldiv_monitors ADD COLUMN missed BIGINT NOT NULL DEFAULT 0;"
+    "ALTER TABLE kldiv_monitors ADD COLUMN told BIGINT NOT NULL DEFAULT -1;"
+    "CREATE TABLE kldiv_columns (group_name TEXT NOT NULL, name TEXT NOT NULL, left_out BIGINT NOT "
+    "NULL, missed BIGINT NOT NULL, PRIMARY KEY (group_name, name)){clustered};"
+    "INSERT INTO kldiv_meta VALUES ('columns', 0);"
+    "ALTER TABLE kldiv_sums ADD COLUMN moments BYTEA;"
+    "ALTER TABLE kldiv_windows ADD COLUMN reference_spread BYTEA;";
+
 /* Versions up to the sixth refuse whatever is newer. */
 const struct api_migration api_migrations[] = {
     {first, "monitors, windows, counts, events", 1},
@@ -150,6 +162,7 @@ const struct api_migration api_migrations[] = {
     {sixth, "notifications, mutes, notes, and because of what monitors drift", 6},
     {seventh, "counts that servers keep apart", 7},
     {eighth, "joined bins, ratios, means, and where states rose", 8},
+    {ninth, "columns that come and go, means of windows before", 8},
     {NULL, NULL, 0},
 };
 
@@ -157,7 +170,7 @@ const struct api_migration api_migrations[] = {
     "id, revision, start_at, end_at, closed, restated, " n ", kl, kl_reverse, js, psi, p_value,"   \
     " unseen_ratio, missing_ratio, verdict, state, top, top_share, pooled_windows, pooled_n,"      \
     " pooled_kl, pooled_p_value, pooled_noise_floor, pooled_bins, pooled_ratio, "                  \
-    "moments, " settings ", " reference
+    "moments, reference_spread, " settings ", " reference
 
 /* ALL_N: values of a window, with those of server_counts, which only an open one has. */
 #define ALL_N                                                                                      \
@@ -175,7 +188,7 @@ const struct api_migration api_migrations[] = {
     " observations + coalesce((SELECT CAST(sum(s.n) AS BIGINT) FROM kldiv_server_counts s"         \
     " WHERE s.monitor = m.id), 0), last_observation, last_window, severity_since, newest_end, "    \
     "since, pool_from, rose_at, rose_window, definition,"                                          \
-    " sentence, sentence_of, stale_told,"                                                          \
+    " sentence, sentence_of, stale_told, missed, told,"                                            \
     " (SELECT max(s.at) FROM kldiv_server_counts s WHERE s.monitor = m.id)"                        \
     " FROM kldiv_monitors m"                                                                       \
     " JOIN kldiv_revisions r ON r.monitor = m.id AND r.revision = m.revision"
@@ -198,6 +211,11 @@ const struct api_migration api_migrations[] = {
     " (1 = 0" OF_4("$6", "$7", "$8", "$9", "$10", "$11", "$12", "$13")                             \
         OF_4("$14", "$15", "$16", "$17", "$18", "$19", "$20", "$21") ")"
 
+/* SEASON: starts of the windows that a window of a season is compared with. */
+#define SEASON                                                                                     \
+    "WITH RECURSIVE season(at, k) AS (SELECT CAST($1 AS BIGINT) - CAST($2 AS BIGINT),"             \
+    " CAST($3 AS BIGINT) UNION ALL SELECT at - CAST($2 AS BIGINT), k - 1 FROM season WHERE k > 1)"
+
 #define RECENT CLOSED "start_at <= $3 ORDER BY start_at DESC, id DESC LIMIT $4"
 
 /* A row constructor compares pairs in order, which both engines do by the index. So is one start given
@@ -214,6 +232,7 @@ const char *const api_sql[API_STATEMENTS] = {
     [API_SQL_CHANGE_SET] = "UPDATE kldiv_meta SET value = $1 WHERE name = 'change'",
     [API_SQL_DELETION_SET] = "UPDATE kldiv_meta SET value = $1 WHERE name = 'deletion'",
     [API_SQL_MUTE_SET] = "UPDATE kldiv_meta SET value = $1 WHERE name = 'mute'",
+    [API_SQL_COLUMNS_SET] = "UPDATE kldiv_meta SET value = $1 WHERE name = 'columns'",
     [API_SQL_PROBE] = "UPDATE kldiv_meta SET value = value + $1 WHERE name = 'schema'",
 
     [API_SQL_MONITORS] = MONITORS " ORDER BY id",
@@ -230,7 +249,7 @@ const char *const api_sql[API_STATEMENTS] = {
         "= $3,"
         " last_window = $4, severity_since = $5, newest_end = $6, since = $7, pool_from = $8,"
         " sentence = $9, sentence_of = $10, stale_told = $11,"
-        " changed = $12, rose_at = $13, rose_window = $14 WHERE id = $15",
+        " changed = $12, rose_at = $13, rose_window = $14, missed = $15, told = $16 WHERE id = $17",
     [API_SQL_MONITOR_DELETE] = "DELETE FROM kldiv_monitors WHERE id = $1",
     [API_SQL_MONITOR_REMOVE] =
         "DELETE FROM kldiv_monitors WHERE group_name = $1 AND name = $2 RETURNING id",
@@ -250,7 +269,7 @@ const char *const api_sql[API_STATEMENTS] = {
         ") VALUES ($1, $2, $3, $4, $5, $6, $7, $8,"
         " $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, "
         "$24,"
-        " $25, $26, $27, $28, $29)"
+        " $25, $26, $27, $28, $29, $30)"
         " ON CONFLICT (monitor, id) DO UPDATE SET"
         " start_at = excluded.start_at, end_at = excluded.end_at, closed = "
         "excluded.closed,"
@@ -263,7 +282,8 @@ const char *const api_sql[API_STATEMENTS] = {
         " pooled_kl = excluded.pooled_kl, pooled_p_value = excluded.pooled_p_value,"
         " pooled_noise_floor = excluded.pooled_noise_floor, pooled_bins = excluded.pooled_bins,"
         " pooled_ratio = excluded.pooled_ratio, moments = excluded.moments,"
-        " settings = excluded.settings, reference = excluded.reference",
+        " reference_spread = excluded.reference_spread, settings = excluded.settings, reference = "
+        "excluded.reference",
     [API_SQL_WINDOW_N] = "UPDATE kldiv_windows SET start_at = $1, end_at = $2, n = $3,"
                          " moments = $4 WHERE monitor = $5 AND id = $6",
     [API_SQL_WINDOW_STATE] = "UPDATE kldiv_windows SET state = $1 WHERE monitor = $2 AND id = $3",
@@ -301,6 +321,11 @@ const char *const api_sql[API_STATEMENTS] = {
         "SELECT " WINDOW_NUMBERS
         " FROM kldiv_windows WHERE monitor = $1 AND revision = $2 AND closed = 1"
         " AND (start_at, id) >= ($3, $4) AND start_at <= $5 ORDER BY start_at, id",
+    [API_SQL_WINDOWS_LAST] = "SELECT " WINDOW_COLUMNS CLOSED "(start_at, id) < ($3, $4)"
+                             " ORDER BY start_at DESC, id DESC LIMIT $5",
+    [API_SQL_WINDOWS_NEXT] =
+        "SELECT " WINDOW_COLUMNS CLOSED "(start_at, id) > ($3, $4) AND start_at <= $5"
+        " ORDER BY start_at, id LIMIT $6",
     [API_SQL_WINDOWS_RECENT] = "SELECT " WINDOW_NUMBERS RECENT,
     [API_SQL_WINDOWS_RECENT_WHOLE] = "SELECT " WINDOW_COLUMNS RECENT,
     [API_SQL_WINDOWS_SPAN] =
@@ -344,14 +369,19 @@ const char *const api_sql[API_STATEMENTS] = {
         " (SELECT id FROM kldiv_windows w WHERE w.monitor = $1 AND revision = $2 AND closed = 1"
         " AND start_at >= $3 AND start_at < $4) GROUP BY bin",
     [API_SQL_MOMENTS_BETWEEN] = "SELECT moments" CLOSED "start_at >= $3 AND start_at < $4",
-    [API_SQL_COUNTS_OF_SEASON] =
-        "WITH RECURSIVE season(at, k) AS (SELECT CAST($1 AS BIGINT) - CAST($2 AS BIGINT),"
-        " CAST($3 AS BIGINT) UNION ALL SELECT at - CAST($2 AS BIGINT), k - 1 FROM season WHERE k > "
-        "1)"
-        " SELECT bin, CAST(sum(count) AS BIGINT) FROM season CROSS JOIN kldiv_windows w"
-        " CROSS JOIN kldiv_counts c WHERE w.monitor = $4 AND w.revision = $5 AND w.closed = 1"
-        " AND w.start_at >= season.at AND w.start_at <= season.at"
-        " AND c.monitor = $4 AND c.window_id = w.id GROUP BY bin",
+    [API_SQL_MOMENTS] = "SELECT moments FROM kldiv_windows WHERE monitor = $1 AND id = $2",
+    [API_SQL_MOMENTS_BEFORE] = "SELECT moments" CLOSED "(start_at, id) < ($3, $4)"
+                               " ORDER BY start_at DESC, id DESC LIMIT $5",
+    [API_SQL_MOMENTS_FROM] = "SELECT moments" CLOSED "(start_at, id) >= ($3, $4) LIMIT $5",
+    [API_SQL_MOMENTS_OF_SEASON] =
+        SEASON " SELECT moments FROM season CROSS JOIN kldiv_windows w"
+               " WHERE w.monitor = $4 AND w.revision = $5 AND w.closed = 1"
+               " AND w.start_at >= season.at AND w.start_at <= season.at",
+    [API_SQL_COUNTS_OF_SEASON] = SEASON
+    " SELECT bin, CAST(sum(count) AS BIGINT) FROM season CROSS JOIN kldiv_windows w"
+    " CROSS JOIN kldiv_counts c WHERE w.monitor = $4 AND w.revision = $5 AND w.closed = 1"
+    " AND w.start_at >= season.at AND w.start_at <= season.at"
+    " AND c.monitor = $4 AND c.window_id = w.id GROUP BY bin",
     [API_SQL_POOL] = "SELECT start_at, id, reference" CLOSED "(start_at, id) < ($3, $4)"
                      " ORDER BY start_at DESC, id DESC LIMIT $5",
     [API_SQL_COUNTS_OF_POOL] =
@@ -434,15 +464,15 @@ const char *const api_sql[API_STATEMENTS] = {
         " AND id < (SELECT max(id) FROM kldiv_events WHERE monitor = $1) RETURNING id",
 
     [API_SQL_SUM] =
-        "SELECT revision, k, n, oldest_start, oldest_id, newest_start, newest_id, counts"
+        "SELECT revision, k, n, oldest_start, oldest_id, newest_start, newest_id, counts, moments"
         " FROM kldiv_sums WHERE monitor = $1",
     [API_SQL_SUM_PUT] =
         "INSERT INTO kldiv_sums (monitor, revision, k, n, oldest_start, oldest_id, newest_start, "
-        "newest_id, counts) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)"
+        "newest_id, counts, moments) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)"
         " ON CONFLICT (monitor) DO UPDATE SET revision = excluded.revision, k = excluded.k,"
         " n = excluded.n, oldest_start = excluded.oldest_start, oldest_id = excluded.oldest_id,"
         " newest_start = excluded.newest_start, newest_id = excluded.newest_id,"
-        " counts = excluded.counts",
+        " counts = excluded.counts, moments = excluded.moments",
     [API_SQL_SUM_DELETE] = "DELETE FROM kldiv_sums WHERE monitor = $1",
 
     [API_SQL_MUTES] = "SELECT group_name, name, until_at, reason FROM kldiv_mutes",
@@ -454,6 +484,18 @@ const char *const api_sql[API_STATEMENTS] = {
         "DELETE FROM kldiv_mutes WHERE until_at <= $1 OR NOT EXISTS (SELECT 1 FROM kldiv_monitors m"
         " WHERE m.group_name = kldiv_mutes.group_name AND (m.name = kldiv_mutes.name"
         " OR kldiv_mutes.name = ''))",
+
+    [API_SQL_COLUMNS] = "SELECT group_name, name, left_out, missed FROM kldiv_columns",
+    [API_SQL_COLUMN_PUT] =
+        "INSERT INTO kldiv_columns (group_name, name, left_out, missed) VALUES ($1, $2, $3, $4)"
+        " ON CONFLICT (group_name, name) DO UPDATE SET missed = excluded.missed, left_out ="
+        " CASE excluded.left_out WHEN 0 THEN kldiv_columns.left_out ELSE 1 END",
+    [API_SQL_COLUMN_DELETE] =
+        "DELETE FROM kldiv_columns WHERE group_name = $1 AND name = $2 AND left_out = 0",
+    [API_SQL_COLUMNS_PRUNE] =
+        "DELETE FROM kldiv_columns WHERE NOT EXISTS (SELECT 1 FROM kldiv_monitors m WHERE"
+        " m.group_name = kldiv_columns.group_name) OR EXISTS (SELECT 1 FROM kldiv_monitors m WHERE"
+        " m.group_name = kldiv_columns.group_name AND m.name = kldiv_columns.name)",
 
     [API_SQL_NOTE_NEXT] =
         "UPDATE kldiv_meta SET value = value + 1 WHERE name = 'note' RETURNING value",

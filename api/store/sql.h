@@ -14,6 +14,7 @@ enum api_statement {
     API_SQL_CHANGE_SET,   /* number of the last change of monitors */
     API_SQL_DELETION_SET, /* number of the last change that deleted some */
     API_SQL_MUTE_SET,     /* number of the last change of mutes */
+    API_SQL_COLUMNS_SET,  /* number of the last change of columns without a monitor */
     API_SQL_PROBE,        /* adds a number to the schema's: run it with 1 and with -1 */
 
     API_SQL_MONITORS,         /* → all monitors with their current definition */
@@ -21,7 +22,7 @@ enum api_statement {
     API_SQL_MONITOR_IDS,      /* → id of each */
     API_SQL_MONITOR_PUT,      /* id, group, name, revision, version, settings, change */
     API_SQL_MONITOR_LIVE, /* state, observations to add, last observation, last window, severity since,
-                                 newest end of a window, since, pool from, sentence, its window, change, rose at, its window; id
+                                 newest end of a window, since, pool from, sentence, its window, change, rose at, its window, missed; id
                                */
     API_SQL_MONITOR_DELETE,   /* id */
     API_SQL_MONITOR_REMOVE,   /* group, name: deletes one that could not be read; id */
@@ -44,6 +45,8 @@ enum api_statement {
     API_SQL_WINDOWS,        /* monitor, from, to, start and id to go on below, limit */
     API_SQL_WINDOWS_BEFORE, /* monitor, revision, start, id, limit → closed ones with a verdict */
     API_SQL_WINDOWS_FROM, /* monitor, revision, start, id, latest start → closed ones, in order */
+    API_SQL_WINDOWS_LAST, /* monitor, revision, start, id, limit → closed ones before, newest first */
+    API_SQL_WINDOWS_NEXT, /* monitor, revision, start, id, latest start, limit → closed ones after, in order */
     API_SQL_WINDOWS_RECENT, /* monitor, revision, latest start, limit → closed ones, newest first */
     API_SQL_WINDOWS_RECENT_WHOLE, /* the same → with settings and reference */
     API_SQL_WINDOWS_SPAN, /* monitor, revision, from, to, limit → number, first and last start, last end of
@@ -58,14 +61,18 @@ enum api_statement {
     API_SQL_ORPHANS,            /* → monitors that are deleted, and have rows left */
     API_SQL_WINDOW_DELETE,      /* monitor, id */
 
-    API_SQL_COUNT_ADD,       /* monitor, window, then bin and count of each row */
-    API_SQL_COUNT_ADD_4,     /* 4 rows */
-    API_SQL_COUNT_ADD_16,    /* 16 rows: half the time of as many statements */
-    API_SQL_COUNTS,          /* monitor, window → bin, count */
-    API_SQL_COUNTS_BEFORE,   /* monitor, revision, start, id, limit → bin, sum over closed ones */
-    API_SQL_COUNTS_FROM,     /* monitor, revision, start, id → bin, sum over closed ones */
-    API_SQL_COUNTS_BETWEEN,  /* monitor, revision, from, to → bin, sum over closed ones */
-    API_SQL_MOMENTS_BETWEEN, /* monitor, revision, from, to → moments of each closed window */
+    API_SQL_COUNT_ADD,      /* monitor, window, then bin and count of each row */
+    API_SQL_COUNT_ADD_4,    /* 4 rows */
+    API_SQL_COUNT_ADD_16,   /* 16 rows: half the time of as many statements */
+    API_SQL_COUNTS,         /* monitor, window → bin, count */
+    API_SQL_COUNTS_BEFORE,  /* monitor, revision, start, id, limit → bin, sum over closed ones */
+    API_SQL_COUNTS_FROM,    /* monitor, revision, start, id → bin, sum over closed ones */
+    API_SQL_COUNTS_BETWEEN, /* monitor, revision, from, to → bin, sum over closed ones */
+    API_SQL_MOMENTS,        /* monitor, window → moments */
+    API_SQL_MOMENTS_BEFORE, /* as COUNTS_BEFORE → moments of each window */
+    API_SQL_MOMENTS_FROM,   /* as COUNTS_FROM, limit → the same */
+    API_SQL_MOMENTS_OF_SEASON, /* as COUNTS_OF_SEASON → the same */
+    API_SQL_MOMENTS_BETWEEN,   /* monitor, revision, from, to → moments of each closed window */
     API_SQL_COUNTS_OF_SEASON, /* start, period, k, monitor, revision → bin, sum over closed ones that start
                                  a period before, two ... k periods */
     API_SQL_POOL, /* monitor, revision, start, id, limit → start, id, reference of closed ones, newest first */
@@ -106,8 +113,12 @@ enum api_statement {
     API_SQL_MUTE_DELETE, /* group, name */
     API_SQL_MUTES_PRUNE, /* at: deletes those that are over by then, or of what is deleted */
 
-    API_SQL_NOTE_NEXT, /* → a number that no note ever had */
-    API_SQL_NOTE_PUT,  /* id, group, name, from, to, created, text; that of a group has no name */
+    API_SQL_COLUMNS, /* → group, name, 1 if it was left out, missed of each column without a monitor */
+    API_SQL_COLUMN_PUT,    /* the same */
+    API_SQL_COLUMN_DELETE, /* group, name: unless it was left out */
+    API_SQL_COLUMNS_PRUNE, /* deletes those of groups that are gone, or that have a monitor */
+    API_SQL_NOTE_NEXT,     /* → a number that no note ever had */
+    API_SQL_NOTE_PUT, /* id, group, name, from, to, created, text; that of a group has no name */
     API_SQL_NOTES, /* group, name or "" for all of the group, to, from, start and id to go on below,
                             limit → id, name, from, to, created, text */
     API_SQL_NOTES_COUNT, /* group → number, those of its monitors too */

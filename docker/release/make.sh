@@ -1,5 +1,5 @@
 #!/bin/sh
-# Puts a release into one folder, of what make has built of the commit: packages of Debian, Python and npm, the sources.
+# Puts a release into one folder, of what make has built of the commit: packages of Debian, Python, npm and R, the sources.
 # Builds the images for amd64 and arm64 and tries them, the second emulated; adds lists of what all is made of, and notes.
 #
 # Usage: SOURCE=URL docker/release/make.sh FOLDER VERSION FILE..., as root, with what docker/image/test.sh needs.

@@ -1,10 +1,8 @@
 #include "server/notify/notify.h"
 
-#include "api/monitors/batch.h"
-#include "api/monitors/test.h"
 #include "api/text/clock.h"
 #include "server/notify/notify_file.h"
-#include "server/notify/slot.h"
+#include "server/notify/tests.h"
 #include "server/telemetry/log.h"
 
 #include <stdlib.h>
@@ -23,8 +21,7 @@ static struct {
     /* Owned by the thread: */
     struct api_receivers *receivers;
     struct srv_slot slots[API_MAX_RECEIVERS];
-    struct srv_post post_of_test;
-    struct api_notify_test *tests; /* the first one is under way, if its post is */
+    struct srv_tests tests;
 } notify;
 
 static void wake(void)
@@ -33,57 +30,13 @@ static void wake(void)
     curl_multi_wakeup(notify.sender.multi);
 }
 
-/* ---- Tests */
-
-static void end_test(const struct srv_outcome *outcome)
-{
-    struct api_notify_test *test = notify.tests;
-    notify.tests = test->next;
-    test->status = outcome->status;
-    test->seconds = outcome->seconds;
-    memcpy(test->failure, outcome->failure, sizeof test->failure);
-    memcpy(test->answer, notify.post_of_test.answer, sizeof test->answer);
-    srv_post_free(&notify.post_of_test);
-    api_store_job_finish(test->job); /* which may be freed now */
-}
-
-static void begin_test(void)
-{
-    static const struct api_change change = {.group = "kldiv",
-                                             .name = "test",
-                                             .sentence = "nothing has happened; this is a test",
-                                             .from = API_OK,
-                                             .to = API_WARNING,
-                                             .kl = 0};
-    struct api_change now = change;
-    size_t i = api_receivers_find(notify.receivers, notify.tests->name);
-    struct srv_outcome gone = {.failure = "it is not there any more, or memory is exhausted"};
-    now.at = now.since = now.queued = api_now();
-    struct api_message message = srv_message_of(&now, 1, now.at, notify.notifier.public_url);
-    message.is_test = true;
-    if (i == notify.receivers->n ||
-        !srv_post_begin(&notify.post_of_test, notify.sender.multi, &notify.receivers->list[i],
-                        &message, notify.sender.budget))
-        end_test(&gone);
-}
-
-static void take_tests(bool ends)
-{
-    struct api_notify_test **last = &notify.tests;
-    while (*last)
-        last = &(*last)->next;
-    *last = api_notify_tests_take(&notify.notifier, ends);
-}
-
 /* ---- Thread */
 
 static void abort_all(void)
 {
-    struct srv_outcome ended = {.failure = "the server ends, or reads its file again"};
     for (size_t i = 0; i < API_MAX_RECEIVERS; i++)
         srv_slot_reset(&notify.slots[i], &notify.sender);
-    if (notify.post_of_test.easy)
-        end_test(&ended);
+    srv_tests_abort(&notify.tests, "the server ends, or reads its file again");
 }
 
 /* Takes the answers of the store; gives the number of jobs that are under way. */
@@ -110,39 +63,56 @@ static void renew_receivers(size_t asking)
     notify.receivers = receivers;
 }
 
+/* Ends a post; a receiver that takes a test is sent at once what waits for it. */
+static void finish(CURL *easy, CURLcode result)
+{
+    const struct api_receiver *takes = srv_tests_finish(&notify.tests, easy, result);
+    for (size_t i = 0; i < notify.receivers->n; i++) {
+        struct srv_slot *slot = &notify.slots[i];
+        if (easy == slot->post.easy)
+            srv_slot_finish(slot, &notify.receivers->list[i], result);
+        if (takes == &notify.receivers->list[i] && !slot->post.easy)
+            slot->due = api_seconds();
+    }
+}
+
 /* Finishes posts that have come to an end; false if none has. */
 static bool finish_posts(void)
 {
     CURLMsg *done;
     bool any = false;
     int left;
-    while ((done = curl_multi_info_read(notify.sender.multi, &left))) {
-        CURL *easy = done->easy_handle;
-        CURLcode result = done->data.result;
-        if (done->msg != CURLMSG_DONE)
-            continue;
-        any = true;
-        if (notify.tests && easy == notify.post_of_test.easy) {
-            const struct srv_outcome outcome = srv_post_end(&notify.post_of_test, result);
-            end_test(&outcome);
+    for (size_t i = 0; i < notify.receivers->n; i++) {
+        struct srv_post *post = &notify.slots[i].post;
+        if (post->easy && srv_post_has_no_address(post, notify.sender.multi)) {
+            any = true;
+            finish(post->easy, CURLE_COULDNT_RESOLVE_HOST);
         }
-        for (size_t i = 0; i < notify.receivers->n; i++)
-            if (easy == notify.slots[i].post.easy)
-                srv_slot_finish(&notify.slots[i], &notify.receivers->list[i], result);
+    }
+    while ((done = curl_multi_info_read(notify.sender.multi, &left))) {
+        if (done->msg == CURLMSG_DONE) {
+            any = true;
+            finish(done->easy_handle, done->data.result);
+        }
     }
     return any;
 }
 
-/* Asks the store for the messages that are due; gives the time until the next one, in ms. */
-static int take_steps(void)
+/* True if a post waits for a look-up. */
+static bool looks_up(const struct srv_post *post) { return post->lookup && !post->multi; }
+
+/* Asks the store for the messages that are due; gives the time until the next look at them, in ms. */
+static int take_steps(size_t n_tests)
 {
-    enum { MAX_MS = 60000 };
-    double next = api_seconds() + MAX_MS / 1e3;
+    enum { MAX_MS = 60000, LOOK_MS = 1000 };
+    double next = api_seconds() + (n_tests > 0 ? LOOK_MS : MAX_MS) / 1e3;
     bool has_news = atomic_exchange(&notify.has_news, false);
     for (size_t i = 0; i < notify.receivers->n; i++) {
         struct srv_slot *slot = &notify.slots[i];
         double now = api_seconds();
         slot->has_news |= has_news;
+        if (looks_up(&slot->post) && now + LOOK_MS / 1e3 < next)
+            next = now + LOOK_MS / 1e3;
         if (slot->post.easy || slot->is_asking || notify.is_renewing)
             continue;
         if (now >= slot->due || (slot->has_news && slot->failures == 0))
@@ -161,20 +131,16 @@ static void *send_all(void *unused)
     (void)unused;
     while (!atomic_load(&notify.stopping)) {
         renew_receivers(take_answers());
-        take_tests(false);
-        int wait = take_steps();
-        if (notify.tests && !notify.post_of_test.easy)
-            begin_test();
+        srv_tests_take(&notify.tests, notify.receivers, false);
+        int wait = take_steps(srv_tests_look(&notify.tests));
         curl_multi_perform(notify.sender.multi, &running);
         if (!finish_posts() && !atomic_load(&notify.has_news))
             curl_multi_poll(notify.sender.multi, NULL, 0, wait, NULL);
     }
     while (take_answers() > 0)
         curl_multi_poll(notify.sender.multi, NULL, 0, POLL_MS, NULL);
-    take_tests(true);
+    srv_tests_take(&notify.tests, notify.receivers, true);
     abort_all();
-    while (notify.tests)
-        end_test(&(struct srv_outcome){.failure = "the server ends"});
     api_receivers_release(notify.receivers);
     return NULL;
 }
@@ -243,6 +209,7 @@ bool srv_notify_start(struct api_monitors *monitors, struct api_budget *budget)
         return true;
     notify.sender.monitors = monitors;
     notify.sender.budget = budget;
+    notify.tests.sender = &notify.sender;
     notify.notifier.accepts_tests = true;
     abort_all();
     notify.is_running = pthread_create(&notify.thread, NULL, send_all, NULL) == 0;
@@ -263,6 +230,7 @@ void srv_notify_close(void)
     if (!notify.is_open)
         return;
     api_notifier_free(&notify.notifier);
+    srv_lookup_close();
     curl_multi_cleanup(notify.sender.multi);
     curl_global_cleanup();
 }

@@ -119,19 +119,41 @@ struct api_message srv_message_of(const struct api_change *changes, size_t n, in
     return message;
 }
 
+/* Gives a post to a multi handle; false if memory is exhausted. */
+static bool transfer(struct srv_post *post, CURLM *multi)
+{
+    post->multi = curl_multi_add_handle(multi, post->easy) == CURLM_OK ? multi : NULL;
+    return post->multi;
+}
+
 bool srv_post_begin(struct srv_post *post, CURLM *multi, const struct api_receiver *receiver,
                     const struct api_message *message, struct api_budget *budget)
 {
+    bool failed;
     *post = (struct srv_post){.begun = api_seconds(), .body = {.budget = budget}};
     api_message_write(message, receiver->format, &post->body);
     post->easy = post->body.failed ? NULL : curl_easy_init();
-    if (post->easy && set_headers(post, receiver, message)) {
+    bool good = post->easy && set_headers(post, receiver, message);
+    if (good) {
         set_options(post, receiver);
-        post->multi = curl_multi_add_handle(multi, post->easy) == CURLM_OK ? multi : NULL;
+        post->lookup = srv_lookup_begin(receiver->url, multi, &failed);
+        good = post->lookup || (!failed && transfer(post, multi));
     }
-    if (!post->multi)
+    if (!good)
         srv_post_free(post);
-    return post->multi;
+    return good;
+}
+
+bool srv_post_has_no_address(struct srv_post *post, CURLM *multi)
+{
+    if (!post->lookup || post->multi)
+        return false;
+    if (!srv_lookup_is_done(post->lookup))
+        return api_seconds() - post->begun > CONNECT_SECONDS;
+    struct curl_slist *addresses = srv_lookup_result(post->lookup);
+    if (addresses)
+        curl_easy_setopt(post->easy, CURLOPT_RESOLVE, addresses);
+    return !addresses || !transfer(post, multi);
 }
 
 void srv_post_free(struct srv_post *post)
@@ -139,6 +161,7 @@ void srv_post_free(struct srv_post *post)
     if (post->multi)
         curl_multi_remove_handle(post->multi, post->easy);
     curl_easy_cleanup(post->easy);
+    srv_lookup_release(post->lookup);
     curl_slist_free_all(post->headers);
     api_buffer_free(&post->body);
     *post = (struct srv_post){.easy = NULL};
@@ -164,7 +187,6 @@ struct srv_outcome srv_post_end(const struct srv_post *post, CURLcode result)
         snprintf(outcome.failure, sizeof outcome.failure, "status %ld; redirects are not followed",
                  status);
     else if (outcome.result != API_NOTIFY_DELIVERED)
-        snprintf(outcome.failure, sizeof outcome.failure, "status %ld%s%.150s", status,
-                 *post->answer ? ": " : "", post->answer);
+        snprintf(outcome.failure, sizeof outcome.failure, "status %ld", status);
     return outcome;
 }

@@ -5,8 +5,10 @@
 #include "server/telemetry/log.h"
 
 /* Seconds: between two looks into a store that other servers write; between two looks without news; between two reminders
- * of what lasts, for an Alertmanager; the first and the longest wait after a failure. */
-static const double shared_s = 1, idle_s = 60, reminder_s = 60, first_wait_s = 1, max_wait_s = 3600;
+ * of what lasts, for an Alertmanager; the first and the longest wait after a failure; the longest that a receiver
+ * may ask for. */
+static const double shared_s = 1, idle_s = 60, reminder_s = 60, first_wait_s = 1, max_wait_s = 120,
+                    max_retry_after_s = 3600;
 
 /* Notes what the outbox says: the changes that wait, and that were given up. */
 static void note_outbox(struct api_notifier *notifier, const struct api_receiver *receiver,
@@ -93,15 +95,15 @@ bool srv_slot_take_answer(struct srv_slot *slot, const struct api_receiver *rece
     return false;
 }
 
-/* Waits longer after each failure, and as long as the receiver asks for. */
+/* Waits longer after each failure, and as long as the receiver asks for, up to an hour. */
 static double wait_after(unsigned failures, double retry_after)
 {
     double wait = first_wait_s;
     for (unsigned i = 1; i < failures && wait < max_wait_s; i++)
         wait *= 2;
-    if (retry_after > wait)
-        wait = retry_after;
-    return wait < max_wait_s ? wait : max_wait_s;
+    wait = wait < max_wait_s ? wait : max_wait_s;
+    retry_after = retry_after < max_retry_after_s ? retry_after : max_retry_after_s;
+    return retry_after > wait ? retry_after : wait;
 }
 
 void srv_slot_finish(struct srv_slot *slot, const struct api_receiver *receiver, CURLcode result)
@@ -117,7 +119,7 @@ void srv_slot_finish(struct srv_slot *slot, const struct api_receiver *receiver,
                 slot->n, outcome.failure, is_done ? "; they are given up" : "; trying again");
     else if (good && slot->failures > 0)
         srv_log(SRV_LOG_INFO, "--notify: '%s' takes messages again", receiver->name);
-    else
+    else if (good)
         srv_log(SRV_LOG_DEBUG, "--notify: '%s' took %zu changes", receiver->name, slot->n);
     slot->failures = is_done ? 0 : slot->failures + 1;
     slot->due = is_done ? now : now + wait_after(slot->failures, outcome.retry_after);

@@ -38,11 +38,19 @@ static void resume(struct api_exchange *x)
     srv_connection_resume(request->entry);
 }
 
+/* Bytes of the first line from its first space on: no less than the target has. */
+static size_t target_size(const char *header, size_t size)
+{
+    const char *end = header + size, *target = memchr(header, ' ', size);
+    const char *line_end = target ? memchr(target, '\r', (size_t)(end - target)) : NULL;
+    return target ? (size_t)((line_end ? line_end : end) - target) : 0;
+}
+
 struct srv_request *srv_request_new(const struct api_service *service, struct srv_connection *entry,
                                     const char *header, size_t size)
 {
     enum { NULS = 3 };
-    size_t room = 2 * size + NULS;
+    size_t room = size + target_size(header, size) + NULS;
     struct srv_request *request = allocate(room);
     if (!request)
         return NULL;

@@ -1,6 +1,7 @@
 #include "api/monitors/http/parse.h"
 
-#include "api/monitors/state/observe.h"
+#include "api/monitors/state/close.h"
+#include "api/monitors/state/group_rows.h"
 #include "api/monitors/state/server_counts.h"
 #include "api/monitors/state/status.h"
 #include "api/monitors/state/window_load.h"
@@ -262,9 +263,10 @@ static bool check_all(struct api_observations *o, struct api_monitors *monitors)
 /* Tells whether a concurrent transaction can store observations, before anything is done for them; claims their key. */
 static enum api_outcome check_concurrent(struct api_observations *o, struct api_monitors *monitors)
 {
-    bool adds;
-    if (!only_adds(o, monitors, &adds))
+    bool adds, misses;
+    if (!api_count_missed(o, monitors, true, &misses) || !only_adds(o, monitors, &adds))
         return API_FAILED;
+    adds &= !misses && o->columns.size == 0;
     if (adds && o->x->job.key && !store_idempotency(o, monitors, &adds))
         return API_FAILED;
     return adds ? API_DONE : API_RUN_EXCLUSIVE;
@@ -272,13 +274,17 @@ static enum api_outcome check_concurrent(struct api_observations *o, struct api_
 
 static bool store(struct api_observations *o, struct api_monitors *monitors)
 {
-    bool claims;
+    bool claims, misses;
     if (o->is_timed && !api_timed_store(o, monitors))
         return false;
     for (size_t i = 0; i < o->n && !o->is_timed; i++)
         if (!observe(o, monitors, &o->observed[i]))
             return false;
-    return monitors->is_concurrent || !o->x->job.key || store_idempotency(o, monitors, &claims);
+    if (monitors->is_concurrent)
+        return true;
+    return api_count_missed(o, monitors, false, &misses) &&
+           (o->columns.size == 0 || api_columns_renew(monitors, &o->columns, &o->renewed)) &&
+           (!o->x->job.key || store_idempotency(o, monitors, &claims));
 }
 
 enum api_outcome api_apply_run(struct api_exchange *x, struct api_monitors *monitors)
@@ -363,4 +369,11 @@ bool api_apply_read_back(struct api_exchange *x, struct api_monitors *monitors)
             return false;
     }
     return true;
+}
+
+void api_apply_publish(struct api_exchange *x, struct api_monitors *monitors)
+{
+    struct api_observations *o = x->state;
+    if (!o->replayed && o->columns.size > 0)
+        api_columns_publish(monitors, &o->renewed);
 }

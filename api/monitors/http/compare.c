@@ -6,6 +6,7 @@
 #include "api/monitors/http/request.h"
 #include "api/monitors/state/window_load.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,28 +34,82 @@ static void drop(struct api_exchange *x)
 
 /* ---- In the store's thread */
 
-/* When a window starts that one of that start is compared with; where the clocks skip that time, about. */
-static int64_t shift(const struct api_monitor_settings *settings, int64_t start, int64_t k)
+/* weighed: the windows of a comparison, each with what it is compared with, which weighs as the window does: see add_season
+ * in api/monitors/model/pool.c. */
+struct weighed {
+    const struct api_snapshot *sum;
+    double n, weight, mean,
+        square; /* weight: sum of n^2 / N; mean, square: sums of n times those of references */
+};
+
+/* Adds a window: its counts, unless it has nothing to be compared with. */
+static bool weigh(struct weighed *w, struct api_monitors *monitors,
+                  const struct api_monitor *monitor, const struct api_window *window)
 {
-    int64_t before = api_window_before(settings, start, k);
-    return before != API_NO_TIME ? before : start - k * (int64_t)settings->period * API_SECOND_US;
+    const struct api_datum of[] = {API_INTEGER(monitor->id), API_INTEGER(window->id)};
+    struct api_snapshot *one = api_snapshot_new(monitor->config);
+    double n = 0, n_reference = 0;
+    size_t n_bins = monitor->config->bins.n_bins;
+    if (!one)
+        return api_transaction_fail_oom(monitors);
+    one->window.revision = monitor->revision;
+    bool good = api_counts_run(one->counts, n_bins, monitors->store, API_SQL_COUNTS, of) &&
+                api_snapshot_compare(monitors, monitor->id, NULL, api_position_of(window), one);
+    for (size_t i = 0; good && i < n_bins; i++) {
+        n += one->counts[i];
+        n_reference += one->reference[i];
+    }
+    for (size_t i = 0; n_reference > 0 && i < n_bins; i++) {
+        w->sum->counts[i] += one->counts[i];
+        w->sum->reference[i] += n * one->reference[i] / n_reference;
+    }
+    if (n_reference > 0) {
+        const struct api_spread *spread = &one->reference_spread;
+        w->n += n;
+        w->weight += n * n / n_reference;
+        w->mean += n * spread->mean;
+        w->square += n * (spread->sd * spread->sd + spread->mean * spread->mean);
+    }
+    api_snapshot_release(one);
+    return good;
 }
 
-/* Adds up the windows that start one, two ... periods before the windows of the comparison, as each of those is
- * compared. */
+/* Adds up the windows and what they are compared with. Those that have nothing to be compared with are left out, unless
+ * none has: beside the reference of others they would be drift. */
 static bool add_season(struct comparison *c, struct api_monitors *monitors,
                        const struct api_monitor *monitor)
 {
-    const struct api_monitor_settings *settings = &monitor->config->settings;
-    bool good = true;
-    for (int64_t k = 1; good && k <= (int64_t)settings->previous; k++) {
-        const struct api_datum between[] = {API_INTEGER(monitor->id),
-                                            API_INTEGER(monitor->revision),
-                                            API_INTEGER(shift(settings, c->period.first, k)),
-                                            API_INTEGER(shift(settings, c->period.newest, k) + 1)};
-        good = api_counts_run(c->snapshot->reference, monitor->config->bins.n_bins, monitors->store,
-                              API_SQL_COUNTS_BETWEEN, between);
+    struct weighed w = {.sum = c->snapshot};
+    struct api_moments moments = {.n = 0};
+    size_t n_bins = monitor->config->bins.n_bins, size = n_bins * sizeof(double);
+    const struct api_datum of[] = {API_INTEGER(monitor->id),      API_INTEGER(monitor->revision),
+                                   API_INTEGER(c->period.first),  API_INTEGER(INT64_MIN),
+                                   API_INTEGER(c->period.newest), API_INTEGER(c->period.windows)};
+    double *all = malloc(size);
+    struct api_window_list list = {.n = 0};
+    if (!all)
+        return api_transaction_fail_oom(monitors);
+    memcpy(all, c->snapshot->counts, size);
+    memset(c->snapshot->counts, 0, size);
+    bool good = api_window_list_run(&list, monitors->store, API_SQL_WINDOWS_NEXT, of);
+    for (size_t i = 0; good && i < list.n; i++) {
+        double n = w.n;
+        good = weigh(&w, monitors, monitor, &list.windows[i]);
+        if (w.n > n)
+            api_moments_add(&moments, &list.windows[i].moments);
     }
+    if (good && w.n > 0) {
+        for (size_t i = 0; i < n_bins; i++)
+            c->snapshot->reference[i] *= w.n / w.weight;
+        c->snapshot->window.moments = moments;
+        double mean = w.mean / w.n;
+        c->snapshot->reference_spread =
+            (struct api_spread){mean, sqrt(fmax(0, w.square / w.n - mean * mean))};
+    } else if (good) {
+        memcpy(c->snapshot->counts, all, size);
+    }
+    api_window_list_free(&list);
+    free(all);
     return good;
 }
 

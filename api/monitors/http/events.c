@@ -95,6 +95,7 @@ static enum api_outcome parse(struct api_exchange *x, const char *const *known, 
         events->last[i] = INT64_MAX;
     return api_outcome_of(
         api_pagination_read(&events->page, x->request.query, known, &x->problem) &&
+        api_pagination_check_group(&events->page, x) &&
         api_pagination_cursor(&events->page, events->last, n, &x->problem));
 }
 

@@ -303,19 +303,48 @@ static bool write_all_drifting(const struct api_registry *registry, size_t first
     return true;
 }
 
-/* Writes the monitors that are stale, by name. */
-static void write_silent(struct api_monitor *const *monitors, size_t n, struct api_buffer *out)
+/* True for a monitor that is stale while its group is not: its column is gone. `alive` is the newest observation of those
+ * that are not stale. */
+static bool is_absent(const struct api_monitor *monitor, int64_t alive)
+{
+    const struct api_monitor_status *status = &monitor->status;
+    return status->missed >= API_MISSED || status->last_observation < alive;
+}
+
+/* Writes the monitors that are stale, by name; or of these the ones that are absent. */
+static void write_silent(struct api_monitor *const *monitors, size_t n, bool absent,
+                         struct api_buffer *out)
 {
     size_t written = 0;
-    api_append_text(out, ",\"silent\":[");
+    int64_t alive = API_NO_TIME;
+    for (size_t i = 0; i < n; i++)
+        if (!api_monitor_is_stale(monitors[i]) && monitors[i]->status.last_observation > alive)
+            alive = monitors[i]->status.last_observation;
+    api_append_format(out, ",\"%s\":[", absent ? "absent" : "silent");
     for (size_t i = 0; i < n; i++) {
-        if (!api_monitor_is_stale(monitors[i]))
+        if (!api_monitor_is_stale(monitors[i]) || (absent && !is_absent(monitors[i], alive)))
             continue;
         api_append_text(out, written++ ? ",{\"name\":" : "{\"name\":");
         api_append_json_string(out, monitors[i]->name);
         api_append_text(out, ",\"last_observation\":");
         api_write_time(out, monitors[i]->status.last_observation);
         api_append(out, "}", 1);
+    }
+    api_append(out, "]", 1);
+}
+
+/* Writes the names of columns in observations that have no monitor. */
+static void write_new(const struct api_registry *registry, const char *group,
+                      struct api_buffer *out)
+{
+    size_t n, written = 0;
+    const struct api_column_of *columns = api_columns_group(&registry->columns, group, &n);
+    api_append_text(out, ",\"new\":[");
+    for (size_t i = 0; i < n; i++) {
+        if (columns[i].left_out || api_registry_find(registry, group, columns[i].name))
+            continue;
+        api_append(out, ",", written++ > 0);
+        api_append_json_string(out, columns[i].name);
     }
     api_append(out, "]", 1);
 }
@@ -335,7 +364,9 @@ static bool write_page(struct api_exchange *x)
         write_group(registry, &group, out);
     }
     bool good = n == 0 || write_all_drifting(registry, first, n, out);
-    write_silent(registry->monitors + first, n, out);
+    write_silent(registry->monitors + first, n, false, out);
+    write_silent(registry->monitors + first, n, true, out);
+    write_new(registry, api_group_of(x), out);
     pthread_rwlock_unlock(&registry->lock);
     if (n == 0)
         return api_find_monitor(x, &x->problem);

@@ -21,7 +21,8 @@ static enum api_outcome parse(struct api_exchange *x, const char *const *known)
     if (api_must_refresh(x))
         return API_REFRESH;
     return api_outcome_of((x->captures.n == 0 || api_find_monitor(x, &x->problem)) &&
-                          api_pagination_read(page, x->request.query, known, &x->problem));
+                          api_pagination_read(page, x->request.query, known, &x->problem) &&
+                          api_pagination_check_group(page, x));
 }
 
 static void drop(struct api_exchange *x) { api_pagination_free(x->state); }

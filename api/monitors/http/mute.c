@@ -3,7 +3,7 @@
 
 #include "api/json/format.h"
 #include "api/monitors/http/request.h"
-#include "api/monitors/state/mute_rows.h"
+#include "api/monitors/state/group_rows.h"
 
 #include <math.h>
 #include <string.h>
@@ -18,12 +18,13 @@ struct muting {
 
 /* ---- Body */
 
-/* Reads the end of a mute, which has not passed: a time, or seconds from now. */
+/* Reads the end of a mute, which has not passed: "ok", a time, or seconds from now. */
 static bool read_end(const json_t *until, const json_t *seconds, int64_t *end,
                      struct api_problem *problem)
 {
     double length = json_number_value(seconds);
     int64_t now = api_now();
+    const char *text = json_string_value(until);
     if (!until == !seconds)
         return api_fail_at(problem, API_BODY, "#", "option_invalid",
                            "a mute has either until or seconds, such as " EXAMPLE);
@@ -32,6 +33,10 @@ static bool read_end(const json_t *until, const json_t *seconds, int64_t *end,
                 api_time_from_seconds((double)now / API_SECOND_US + length, end) && *end > now) ||
                api_fail_at(problem, API_BODY, "#/seconds", "option_invalid",
                            "seconds must be a number from 1 on, before the year 9999");
+    if (text && strcmp(text, "ok") == 0) {
+        *end = API_UNTIL_OK;
+        return true;
+    }
     if (!api_read_time(until, API_BODY, "until", end, problem))
         return false;
     return *end > now || api_fail_at(problem, API_BODY, "#/until", "timestamp_invalid",
@@ -67,6 +72,9 @@ static bool store(struct api_exchange *x, struct api_monitors *monitors)
     size_t size = sizeof(struct api_muted);
     if (!api_find_monitor(x, &x->problem))
         return false;
+    if (m->mute.until == API_UNTIL_OK && api_mutes_is_ok(&monitors->registry, group, name))
+        return api_fail(&x->problem, "option_invalid",
+                        "until is ok, and it is ok: a mute would end at once");
     if (!ends && !api_budget_retain(monitors->budget, size, false))
         return api_fail_oom(&x->problem);
     if (!ends)

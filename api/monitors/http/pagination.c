@@ -1,5 +1,7 @@
 #include "api/monitors/http/pagination.h"
 
+#include "api/request/access.h"
+
 #include "api/json/format.h"
 #include "api/monitors/model/settings.h"
 
@@ -27,6 +29,12 @@ static bool read_limit(struct api_pagination *page, struct api_problem *problem)
     return (!*end && *text >= '0' && *text <= '9' && limit >= 1 && limit <= MAX_LIMIT) ||
            api_fail_at(problem, API_QUERY, "limit", "option_invalid",
                        "limit must be a whole number from 1 to %d", MAX_LIMIT);
+}
+
+bool api_pagination_check_group(const struct api_pagination *page, struct api_exchange *x)
+{
+    const char *group = api_pagination_text(page, "group");
+    return !group || api_check_group(x, group);
 }
 
 bool api_pagination_time(const struct api_pagination *page, const char *name, int64_t *time,

@@ -21,6 +21,9 @@ void api_pagination_free(struct api_pagination *page);
 /* A parameter's text, NULL if it is absent or empty. */
 const char *api_pagination_text(const struct api_pagination *page, const char *name);
 
+/* 403, if the parameter `group` names one that the request's token is not for. */
+bool api_pagination_check_group(const struct api_pagination *page, struct api_exchange *x);
+
 /* Reads a parameter that is a time; leaves *time as it is without it. Fails with timestamp_invalid. */
 bool api_pagination_time(const struct api_pagination *page, const char *name, int64_t *time,
                          struct api_problem *problem);

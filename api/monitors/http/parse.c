@@ -22,6 +22,7 @@ void api_observations_drop(struct api_observations *o)
     api_budget_release(o->x->service->budget, o->reserved);
     o->observed = NULL;
     o->n = o->reserved = o->unknown = 0;
+    api_buffer_free(&o->columns);
     api_buffer_free(&o->warnings);
 }
 
@@ -84,48 +85,6 @@ static bool count_values(struct api_observations *o, struct api_table *table)
     return good;
 }
 
-/* Warns of the group's monitors that lack a column, by name up to MAX_ABSENT. */
-static void warn_of_absent(struct api_observations *o, const struct api_table *table)
-{
-    enum { MAX_ABSENT = 1000 };
-    struct api_registry *registry = &o->x->service->monitors->registry;
-    size_t n_group, n = 0, column;
-    pthread_rwlock_rdlock(&registry->lock);
-    size_t first = api_registry_group(registry, api_group_of(o->x), &n_group);
-    for (size_t i = first; n_group > o->n && i < first + n_group; i++) {
-        const char *name = registry->monitors[i]->name;
-        if (!api_names_find(&table->names, name, strlen(name), &column) && n++ < MAX_ABSENT)
-            api_warn(&o->warnings, "column_absent", name, 0, 0,
-                     "the table has no column for this monitor, which is left alone");
-    }
-    pthread_rwlock_unlock(&registry->lock);
-    if (n > MAX_ABSENT)
-        api_warn(&o->warnings, "column_absent", "", n - MAX_ABSENT, 0,
-                 "the table has no column for so many monitors more");
-}
-
-/* Fails with the names of a column, if there is one, and of a monitor. */
-static bool fail_unknown(const struct api_observations *o, const struct api_table *table)
-{
-    struct api_registry *registry = &o->x->service->monitors->registry;
-    struct api_problem *problem = &o->x->problem;
-    size_t n;
-    if (!api_find_monitor(o->x, problem))
-        return false;
-    if (table->n_columns == 0)
-        return api_fail(problem, "columns_unknown",
-                        "the table has no columns, so there is nothing to store");
-    pthread_rwlock_rdlock(&registry->lock);
-    size_t first = api_registry_group(registry, api_group_of(o->x), &n);
-    api_fail(
-        problem, "columns_unknown",
-        "no column of the table, such as '%.100s', has a monitor in the group, such as '%.100s'",
-        table->columns[table->n_columns > 1 && !*table->columns->name].name,
-        n > 0 ? registry->monitors[first]->name : "");
-    pthread_rwlock_unlock(&registry->lock);
-    return false;
-}
-
 /* Finds the monitors of a table's columns; those without one are warnings. */
 static bool find_monitors(struct api_observations *o, const struct api_table *table)
 {
@@ -145,17 +104,47 @@ static bool find_monitors(struct api_observations *o, const struct api_table *ta
         if (o->x->problem.code)
             return false;
         o->unknown += *name != '\0';
-        if (*name)
-            api_warn(&o->warnings, "column_unknown", name, 0, 0,
-                     "the group has no monitor of this name, so the column is left out");
-        else
-            api_warn(&o->warnings, "column_unnamed", name, 0, 0,
-                     "a column without a name is left out");
+        api_warn_of_unknown(&o->warnings, name);
     }
     if (o->n == 0)
-        return fail_unknown(o, table);
-    warn_of_absent(o, table);
+        return api_fail_unknown(o->x, table);
+    api_warn_of_absent(o->x, table, o->n, &o->warnings);
     return true;
+}
+
+/* True for a column of the table that might have a monitor, and has none. */
+static bool is_new(const struct api_registry *registry, const char *group,
+                   const struct api_column *column)
+{
+    struct api_problem ignored = {0};
+    return !(column->flaws & API_NESTED) && !api_registry_find(registry, group, column->name) &&
+           !api_columns_find(&registry->columns, group, column->name) &&
+           api_name_check("monitor", column->name, &ignored);
+}
+
+/* Notes which columns without a monitor are new in this table, and which of those that were new it lacks. */
+static void note_columns(struct api_observations *o, const struct api_table *table)
+{
+    struct api_registry *registry = &o->x->service->monitors->registry;
+    const char *group = api_group_of(o->x);
+    size_t n, n_new = 0, ignored;
+    pthread_rwlock_rdlock(&registry->lock);
+    const struct api_column_of *known = api_columns_group(&registry->columns, group, &n);
+    for (size_t i = 0; i < n; i++) {
+        const char *name = known[i].name;
+        if (known[i].left_out || api_registry_find(registry, group, name))
+            continue;
+        bool is_there = api_names_find(&table->names, name, strlen(name), &ignored);
+        if (!is_there || known[i].missed > 0)
+            api_columns_add(&o->columns, group, name, false, is_there ? 0 : known[i].missed + 1);
+        n_new++;
+    }
+    for (size_t i = 0; o->unknown > 0 && i < table->n_columns && n_new < API_MAX_NEW; i++)
+        if (is_new(registry, group, &table->columns[i])) {
+            api_columns_add(&o->columns, group, table->columns[i].name, false, 0);
+            n_new++;
+        }
+    pthread_rwlock_unlock(&registry->lock);
 }
 
 /* Checks the names of members: a timestamp, and a table, or values or weights of one monitor. */
@@ -239,6 +228,8 @@ static bool read_many(struct api_observations *o, struct api_table *table)
                            "{NAME: [...]}}, {\"rows\": [{...}]} or [{...}]");
     if (!find_monitors(o, table) || !count_values(o, table))
         return false;
+    if (o->is_stored && table->n_rows > 0)
+        note_columns(o, table);
     if (table->n_rows == 0) {
         struct api_buffer warnings = o->warnings;
         o->warnings = (struct api_buffer){.budget = warnings.budget};
@@ -324,6 +315,8 @@ bool api_parse(struct api_observations *o, bool is_stored)
     static const char *const known[] = {"time", "timezone", "timestamp", NULL};
     json_t *parameters = api_settings_from_query(NULL, o->x->request.query,
                                                  known + (is_stored ? 0 : 2), &o->x->problem);
+    o->is_stored = is_stored;
+    o->columns.budget = o->x->service->budget;
     bool good = parameters && read_table(o, parameters) && (!is_stored || hash_key(o, parameters));
     if (good && is_stored)
         warn_of_small_batches(o);

@@ -38,7 +38,10 @@ struct api_observations {
     size_t n_timelines;
     size_t verdicts[API_VERDICTS]; /* windows of the timelines by their verdicts */
     bool replayed;                 /* the key was used for the same before: nothing is counted */
+    bool is_stored;                /* not an evaluation */
     size_t unknown;                /* columns without a monitor */
+    struct api_buffer columns;     /* what is to be known of those: see api_columns_renew */
+    struct api_columns renewed;    /* after it, until they are published */
     unsigned char key[API_HASH], body[API_HASH]; /* hashes, if there is a key: x->job.key */
     struct api_buffer pairs; /* int64_t: the monitor and the window of each response to the key */
 };
@@ -72,7 +75,13 @@ bool api_check_age(struct api_observations *o, struct api_monitors *monitors,
 /* Forgets the columns and their warnings. */
 void api_observations_drop(struct api_observations *o);
 
+/* Counts a request that lacks columns for their monitors, if these are stale by requests; *misses becomes true if there is
+ * one. With `looks` nothing is counted. */
+bool api_count_missed(const struct api_observations *o, struct api_monitors *monitors, bool looks,
+                      bool *misses);
+
 /* Steps in the store's thread: counts are added to windows, or the windows of an earlier request with the
  * same key are read. */
 enum api_outcome api_apply_run(struct api_exchange *x, struct api_monitors *monitors);
 bool api_apply_read_back(struct api_exchange *x, struct api_monitors *monitors);
+void api_apply_publish(struct api_exchange *x, struct api_monitors *monitors);

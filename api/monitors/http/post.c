@@ -18,6 +18,7 @@ static void drop(struct api_exchange *x)
     struct api_observations *o = x->state;
     api_observations_drop(o);
     api_buffer_free(&o->pairs);
+    api_columns_free(&o->renewed, x->service->budget);
 }
 
 /* ---- Header */
@@ -258,6 +259,7 @@ const struct api_steps api_observations = {.place = API_STORE_ADDS,
                                            .parse = parse_observations,
                                            .run = api_apply_run,
                                            .read_back = read_back,
+                                           .publish = api_apply_publish,
                                            .write = write_response,
                                            .drop = drop};
 const struct api_steps api_evaluate = {.place = API_STORE_READS,

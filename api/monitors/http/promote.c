@@ -1,4 +1,4 @@
-/* POST reference: closed windows become the reference. */
+/* POST reference: closed windows become the reference; of a group a table may. Settings stay. */
 #include "api/json/format.h"
 #include "api/monitors/http/endpoints.h"
 #include "api/monitors/state/metrics.h"
@@ -11,22 +11,30 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* MAX_COUNTS: of windows that become references in one transaction. Reading them takes about a second, and keeps others
+ * from the store. A single monitor has no limit. */
+enum { MAX_COUNTS = 4000000 };
+
 static bool check(struct api_exchange *x) { return api_check_monitor(x) && api_check_body(x); }
 
 /* ---- Body */
 
-/* Reads the body of POST reference, {"from": TIME, "to": TIME}. */
-static bool read_range(struct api_exchange *x, struct api_period *period)
+/* Reads {"from": TIME, "to": TIME}. */
+static bool read_range(const json_t *root, struct api_period *period, struct api_problem *problem)
+{
+    if (!json_is_object(root) || json_object_size(root) != 2)
+        return api_fail_at(problem, API_BODY, "#", "option_invalid",
+                           "the body must be {\"from\": TIME, \"to\": TIME}");
+    return api_read_time(api_json_unboxed(json_object_get(root, "from")), API_BODY, "from",
+                         &period->from, problem) &&
+           api_read_time(api_json_unboxed(json_object_get(root, "to")), API_BODY, "to", &period->to,
+                         problem);
+}
+
+static bool read_body(struct api_exchange *x, struct api_period *period)
 {
     struct api_json json = {.budget = x->service->budget};
-    bool good = api_load_json(x, &json);
-    if (good && (!json_is_object(json.root) || json_object_size(json.root) != 2))
-        good = api_fail_at(&x->problem, API_BODY, "#", "option_invalid",
-                           "the body must be {\"from\": TIME, \"to\": TIME}");
-    const json_t *from = api_json_unboxed(json_object_get(json.root, "from")),
-                 *to = api_json_unboxed(json_object_get(json.root, "to"));
-    good = good && api_read_time(from, API_BODY, "from", &period->from, &x->problem) &&
-           api_read_time(to, API_BODY, "to", &period->to, &x->problem);
+    bool good = api_load_json(x, &json) && read_range(json.root, period, &x->problem);
     api_json_free(&json);
     return good;
 }
@@ -51,7 +59,7 @@ static bool add_promoted(struct api_exchange *x)
 static enum api_outcome parse(struct api_exchange *x)
 {
     struct api_replacing *d = api_replacing_init(x);
-    return api_outcome_of(read_range(x, &d->period) && add_promoted(x));
+    return api_outcome_of(read_body(x, &d->period) && add_promoted(x));
 }
 
 /* ---- In the store's thread */
@@ -81,33 +89,44 @@ static struct api_config *load_promoted(const struct api_monitors *monitors,
     return config;
 }
 
-/* Makes the config whose reference is the sum of closed windows. */
-static bool promote(struct api_exchange *x, struct api_monitors *monitors)
+/* Makes the config whose reference is the sum of closed windows, of at most `max` counts, of which it takes those that it
+ * reads. */
+static bool promote(const struct api_exchange *x, struct api_monitors *monitors,
+                    const struct api_monitor *monitor, int64_t *max, struct api_replacement *r,
+                    struct api_problem *problem)
 {
-    struct api_replacing *d = x->state;
-    struct api_problem *problem = &x->problem;
-    struct api_replacement *r = d->references.replacements;
-    const struct api_monitor *monitor = api_monitor_of(x, monitors, problem);
+    const struct api_replacing *d = x->state;
+    struct api_period period = d->period;
     struct api_moments moments = {.n = 0};
-    double *counts = monitor ? calloc(monitor->config->bins.n_bins, sizeof *counts) : NULL;
+    int64_t n_bins = (int64_t)monitor->config->bins.n_bins;
+    double *counts = calloc((size_t)n_bins, sizeof *counts);
     if (!counts)
-        return monitor && api_fail_oom(problem);
-    bool good = api_period_add_up(monitors, monitor, (const char *const[]){"from", "to"}, INT64_MAX,
-                                  &d->period, counts, &moments, problem);
+        return api_fail_oom(problem);
+    bool good = api_period_add_up(monitors, monitor, (const char *const[]){"from", "to"},
+                                  *max / n_bins, &period, counts, &moments, problem);
+    *max -= period.windows * n_bins;
     api_config_release(r->config);
     r->config = good ? load_promoted(monitors, monitor->config, counts, &moments, problem) : NULL;
     free(counts);
-    return r->config &&
-           api_config_retain(r->config, monitors->budget, api_monitor_size(r->group, r->name),
-                             false, problem) &&
+    return r->config && api_config_retain(r->config, monitors->budget,
+                                          api_monitor_size(r->group, r->name), false, problem);
+}
+
+static bool promote_single(struct api_exchange *x, struct api_monitors *monitors)
+{
+    struct api_replacing *d = x->state;
+    const struct api_monitor *monitor = api_monitor_of(x, monitors, &x->problem);
+    int64_t max = INT64_MAX;
+    return monitor &&
+           promote(x, monitors, monitor, &max, d->references.replacements, &x->problem) &&
            api_replacing_reserve(x);
 }
 
 static enum api_outcome run(struct api_exchange *x, struct api_monitors *monitors)
 {
     return api_outcome_of(api_find_monitor(x, &x->problem) &&
-                          api_check_conditions(x, monitors, &x->problem) && promote(x, monitors) &&
-                          api_replacing_store(x, monitors));
+                          api_check_conditions(x, monitors, &x->problem) &&
+                          promote_single(x, monitors) && api_replacing_store(x, monitors));
 }
 
 const struct api_steps api_promote_windows = {.place = API_STORE_WRITES,
@@ -121,3 +140,214 @@ const struct api_steps api_promote_windows = {.place = API_STORE_WRITES,
                                               .publish = api_replacing_publish,
                                               .write = api_replacing_write,
                                               .drop = api_replacing_drop};
+
+/* ---- A group, by a period */
+
+static bool reserve(struct api_references *references, size_t n, struct api_problem *problem)
+{
+    while (references->n > 0)
+        api_replacement_free(&references->replacements[--references->n]);
+    free(references->replacements);
+    references->replacements = calloc(n + 1, sizeof *references->replacements);
+    return references->replacements || api_fail_oom(problem);
+}
+
+/* Adds the replacement of a monitor. One without a window in the period stays as it is, and is told. */
+static bool add_of_group(struct api_exchange *x, struct api_monitors *monitors,
+                         const struct api_monitor *monitor, int64_t *max)
+{
+    struct api_references *references = &((struct api_replacing *)x->state)->references;
+    struct api_replacement *r = &references->replacements[references->n];
+    struct api_problem problem = {0};
+    *r = (struct api_replacement){.group = monitor->group, .name = strdup(monitor->name)};
+    references->n++;
+    if (!r->name)
+        return api_fail_oom(&x->problem);
+    if (promote(x, monitors, monitor, max, r, &problem))
+        return true;
+    if (problem.code && strcmp(problem.code, "windows_missing") == 0) {
+        api_warn(&references->warnings, "windows_missing", monitor->name, 0, 0,
+                 "no closed window of this monitor starts in the period: its reference stays");
+        references->n--;
+        api_replacement_free(r);
+        return true;
+    }
+    if (problem.code && strcmp(problem.code, "option_invalid") == 0)
+        return api_fail_at(&x->problem, API_BODY, "#/from", "option_invalid",
+                           "the windows of the group in this period have more than %d counts, "
+                           "which is too much for a request; give a shorter period, or one "
+                           "monitor after the other",
+                           MAX_COUNTS);
+    if (problem.code)
+        x->problem = problem;
+    return false;
+}
+
+static bool promote_group(struct api_exchange *x, struct api_monitors *monitors)
+{
+    struct api_references *references = &((struct api_replacing *)x->state)->references;
+    const struct api_registry *registry = &monitors->registry;
+    size_t n, first = api_registry_group(registry, api_group_of(x), &n);
+    int64_t max = MAX_COUNTS;
+    references->warnings.size = 0;
+    if (!reserve(references, n, &x->problem))
+        return false;
+    for (size_t i = first; i < first + n; i++)
+        if (!add_of_group(x, monitors, registry->monitors[i], &max))
+            return false;
+    return references->n > 0 ||
+           api_fail(&x->problem, "windows_missing",
+                    "no closed window of the group starts between from and to");
+}
+
+/* ---- A group, by a table */
+
+static bool fail_setting(enum api_location where, const char *location, const char *name,
+                         struct api_problem *problem)
+{
+    return api_fail_at(problem, where, location, "option_unknown",
+                       "a new reference takes no '%.60s': settings stay as they are, and PATCH "
+                       "changes them",
+                       name);
+}
+
+/* Fails for members beside a table, unless they say how bins are made. */
+static bool check_members(const json_t *members, struct api_problem *problem)
+{
+    static const char *const known[] = {"columns", "rows", "binning", NULL};
+    char pointer[200];
+    for (void *at = json_object_iter((json_t *)members); at;
+         at = json_object_iter_next((json_t *)members, at)) {
+        const char *name = json_object_iter_key(at);
+        api_pointer_to_member(pointer, sizeof pointer, "#/", name);
+        if (!api_setting_is_among(name, known))
+            return fail_setting(API_BODY, pointer, name, problem);
+    }
+    return true;
+}
+
+/* Reads the parameters: how bins are made, and dry_run. */
+static bool read_query(struct api_exchange *x)
+{
+    static const char *const known[] = {"dry_run", NULL};
+    struct api_replacing *d = x->state;
+    struct api_monitor_settings *settings = &d->references.settings;
+    api_settings_init(settings);
+    json_t *parameters = api_settings_from_query(settings, x->request.query, known, &x->problem);
+    bool good = parameters && api_replacing_read_dry(x, parameters);
+    json_decref(parameters);
+    for (const struct api_field *row = api_monitor_setting_rows; good && row->name; row++)
+        if ((settings->given >> (row - api_monitor_setting_rows) & 1) &&
+            !(row->parent && strcmp(row->parent, "binning") == 0))
+            good = fail_setting(API_QUERY, row->name, row->name, &x->problem);
+    return good;
+}
+
+static bool read_columns(struct api_exchange *x, struct api_table *table)
+{
+    struct api_references *references = &((struct api_replacing *)x->state)->references;
+    references->renews = true;
+    if (!check_members(table->members, &x->problem) ||
+        !api_references_read(references, table, api_group_of(x), table->members, &x->problem))
+        return false;
+    size_t unknown = 0;
+    for (size_t i = 0; i < table->n_columns; i++) {
+        struct api_config *config =
+            api_hold_monitor(x->service->monitors, api_group_of(x), table->columns[i].name).config;
+        unknown += !config;
+        api_config_release(config);
+    }
+    if (unknown == table->n_columns)
+        return api_fail_unknown(x, table);
+    api_warn_of_absent(x, table, table->n_columns - unknown, &references->warnings);
+    return references->n > 0 ||
+           api_fail(&x->problem, "reference_empty", "no column gets a new reference: %.*s",
+                    (int)references->left_out.size, references->left_out.data);
+}
+
+/* Reads a table, or a period. */
+static bool read_group(struct api_exchange *x)
+{
+    struct api_replacing *d = x->state;
+    struct api_table table;
+    if (!api_open_table(x, &table))
+        return false;
+    d->has_table = table.has_values;
+    bool good = table.has_values ? read_columns(x, &table)
+                : !json_object_get(table.members, "from") && !json_object_get(table.members, "to")
+                    ? api_fail_at(&x->problem, API_BODY, "#", "reference_empty",
+                                  "the body must be a table, or {\"from\": TIME, \"to\": TIME}")
+                    : read_range(table.members, &d->period, &x->problem);
+    api_table_free(&table);
+    return good;
+}
+
+/* Gives the new reference of a replacement the settings of the monitor, unless it has them. */
+static bool keep_settings(struct api_exchange *x, struct api_replacement *r,
+                          const struct api_held *held)
+{
+    struct api_budget *budget = x->service->budget;
+    struct api_config *made = r->config;
+    if (r->of_id == held->id && r->of_version == held->version)
+        return true;
+    r->of_id = held->id;
+    r->of_version = held->version;
+    r->config = api_config_load(made->definition, held->config->others, budget, &x->problem);
+    api_config_release(made);
+    return r->config && api_config_retain(r->config, budget, api_monitor_size(r->group, r->name),
+                                          true, &x->problem);
+}
+
+/* As keep_settings, of all; *all is false if a monitor is gone. */
+static bool keep_all_settings(struct api_exchange *x, bool *all)
+{
+    struct api_references *references = &((struct api_replacing *)x->state)->references;
+    bool good = true;
+    *all = true;
+    for (size_t i = 0; good && i < references->n; i++) {
+        struct api_replacement *r = &references->replacements[i];
+        const struct api_held held = api_hold_monitor(x->service->monitors, r->group, r->name);
+        *all &= held.config != NULL;
+        good = !held.config || keep_settings(x, r, &held);
+        api_config_release(held.config);
+    }
+    return good;
+}
+
+/* ---- Steps of a group */
+
+static enum api_outcome parse_group(struct api_exchange *x)
+{
+    struct api_replacing *d = api_replacing_init(x);
+    bool ignored;
+    if (!read_query(x))
+        return API_FAILED;
+    if (api_must_refresh(x))
+        return API_REFRESH;
+    return api_outcome_of(api_find_monitor(x, &x->problem) && read_group(x) &&
+                          (!d->has_table || keep_all_settings(x, &ignored)));
+}
+
+static enum api_outcome run_group(struct api_exchange *x, struct api_monitors *monitors)
+{
+    const struct api_replacing *d = x->state;
+    bool all = true;
+    if (!api_find_monitor(x, &x->problem) || !api_check_conditions(x, monitors, &x->problem) ||
+        !(d->has_table ? keep_all_settings(x, &all) : promote_group(x, monitors)))
+        return API_FAILED;
+    if (!all)
+        return API_PARSE_AGAIN;
+    return api_outcome_of(api_replacing_reserve(x) && api_replacing_store(x, monitors));
+}
+
+const struct api_steps api_renew_references = {.place = API_STORE_WRITES,
+                                               .max_body = API_WHOLE_BODY,
+                                               .state = sizeof(struct api_replacing),
+                                               .check = check,
+                                               .estimate = api_estimate_documents,
+                                               .parse = parse_group,
+                                               .run = run_group,
+                                               .read_back = api_replacing_read_back,
+                                               .publish = api_replacing_publish,
+                                               .write = api_replacing_write,
+                                               .drop = api_replacing_drop};

@@ -2,6 +2,7 @@
 #include "api/json/format.h"
 #include "api/monitors/http/endpoints.h"
 #include "api/monitors/model/settings.h"
+#include "api/monitors/state/group_rows.h"
 #include "api/monitors/state/metrics.h"
 #include "api/monitors/state/window_rows.h"
 
@@ -21,6 +22,8 @@ void api_replacing_drop(struct api_exchange *x)
     api_history_free(d);
     api_references_free(&d->references);
     api_replay_free(&d->replay);
+    api_buffer_free(&d->columns);
+    api_columns_free(&d->renewed, x->service->budget);
 }
 
 struct api_replacing *api_replacing_init(struct api_exchange *x)
@@ -28,7 +31,7 @@ struct api_replacing *api_replacing_init(struct api_exchange *x)
     struct api_replacing *d = x->state;
     d->references.stop = x->stop;
     d->references.monitors = x->service->monitors;
-    d->references.warnings.budget = x->service->budget;
+    d->references.warnings.budget = d->columns.budget = x->service->budget;
     return d;
 }
 
@@ -99,6 +102,34 @@ static bool read_members(struct api_exchange *x, struct api_table *table, json_t
            api_references_read(references, table, group, members, &x->problem);
 }
 
+/* Notes the columns of a table for which nobody wants a monitor, so that they are no news in observations. */
+static void note_left_out(struct api_exchange *x, const struct api_table *table)
+{
+    struct api_replacing *d = x->state;
+    struct api_registry *registry = &x->service->monitors->registry;
+    const char *group = api_group_of(x);
+    struct api_problem ignored = {0};
+    bool *has = calloc(table->n_columns + 1, sizeof *has);
+    size_t column;
+    for (size_t i = 0; has && i < d->references.n; i++) {
+        const char *name = d->references.replacements[i].name;
+        if (api_names_find(&table->names, name, strlen(name), &column))
+            has[column] = true;
+    }
+    pthread_rwlock_rdlock(&registry->lock);
+    for (size_t i = 0; has && i < table->n_columns; i++) {
+        const char *name = table->columns[i].name;
+        const struct api_column_of *known = api_columns_find(&registry->columns, group, name);
+        d->renews_columns |= known && has[i];
+        if (!has[i] && !(known && known->left_out) && !api_registry_find(registry, group, name) &&
+            api_name_check("monitor", name, &ignored))
+            api_columns_add(&d->columns, group, name, true, 0);
+    }
+    pthread_rwlock_unlock(&registry->lock);
+    d->renews_columns |= d->columns.size > 0;
+    free(has);
+}
+
 static bool read_table(struct api_exchange *x)
 {
     const struct api_replacing *d = x->state;
@@ -110,6 +141,8 @@ static bool read_table(struct api_exchange *x)
                 (!d->references.time || api_history_read(x, &table, parameters));
     json_decref(parameters);
     bool has_values = table.has_values;
+    if (good && !api_name_of(x))
+        note_left_out(x, &table);
     api_table_free(&table);
     if (!good || d->references.n > 0)
         return good;
@@ -164,8 +197,12 @@ bool api_replacing_store(struct api_exchange *x, struct api_monitors *monitors)
 
 static enum api_outcome run(struct api_exchange *x, struct api_monitors *monitors)
 {
-    return api_outcome_of(api_check_conditions(x, monitors, &x->problem) &&
-                          api_history_check(x, monitors) && api_replacing_store(x, monitors));
+    struct api_replacing *d = x->state;
+    d->renews_columns &= !d->is_dry;
+    return api_outcome_of(
+        api_check_conditions(x, monitors, &x->problem) && api_history_check(x, monitors) &&
+        api_replacing_store(x, monitors) &&
+        (!d->renews_columns || api_columns_renew(monitors, &d->columns, &d->renewed)));
 }
 
 /* Replays the windows of the one monitor of the path with its new settings. */
@@ -200,6 +237,8 @@ void api_replacing_publish(struct api_exchange *x, struct api_monitors *monitors
     struct api_replacing *d = x->state;
     if (!d->is_dry)
         api_replace_publish(monitors, d->references.replacements, d->references.n);
+    if (d->renews_columns)
+        api_columns_publish(monitors, &d->renewed);
 }
 
 /* ---- Response */

@@ -3,7 +3,6 @@
 #include "api/monitors/http/request.h"
 #include "api/monitors/model/sample.h"
 #include "api/monitors/state/metrics.h"
-#include "api/tables/field.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -11,8 +10,8 @@
 /* MIN_BYTES: bytes of values that are collected at once, however small the body is. */
 enum { MIN_BYTES = 16 << 20 };
 
-/* choice: what a request says of a column. */
-enum choice { NOTHING, INCLUDED, EXCLUDED };
+/* choice: what a request says of a column. LABELLED: it is included, and its monitor has labels. */
+enum choice { NOTHING, INCLUDED, LABELLED, EXCLUDED };
 
 /* reading: a table that is read. */
 struct reading {
@@ -28,6 +27,12 @@ struct reading {
 static enum choice choice_of(const struct reading *r, size_t column)
 {
     return r->choices ? r->choices[column] : INCLUDED;
+}
+
+static bool is_included(const struct reading *r, size_t column)
+{
+    enum choice choice = choice_of(r, column);
+    return choice == INCLUDED || choice == LABELLED;
 }
 
 /* Columns that are collected at once, so that their values take about a third of the body. */
@@ -58,6 +63,9 @@ static bool configure(const struct reading *r, const char *name, struct api_bins
     struct api_replacement replacement = {
         .group = r->group, .name = strdup(name), .config = is_same ? known : made};
     references->replacements[references->n++] = replacement;
+    if (made && known && r->table->has_values && !references->renews)
+        api_warn_of_reset(&references->warnings, name, known, made, references->settings.given,
+                          r->members);
     api_config_release(is_same ? made : known);
     if (!replacement.name)
         return api_fail_oom(r->problem);
@@ -149,7 +157,7 @@ static bool configure_column(const struct reading *r, struct api_sample *sample,
                         : "a column without a name gets no monitor");
         return true;
     }
-    if (!warn_of_values(r, sample, name, choice_of(r, sample->column) == INCLUDED))
+    if (!warn_of_values(r, sample, name, is_included(r, sample->column)))
         return true;
     bool good = api_sample_bins(sample, settings, &bins, &reference, r->problem) &&
                 configure(r, name, &bins, &reference);
@@ -194,7 +202,8 @@ static bool sample_columns(const struct reading *r, size_t first, size_t end, co
         api_sample_init(&samples[i], table, i);
         samples[i].is_excluded =
             choice_of(r, i) == EXCLUDED || (!name && !check_column(r, &table->columns[i]));
-        samples[i].is_included = choice_of(r, i) == INCLUDED;
+        samples[i].is_included = is_included(r, i);
+        samples[i].had_labels = choice_of(r, i) == LABELLED;
     }
     struct api_monitor_settings settings = r->references->settings;
     bool good = api_settings_from_json(&settings, r->members, api_config_members, r->problem) &&
@@ -237,10 +246,26 @@ static bool choose(const struct api_table *table, const char *parameter, const c
     return true;
 }
 
+/* Chooses the columns that have a monitor, and warns of the others. */
+static void choose_known(const struct reading *r, enum choice *choices)
+{
+    const struct api_table *table = r->table;
+    for (size_t i = 0; i < table->n_columns; i++) {
+        const char *name = table->columns[i].name;
+        struct api_config *known = api_hold_monitor(r->references->monitors, r->group, name).config;
+        choices[i] = !known ? EXCLUDED : known->bins.labelled ? LABELLED : INCLUDED;
+        api_config_release(known);
+        if (!known)
+            api_warn_of_unknown(&r->references->warnings, name);
+    }
+}
+
 static bool choose_columns(const struct reading *r, enum choice *choices)
 {
     const struct api_references *references = r->references;
     const struct api_table *table = r->table;
+    if (references->renews)
+        choose_known(r, choices);
     for (size_t i = 0; references->include && i < table->n_columns; i++)
         choices[i] = EXCLUDED;
     return (!references->include ||
@@ -251,39 +276,7 @@ static bool choose_columns(const struct reading *r, enum choice *choices)
             choose(table, "time", references->time, EXCLUDED, choices, r->problem));
 }
 
-/* ---- Headers */
-
-static bool is_number(const char *name)
-{
-    char copy[64 + API_PADDING] = "";
-    double number;
-    const struct api_cell cell = {.kind = API_CELL_FIELD, .text = copy, .size = strlen(name)};
-    if (cell.size > 64)
-        return false;
-    memcpy(copy, name, cell.size);
-    return api_field_number(&cell, true, &number);
-}
-
-/* Warns of a header line that looks like data, or that has another delimiter. */
-static void warn_of_header(const struct reading *r)
-{
-    const struct api_table *table = r->table;
-    size_t numbers = 0, named = 0;
-    if (!table->has_header)
-        return;
-    for (size_t i = 0; i < table->n_columns; i++) {
-        named += *table->columns[i].name != '\0';
-        numbers += is_number(table->columns[i].name);
-    }
-    if (2 * numbers > named)
-        api_warn(&r->references->warnings, "header_looks_like_data", "", numbers, 0,
-                 "most names of columns are numbers: the first line should be a header with names");
-    if (table->has_blanks || (table->n_columns == 1 && strpbrk(table->columns[0].name, "|^~;,\t")))
-        api_warn(&r->references->warnings, "one_column", table->columns[0].name, 0, 0,
-                 "the header has one column, and what may be another separator: columns are "
-                 "separated by , ; "
-                 "or a tab");
-}
+/* ---- All columns */
 
 static bool read_columns(const struct reading *r)
 {
@@ -291,7 +284,7 @@ static bool read_columns(const struct reading *r)
     size_t n = table->n_columns;
     if (!reserve(r->references, n, r->problem))
         return false;
-    warn_of_header(r);
+    api_warn_of_header(&r->references->warnings, table);
     for (size_t first = 0, end; first < n; first = end) {
         bool is_unknown = first == 0 && table->n_rows == 0 && table->size > MIN_BYTES;
         size_t at_once = is_unknown ? 1 : columns_at_once(table);
@@ -343,31 +336,6 @@ static bool count_reference(const struct reading *r, size_t column, const char *
     return good;
 }
 
-/* True if counts of intervals look cumulative, as Prometheus' buckets are: there are five or more, none is lower than
- * the one before, the last is more than twice the first, and the overflow is 0 or not lower than the last. */
-static bool looks_cumulative(const struct api_config *config)
-{
-    enum { MIN_BINS = 5 };
-    const struct api_bins *bins = &config->bins;
-    size_t first = api_bins_first(bins), n = bins->n;
-    if (config->reference.form != API_COUNTS || bins->labelled || n < MIN_BINS)
-        return false;
-    const double *counts = config->reference.values + first;
-    for (size_t i = 1; i < n; i++)
-        if (counts[i] < counts[i - 1])
-            return false;
-    return counts[n - 1] > 2 * counts[0] && (counts[n] == 0 || counts[n] >= counts[n - 1]);
-}
-
-static void warn_of_counts(struct api_references *references, const char *name)
-{
-    if (looks_cumulative(references->replacements[0].config))
-        api_warn(&references->warnings, "looks_cumulative", name, 0, 0,
-                 "the counts never fall from bin to bin, as those of a cumulative histogram do: "
-                 "each bin takes "
-                 "its own count, without those before it");
-}
-
 bool api_reference_read(struct api_references *references, struct api_table *table,
                         const char *group, const char *name, const json_t *members,
                         struct api_problem *problem)
@@ -382,7 +350,7 @@ bool api_reference_read(struct api_references *references, struct api_table *tab
     if (!table->has_values) {
         bool good = configure(&reading, name, &bins, &none);
         if (good)
-            warn_of_counts(references, name);
+            api_warn_of_counts(&references->warnings, name, references->replacements[0].config);
         return good;
     }
     if (!api_find_column(table, name, &column, problem))

@@ -15,6 +15,7 @@ struct api_references {
     struct api_monitor_settings settings; /* of the query */
     const char *include, *exclude;        /* names of columns with commas between, or NULL */
     const char *time; /* a column that has times, which gets no monitor; or NULL */
+    bool renews;      /* of a group: columns without a monitor are left out, and warned of */
 };
 
 /* Makes configs of the columns that have a name and values, by the settings among `members`: of the columns that
@@ -28,3 +29,13 @@ bool api_reference_read(struct api_references *references, struct api_table *tab
                         const char *group, const char *name, const json_t *members,
                         struct api_problem *problem);
 void api_references_free(struct api_references *references);
+
+/* Warnings. api_warn_of_header: of a header line that looks like data, or that has another delimiter. api_warn_of_counts: of
+ * counts that look cumulative. api_warn_of_reset: of settings that `known` has and a table does not set, so that `made`, the
+ * config of the table, has their defaults; `given` are bits of those that the query has. */
+void api_warn_of_header(struct api_buffer *warnings, const struct api_table *table);
+void api_warn_of_counts(struct api_buffer *warnings, const char *name,
+                        const struct api_config *config);
+void api_warn_of_reset(struct api_buffer *warnings, const char *name,
+                       const struct api_config *known, const struct api_config *made,
+                       unsigned given, const json_t *members);

@@ -144,8 +144,11 @@ struct api_held api_hold_monitor(struct api_monitors *monitors, const char *grou
     pthread_rwlock_rdlock(&monitors->registry.lock);
     const struct api_monitor *monitor = api_registry_find(&monitors->registry, group, name);
     if (monitor)
-        held = (struct api_held){api_config_hold(monitor->config), monitor->id, monitor->revision,
-                                 monitor->status.state};
+        held = (struct api_held){.config = api_config_hold(monitor->config),
+                                 .id = monitor->id,
+                                 .revision = monitor->revision,
+                                 .version = monitor->version,
+                                 .state = monitor->status.state};
     pthread_rwlock_unlock(&monitors->registry.lock);
     return held;
 }
@@ -290,6 +293,56 @@ void api_warn_of_name(struct api_buffer *warnings, const struct api_column *colu
     else if (column->flaws & API_NAME_BLANK && *column->name)
         api_warn(warnings, "column_renamed", column->name, 0, 0,
                  "blanks around the name are left out");
+}
+
+void api_warn_of_unknown(struct api_buffer *warnings, const char *name)
+{
+    if (*name)
+        api_warn(warnings, "column_unknown", name, 0, 0,
+                 "the group has no monitor of this name, so the column is left out");
+    else
+        api_warn(warnings, "column_unnamed", name, 0, 0, "a column without a name is left out");
+}
+
+void api_warn_of_absent(const struct api_exchange *x, const struct api_table *table,
+                        size_t n_present, struct api_buffer *warnings)
+{
+    enum { MAX_ABSENT = 1000 };
+    struct api_registry *registry = &x->service->monitors->registry;
+    size_t n_group, n = 0, column;
+    pthread_rwlock_rdlock(&registry->lock);
+    size_t first = api_registry_group(registry, api_group_of(x), &n_group);
+    for (size_t i = first; n_group > n_present && i < first + n_group; i++) {
+        const char *name = registry->monitors[i]->name;
+        if (!api_names_find(&table->names, name, strlen(name), &column) && n++ < MAX_ABSENT)
+            api_warn(warnings, "column_absent", name, 0, 0,
+                     "the table has no column for this monitor, which is left alone");
+    }
+    pthread_rwlock_unlock(&registry->lock);
+    if (n > MAX_ABSENT)
+        api_warn(warnings, "column_absent", "", n - MAX_ABSENT, 0,
+                 "the table has no column for so many monitors more");
+}
+
+bool api_fail_unknown(struct api_exchange *x, const struct api_table *table)
+{
+    struct api_registry *registry = &x->service->monitors->registry;
+    struct api_problem *problem = &x->problem;
+    size_t n;
+    if (!api_find_monitor(x, problem))
+        return false;
+    if (table->n_columns == 0)
+        return api_fail(problem, "columns_unknown",
+                        "the table has no columns, so there is nothing to store");
+    pthread_rwlock_rdlock(&registry->lock);
+    size_t first = api_registry_group(registry, api_group_of(x), &n);
+    api_fail(
+        problem, "columns_unknown",
+        "no column of the table, such as '%.100s', has a monitor in the group, such as '%.100s'",
+        table->columns[table->n_columns > 1 && !*table->columns->name].name,
+        n > 0 ? registry->monitors[first]->name : "");
+    pthread_rwlock_unlock(&registry->lock);
+    return false;
 }
 
 void api_warn_of_unreadable(struct api_buffer *warnings, const char *column,

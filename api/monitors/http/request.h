@@ -41,7 +41,7 @@ bool api_must_refresh(const struct api_exchange *x);
 /* api_held: a monitor as it was at one moment. `config` is held; NULL if there is no monitor. */
 struct api_held {
     struct api_config *config;
-    int64_t id, revision;
+    int64_t id, revision, version;
     enum api_verdict state;
 };
 struct api_held api_hold_monitor(struct api_monitors *monitors, const char *group,
@@ -83,6 +83,13 @@ void api_warn(struct api_buffer *warnings, const char *code, const char *column,
 
 /* Appends a warning of a name that the table has not as it is: see enum api_flaw. */
 void api_warn_of_name(struct api_buffer *warnings, const struct api_column *column);
+
+/* Append warnings of a column without a monitor, or without a name; and, by name up to 1,000, of the group's monitors for
+ * which a table has no column, if it has those of `n_present` alone. api_fail_unknown: fails with columns_unknown, or as api_find_monitor does. */
+void api_warn_of_unknown(struct api_buffer *warnings, const char *name);
+void api_warn_of_absent(const struct api_exchange *x, const struct api_table *table,
+                        size_t n_present, struct api_buffer *warnings);
+bool api_fail_unknown(struct api_exchange *x, const struct api_table *table);
 
 /* The message of a column with API_NESTED. */
 extern const char api_nested_message[];

@@ -2,7 +2,6 @@
 #include "api/monitors/http/parse.h"
 
 #include "api/monitors/state/close.h"
-#include "api/monitors/state/observe.h"
 #include "api/monitors/state/window_rows.h"
 #include "api/text/nearest.h"
 

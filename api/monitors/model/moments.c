@@ -103,6 +103,17 @@ void api_moments_add(struct api_moments *to, const struct api_moments *added)
     add_long(&to->squares, &added->squares);
 }
 
+static struct api_long_sum negative(const struct api_long_sum *sum)
+{
+    return (struct api_long_sum){-sum->high, -sum->low};
+}
+
+void api_moments_subtract(struct api_moments *from, const struct api_moments *taken)
+{
+    api_moments_add(from, &(struct api_moments){-taken->covered, -taken->n, negative(&taken->sum),
+                                                negative(&taken->squares)});
+}
+
 struct api_spread api_moments_spread(const struct api_moments *moments, const struct api_bins *bins,
                                      double values)
 {
@@ -110,7 +121,8 @@ struct api_spread api_moments_spread(const struct api_moments *moments, const st
         return (struct api_spread)API_NO_SPREAD;
     double mean = (moments->sum.high + moments->sum.low) / moments->n;
     double squares = (moments->squares.high + moments->squares.low) / moments->n;
-    return (struct api_spread){shift(bins) + mean, sqrt(fmax(0, squares - mean * mean))};
+    double sd = isfinite(squares) ? sqrt(fmax(0, squares - mean * mean)) : (double)NAN;
+    return (struct api_spread){shift(bins) + mean, sd};
 }
 
 /* ---- Counts with them */

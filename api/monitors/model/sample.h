@@ -37,6 +37,7 @@ struct api_sample {
     size_t n_chosen;       /* likewise: labels, if they were chosen in one half of the rows */
     bool is_excluded;      /* set by the caller: the column is not read */
     bool is_included;      /* likewise: it has bins also if it holds dates */
+    bool had_labels;       /* likewise: numbers become labels by the method auto */
     bool text_for_certain; /* a string of JSON or numpy was among them */
     bool is_text;          /* after api_sample_table */
     bool is_labelled;      /* likewise: texts, or numbers that become labels */

@@ -49,9 +49,9 @@ static bool take_numbers(struct api_sample *sample, enum api_method method,
         return api_fail_oom(problem);
     sample->n_numbers += sample->n_commas;
     sample->n_texts -= sample->n_commas;
-    sample->is_labelled =
-        method == API_LABELS ||
-        (method == API_AUTO && (sample->booleans_alone || has_few_whole_numbers(sample)));
+    sample->is_labelled = method == API_LABELS ||
+                          (method == API_AUTO && (sample->had_labels || sample->booleans_alone ||
+                                                  has_few_whole_numbers(sample)));
     if (!sample->is_labelled)
         sample->n_missing += sample->n_texts;
     return sample->is_labelled;

@@ -42,18 +42,12 @@ static bool keep_reference(struct api_snapshot *snapshot)
     return window->reference != NULL;
 }
 
-/* Scores a window that closes, or is restated, by the present settings. */
-static bool score(struct api_monitors *monitors, struct api_pending_monitor *pending,
-                  struct api_snapshot *snapshot)
+bool api_score_closed(struct api_monitors *monitors, struct api_pending_monitor *pending,
+                      struct api_snapshot *snapshot)
 {
     struct api_window *window = &snapshot->window;
     struct kl_drift_bin of_bins[API_MAX_BINS + KL_OUTER_BINS];
-    snapshot->settings = pending->monitor->config->settings;
-    window->closed = false; /* so that earlier windows are counted as they are now */
-    if (!api_snapshot_compare(monitors, pending->monitor->id, pending,
-                              api_position_of(&snapshot->window), snapshot) ||
-        !api_snapshot_pool(monitors, pending->monitor, snapshot))
-        return false;
+    window->closed = false;
     api_snapshot_score(snapshot, &window->scores, of_bins);
     window->closed = true;
     if (!api_status_explain(monitors, pending->monitor->id, snapshot, &window->scores, of_bins,
@@ -61,6 +55,18 @@ static bool score(struct api_monitors *monitors, struct api_pending_monitor *pen
         return false;
     return (keep_settings(snapshot) && keep_reference(snapshot)) ||
            api_transaction_fail_oom(monitors);
+}
+
+/* Scores a window that closes, or is restated, by the present settings. */
+static bool score(struct api_monitors *monitors, struct api_pending_monitor *pending,
+                  struct api_snapshot *snapshot)
+{
+    snapshot->settings = pending->monitor->config->settings;
+    snapshot->window.closed = false; /* so that earlier windows are counted as they are now */
+    return api_snapshot_compare(monitors, pending->monitor->id, pending,
+                                api_position_of(&snapshot->window), snapshot) &&
+           api_snapshot_pool(monitors, pending->monitor, snapshot) &&
+           api_score_closed(monitors, pending, snapshot);
 }
 
 /* ---- Writing */
@@ -102,20 +108,30 @@ static bool write_added(struct api_monitors *monitors, const struct api_pending_
     return true;
 }
 
+/* Writes what observations change of a window. */
+static bool write_n(struct api_monitors *monitors, const struct api_pending_monitor *pending,
+                    const struct api_window *window)
+{
+    const struct api_datum row[] = {API_INTEGER(window->start),
+                                    API_INTEGER(window->end),
+                                    API_INTEGER(window->n),
+                                    api_moments_datum(&window->moments),
+                                    API_INTEGER(pending->monitor->id),
+                                    API_INTEGER(window->id)};
+    return api_store_run(monitors->store, API_SQL_WINDOW_N, row, NULL);
+}
+
 /* Writes an open window: all of it if it is new, else what observations change. */
 static bool write_open(struct api_monitors *monitors, struct api_pending_monitor *pending,
                        const struct api_dirty_window *dirty)
 {
     const struct api_window *window = &dirty->snapshot->window;
     int64_t monitor = pending->monitor->id;
-    const struct api_datum row[] = {API_INTEGER(window->start), API_INTEGER(window->end),
-                                    API_INTEGER(window->n),     api_moments_datum(&window->moments),
-                                    API_INTEGER(monitor),       API_INTEGER(window->id)};
     if (monitors->is_concurrent)
         return api_server_counts_add(monitors, pending, dirty);
     if (dirty->is_new)
         return api_window_store(monitors->store, monitor, window);
-    return api_store_run(monitors->store, API_SQL_WINDOW_N, row, NULL);
+    return write_n(monitors, pending, window);
 }
 
 /* Judges the newest window, which was closed earlier. Pools may hold it with the counts that it was compared with
@@ -171,9 +187,9 @@ static bool write_window(struct api_monitors *monitors, struct api_pending_monit
     struct api_snapshot *snapshot = dirty->snapshot;
     if (dirty->closes || dirty->rescored)
         return write_closed(monitors, pending, snapshot, dirty->closes) &&
-               (!dirty->closes ||
-                api_previous_close(&pending->previous, monitors->store,
-                                   api_position_of(&snapshot->window), snapshot->counts));
+               (!dirty->closes || api_previous_close(&pending->previous, monitors->store,
+                                                     api_position_of(&snapshot->window),
+                                                     snapshot->counts, &snapshot->window.moments));
     snapshot->state = pending->status.state;
     return (snapshot->settings.previous == 0 ||
             api_snapshot_compare(monitors, pending->monitor->id, pending,
@@ -208,7 +224,10 @@ static bool write_windows(struct api_monitors *monitors, struct api_pending_moni
             return false;
         if (!t->rescored || t->closes || !t->added)
             continue;
-        api_previous_restate(&pending->previous, api_position_of(&t->snapshot->window), t->added);
+        if (pending->previous.of.k > 0 && !write_n(monitors, pending, &t->snapshot->window))
+            return false;
+        api_previous_restate(&pending->previous, api_position_of(&t->snapshot->window), t->added,
+                             &t->moments);
         api_pending_forget_pool(pending, t->snapshot->window.start);
     }
     for (struct api_dirty_window *t = pending->windows; t; t = t->next) {

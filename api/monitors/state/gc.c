@@ -30,6 +30,14 @@ static void add_window(void *context, const struct api_datum *values)
     expired->n++;
 }
 
+bool api_gc_delete_window(struct api_monitors *monitors, int64_t monitor, int64_t window)
+{
+    const struct api_datum of[] = {API_INTEGER(monitor), API_INTEGER(window)};
+    return api_store_run(monitors->store, API_SQL_COUNTS_DELETE, of, NULL) &&
+           api_store_run(monitors->store, API_SQL_UNSEEN_DELETE, of, NULL) &&
+           api_store_run(monitors->store, API_SQL_WINDOW_DELETE, of, NULL);
+}
+
 /* Deletes up to STEP windows that ended before a time, open ones too if `open` is true; *n becomes
  * their number. `pending` is the monitor's, or NULL if it was deleted. */
 static bool delete_windows(struct api_monitors *monitors, int64_t monitor,
@@ -42,14 +50,11 @@ static bool delete_windows(struct api_monitors *monitors, int64_t monitor,
                               &(struct api_rows){add_window, &expired});
     for (size_t i = 0; good && i < expired.n; i++) {
         struct api_position position = expired.windows[i].position;
-        const struct api_datum window[] = {API_INTEGER(monitor), API_INTEGER(position.id)};
         bool counts = pending && expired.windows[i].closed &&
                       expired.windows[i].revision == pending->monitor->revision;
         good = (!counts || (api_pending_previous(monitors, pending, false) &&
                             api_previous_delete(&pending->previous, monitors->store, position))) &&
-               api_store_run(monitors->store, API_SQL_COUNTS_DELETE, window, NULL) &&
-               api_store_run(monitors->store, API_SQL_UNSEEN_DELETE, window, NULL) &&
-               api_store_run(monitors->store, API_SQL_WINDOW_DELETE, window, NULL);
+               api_gc_delete_window(monitors, monitor, position.id);
     }
     if (pending && expired.n > 0)
         api_pending_forget_pool(pending, expired.windows[expired.n - 1].position.start);

@@ -6,6 +6,9 @@
 /* Takes one round of steps; monitors->gc_unfinished becomes true if more steps may be left. */
 bool api_gc(struct api_monitors *monitors);
 
+/* Deletes the rows of a window. */
+bool api_gc_delete_window(struct api_monitors *monitors, int64_t monitor, int64_t window);
+
 /* Deletes windows of a monitor that ended too long before its newest, and events of such times, a hundred
  * of each at most. The last event stays. *expired becomes true if there were any. */
 bool api_gc_expire(struct api_monitors *monitors, struct api_pending_monitor *pending,

@@ -1,9 +1,9 @@
-#include "api/monitors/state/load.h"
+#include "api/monitors/state/replace.h"
 
 #include "api/json/format.h"
 #include "api/monitors/model/pool.h"
 #include "api/monitors/state/gc.h"
-#include "api/monitors/state/mute_rows.h"
+#include "api/monitors/state/group_rows.h"
 #include "api/monitors/state/status.h"
 
 #include <stdlib.h>
@@ -14,8 +14,9 @@
 struct loading {
     struct api_monitors *monitors;
     struct api_registry read, unread;
-    int64_t schema, oldest, change, deletion, mute;
+    int64_t schema, oldest, change, deletion, mute, column;
     struct api_mutes mutes;      /* all of them, if some were changed */
+    struct api_columns columns;  /* likewise */
     struct api_buffer ids;       /* int64_t: of all monitors of the store, if some were deleted */
     struct api_problem problem;  /* of the row that is read */
     const struct api_zone *told; /* whose loss was told last */
@@ -112,7 +113,7 @@ static struct api_monitor *make_monitor(struct loading *loading, const struct ap
     monitor->version = values[4].integer;
     monitor->status.state = api_verdict_of(values[6].integer);
     monitor->status.observations = values[7].integer;
-    monitor->status.last_observation = last_of(&values[8], &values[20]);
+    monitor->status.last_observation = last_of(&values[8], &values[22]);
     monitor->status.last_window = values[9].integer;
     monitor->status.severity_since = time_of(&values[10]);
     monitor->status.newest_end = time_of(&values[11]);
@@ -122,6 +123,8 @@ static struct api_monitor *make_monitor(struct loading *loading, const struct ap
     monitor->may_have_expired = true;
     monitor->status.sentence_of = values[18].integer;
     monitor->status.stale_told = values[19].integer != 0;
+    monitor->status.missed = values[20].integer;
+    monitor->status.told = (int)values[21].integer;
     if (values[17].kind == API_SQL_TEXT && values[17].size < API_SENTENCE)
         memcpy(monitor->status.sentence, values[17].text, values[17].size);
     return monitor;
@@ -169,11 +172,9 @@ static void read_number(void *context, const struct api_datum *values)
     const struct {
         const char *name;
         int64_t *number;
-    } numbers[] = {{"schema", &loading->schema},
-                   {"oldest", &loading->oldest},
-                   {"change", &loading->change},
-                   {"deletion", &loading->deletion},
-                   {"mute", &loading->mute}};
+    } numbers[] = {{"schema", &loading->schema}, {"oldest", &loading->oldest},
+                   {"change", &loading->change}, {"deletion", &loading->deletion},
+                   {"mute", &loading->mute},     {"columns", &loading->column}};
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         if (strlen(numbers[i].name) == values[0].size &&
             memcmp(numbers[i].name, values[0].text, values[0].size) == 0)
@@ -228,6 +229,11 @@ static bool read_monitors(struct loading *loading)
 static bool mutes_changed(const struct loading *loading)
 {
     return loading->all || loading->mute > loading->monitors->change;
+}
+
+static bool columns_changed(const struct loading *loading)
+{
+    return loading->all || loading->column > loading->monitors->change;
 }
 
 /* ---- Into the registry */
@@ -312,6 +318,8 @@ static bool apply(struct loading *loading)
         remove_unread(loading);
     if (good && mutes_changed(loading))
         api_mutes_publish(monitors, &loading->mutes);
+    if (good && columns_changed(loading))
+        api_columns_publish(monitors, &loading->columns);
     pthread_rwlock_unlock(&registry->lock);
     read->n = good ? 0 : read->n;
     return good || api_transaction_fail_oom(monitors);
@@ -348,6 +356,7 @@ bool api_load(struct api_monitors *monitors)
                 ((!loading.all && loading.change <= monitors->change) ||
                  (read_monitors(&loading) &&
                   (!mutes_changed(&loading) || api_mutes_read(monitors, &loading.mutes)) &&
+                  (!columns_changed(&loading) || api_columns_read(monitors, &loading.columns)) &&
                   apply(&loading)));
     if (good) {
         monitors->change = loading.change;
@@ -362,5 +371,6 @@ bool api_load(struct api_monitors *monitors)
     api_registry_empty(&loading.unread);
     api_buffer_free(&loading.ids);
     api_mutes_free(&loading.mutes, monitors->budget);
+    api_columns_free(&loading.columns, monitors->budget);
     return good;
 }

@@ -51,7 +51,10 @@ void api_mute_write(const struct api_mute *mute, struct api_buffer *out)
         return;
     }
     api_append_text(out, "{\"until\":");
-    api_write_time(out, mute->until);
+    if (mute->until == API_UNTIL_OK)
+        api_append_text(out, "\"ok\"");
+    else
+        api_write_time(out, mute->until);
     api_append_text(out, ",\"reason\":");
     api_append_json_string(out, mute->reason);
     api_append_format(out, ",\"scope\":\"%s\"}", mute->of_group ? "group" : "monitor");

@@ -10,6 +10,9 @@
 /* API_MAX_NAME: bytes of the name of a monitor or a group. API_MAX_MUTE_REASON: those of a reason. */
 enum { API_MAX_NAME = 128, API_MAX_MUTE_REASON = 200 };
 
+/* API_UNTIL_OK: end of a mute that lasts until what it is of is ok, or all monitors of the group are. */
+#define API_UNTIL_OK INT64_MAX
+
 /* api_mute: until when, API_NO_TIME if not at all; a text without control characters, which may be empty. */
 struct api_mute {
     int64_t until;
@@ -28,6 +31,7 @@ struct api_muted {
 struct api_mutes {
     struct api_buffer list;
     size_t counted; /* bytes that the budget has */
+    bool is_read;   /* from the store, also if it is empty */
 };
 
 /* The mute at a time of a monitor: its own or that of its group, whichever ends last; with the name NULL, of the

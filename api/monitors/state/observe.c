@@ -1,4 +1,4 @@
-#include "api/monitors/state/observe.h"
+#include "api/monitors/state/close.h"
 
 #include "api/monitors/state/status.h"
 #include "api/monitors/state/window_load.h"
@@ -168,6 +168,7 @@ bool api_observe(struct api_monitors *monitors, struct api_monitor *monitor,
     api_moments_add(&to->snapshot->window.moments, &tally->moments);
     pending->status.observations += (int64_t)n;
     pending->counted += (int64_t)n;
+    pending->status.missed = 0;
     if (time > pending->status.last_observation)
         pending->status.last_observation = time;
     judge_window(monitors, pending, to);

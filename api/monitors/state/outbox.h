@@ -5,12 +5,13 @@
 #include "api/monitors/state/transaction.h"
 #include "api/notify/message.h"
 
-/* Stores a change of a pending monitor for each receiver that wants it, unless the monitor is muted. A monitor that is ok
- * by its first verdict is no news. */
+/* Stores a change of a pending monitor for each receiver that wants it. If the monitor is muted, notes instead what
+ * receivers know. A monitor that is ok by its first verdict is no news. */
 bool api_outbox_put(struct api_monitors *monitors, struct api_pending_monitor *pending,
                     const struct api_change *change);
 
-/* Stores the changes of monitors that have become stale, or are not stale any more; some hundred at a time.
+/* Stores the changes of monitors that have become stale, or are not stale any more, or whose state is another one at the end
+ * of a mute than receivers know; some hundred at a time.
  * api_outbox_is_due: true if there are any. */
 bool api_outbox_watch(struct api_monitors *monitors);
 bool api_outbox_is_due(const struct api_monitors *monitors);

@@ -23,22 +23,37 @@ void api_previous_free(struct api_previous *previous)
             API_INTEGER((at).id), API_INTEGER(limit)                                               \
     }
 
-/* Adds the counts of up to `limit` windows before a position. */
-static bool add_counts(const struct api_previous_of *of, struct api_store *store,
-                       struct api_position before, int64_t limit, double *to)
+static void add_moments(void *context, const struct api_datum *values)
 {
-    return api_counts_run(to, of->n_bins, store, API_SQL_COUNTS_BEFORE, FROM(of, before, limit));
+    api_moments_read(&values[0], context);
 }
 
-static bool take_away(const struct api_previous_of *of, struct api_store *store,
-                      enum api_statement statement, const struct api_datum *from, double *to)
+/* Adds the counts and the moments of up to `limit` windows before a position. */
+static bool add_windows(const struct api_previous_of *of, struct api_store *store,
+                        struct api_position before, int64_t limit, double *to,
+                        struct api_moments *moments)
 {
+    const struct api_datum *from = FROM(of, before, limit);
+    return api_counts_run(to, of->n_bins, store, API_SQL_COUNTS_BEFORE, from) &&
+           api_store_run(store, API_SQL_MOMENTS_BEFORE, from,
+                         &(struct api_rows){add_moments, moments});
+}
+
+/* Takes away the counts and the moments that two statements give. */
+static bool take_away(const struct api_previous_of *of, struct api_store *store,
+                      const enum api_statement statements[2], const struct api_datum *from,
+                      double *to, struct api_moments *moments)
+{
+    struct api_moments taken = {.n = 0};
     double *counts = calloc(of->n_bins, sizeof *counts);
     if (!counts)
         api_store_run_out_of_memory(store);
-    bool good = counts && api_counts_run(counts, of->n_bins, store, statement, from);
+    bool good = counts && api_counts_run(counts, of->n_bins, store, statements[0], from) &&
+                api_store_run(store, statements[1], from, &(struct api_rows){add_moments, &taken});
     for (size_t i = 0; good && i < of->n_bins; i++)
         to[i] -= counts[i];
+    if (good)
+        api_moments_subtract(moments, &taken);
     free(counts);
     return good;
 }
@@ -48,7 +63,9 @@ static bool take_window_away(struct api_previous *previous, struct api_store *st
 {
     const struct api_datum of[] = {API_INTEGER(previous->of.monitor), API_INTEGER(window.id)};
     previous->n--;
-    return take_away(&previous->of, store, API_SQL_COUNTS, of, previous->counts);
+    return take_away(&previous->of, store,
+                     (const enum api_statement[]){API_SQL_COUNTS, API_SQL_MOMENTS}, of,
+                     previous->counts, &previous->moments);
 }
 
 /* keys: positions that a statement gives: how many, the first and the last. */
@@ -81,13 +98,15 @@ static void read_row(void *context, const struct api_datum *values)
     const struct api_previous_of *of = &previous->of;
     size_t size = of->n_bins * sizeof *previous->counts;
     previous->holds = values[0].integer == of->revision && values[1].integer == of->k &&
-                      values[7].kind == API_SQL_BYTES && values[7].size == size;
+                      values[7].kind == API_SQL_BYTES && values[7].size == size &&
+                      values[8].kind == API_SQL_BYTES && values[8].size == sizeof previous->moments;
     if (!previous->holds)
         return;
     previous->n = values[2].integer;
     previous->oldest = (struct api_position){values[3].integer, values[4].integer};
     previous->newest = (struct api_position){values[5].integer, values[6].integer};
     memcpy(previous->counts, values[7].text, size);
+    memcpy(&previous->moments, values[8].text, sizeof previous->moments);
 }
 
 static bool make(struct api_previous *previous, struct api_store *store)
@@ -95,7 +114,7 @@ static bool make(struct api_previous *previous, struct api_store *store)
     struct keys keys;
     const struct api_previous_of *of = &previous->of;
     if (!read_keys(of, store, API_SQL_KEYS_OF_WINDOWS_BEFORE, last, of->k, &keys) ||
-        !add_counts(of, store, last, of->k, previous->counts))
+        !add_windows(of, store, last, of->k, previous->counts, &previous->moments))
         return false;
     previous->n = keys.n;
     previous->newest = keys.first;
@@ -130,19 +149,23 @@ bool api_previous_read(struct api_previous *previous, struct api_store *store,
 
 /* Adds the sum, without its windows from the position on, and with as many windows before its oldest. */
 static bool add_except_newest(const struct api_previous *previous, struct api_store *store,
-                              struct api_position before, int64_t n, double *to)
+                              struct api_position before, int64_t n, double *to,
+                              struct api_moments *moments)
 {
     const struct api_previous_of *of = &previous->of;
     for (size_t i = 0; i < of->n_bins; i++)
         to[i] += previous->counts[i];
+    api_moments_add(moments, &previous->moments);
     if (n == 0)
         return true;
-    return take_away(of, store, API_SQL_COUNTS_FROM, FROM(of, before, 0), to) &&
-           (previous->n < of->k || add_counts(of, store, previous->oldest, n, to));
+    return take_away(of, store,
+                     (const enum api_statement[]){API_SQL_COUNTS_FROM, API_SQL_MOMENTS_FROM},
+                     FROM(of, before, INT64_MAX), to, moments) &&
+           (previous->n < of->k || add_windows(of, store, previous->oldest, n, to, moments));
 }
 
 bool api_previous_add_up(const struct api_previous *previous, struct api_store *store,
-                         struct api_position before, double *to)
+                         struct api_position before, double *to, struct api_moments *moments)
 {
     const struct api_previous_of *of = &previous->of;
     int64_t n = 0;
@@ -152,8 +175,8 @@ bool api_previous_add_up(const struct api_previous *previous, struct api_store *
                        &(struct api_rows){api_datum_read_integer, &n}))
         return false;
     if (previous->holds && n <= of->k / 2)
-        return add_except_newest(previous, store, before, n, to);
-    return add_counts(of, store, before, of->k, to);
+        return add_except_newest(previous, store, before, n, to, moments);
+    return add_windows(of, store, before, of->k, to, moments);
 }
 
 /* ---- Changes */
@@ -170,7 +193,8 @@ static bool drop_oldest(struct api_previous *previous, struct api_store *store)
 }
 
 bool api_previous_close(struct api_previous *previous, struct api_store *store,
-                        struct api_position window, const double *counts)
+                        struct api_position window, const double *counts,
+                        const struct api_moments *moments)
 {
     bool is_older = previous->n > 0 && api_position_compare(window, previous->oldest) < 0;
     if (!previous->holds || (is_older && previous->n == previous->of.k))
@@ -181,6 +205,7 @@ bool api_previous_close(struct api_previous *previous, struct api_store *store,
         previous->newest = window;
     for (size_t i = 0; i < previous->of.n_bins; i++)
         previous->counts[i] += counts[i];
+    api_moments_add(&previous->moments, moments);
     previous->n++;
     previous->has_changed = true;
     return previous->n <= previous->of.k || drop_oldest(previous, store);
@@ -195,12 +220,13 @@ static bool has(const struct api_previous *previous, struct api_position window)
 }
 
 void api_previous_restate(struct api_previous *previous, struct api_position window,
-                          const double *added)
+                          const double *added, const struct api_moments *moments)
 {
     if (!has(previous, window))
         return;
     for (size_t i = 0; i < previous->of.n_bins; i++)
         previous->counts[i] += added[i];
+    api_moments_add(&previous->moments, moments);
     previous->has_changed = true;
 }
 
@@ -241,7 +267,7 @@ bool api_previous_refill(struct api_previous *previous, struct api_store *store)
         return false;
     if (older.n == 0)
         return true;
-    if (!add_counts(of, store, end, lacks, previous->counts))
+    if (!add_windows(of, store, end, lacks, previous->counts, &previous->moments))
         return false;
     previous->newest = previous->n > 0 ? previous->newest : older.first;
     previous->oldest = older.last;
@@ -261,7 +287,8 @@ bool api_previous_store(struct api_previous *previous, struct api_store *store)
         API_INTEGER(previous->oldest.id),
         API_INTEGER(previous->newest.start),
         API_INTEGER(previous->newest.id),
-        API_BYTES((const char *)previous->counts, of->n_bins * sizeof *previous->counts)};
+        API_BYTES((const char *)previous->counts, of->n_bins * sizeof *previous->counts),
+        API_BYTES((const char *)&previous->moments, sizeof previous->moments)};
     previous->has_changed = false;
     return api_store_run(store, API_SQL_SUM_PUT, row, NULL);
 }

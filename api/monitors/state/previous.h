@@ -21,6 +21,7 @@ struct api_previous {
     int64_t n; /* windows in the sum; less than k only if there are no more */
     struct api_position oldest, newest;
     double *counts;
+    struct api_moments moments;
 };
 
 void api_previous_free(struct api_previous *previous);
@@ -29,18 +30,19 @@ void api_previous_free(struct api_previous *previous);
 bool api_previous_read(struct api_previous *previous, struct api_store *store,
                        const struct api_previous_of *of, bool may_build);
 
-/* Adds to `to` the counts of up to k closed windows before a position, from a sum that was read. If more than half of
+/* Adds to `to` and `moments` those of up to k closed windows before a position, from a sum that was read. If more than half of
  * k windows lie between the position and the end of the sum, the windows are added up anew. */
 bool api_previous_add_up(const struct api_previous *previous, struct api_store *store,
-                         struct api_position before, double *to);
+                         struct api_position before, double *to, struct api_moments *moments);
 
 /* Takes part in a change of windows: one was closed, and is stored; counts were added to one that was
  * closed before; one is about to be deleted, after the last of which comes api_previous_refill. Nothing
  * happens to a sum that does not hold. */
 bool api_previous_close(struct api_previous *previous, struct api_store *store,
-                        struct api_position window, const double *counts);
+                        struct api_position window, const double *counts,
+                        const struct api_moments *moments);
 void api_previous_restate(struct api_previous *previous, struct api_position window,
-                          const double *added);
+                          const double *added, const struct api_moments *moments);
 bool api_previous_delete(struct api_previous *previous, struct api_store *store,
                          struct api_position window);
 bool api_previous_refill(struct api_previous *previous, struct api_store *store);

@@ -3,6 +3,7 @@
 #include "api/monitors/model/score.h"
 #include "api/text/clock.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -151,9 +152,10 @@ void api_monitor_free(struct api_monitor *monitor)
 bool api_monitor_is_stale(const struct api_monitor *monitor)
 {
     const struct api_monitor_status *status = &monitor->status;
+    double stale_after = api_settings_stale_after(&monitor->config->settings);
     double silence = ((double)api_now() - (double)status->last_observation) / API_SECOND_US;
-    return status->last_observation != API_NO_TIME &&
-           silence > api_settings_stale_after(&monitor->config->settings);
+    return isinf(stale_after) ? status->missed >= API_MISSED
+                              : status->last_observation != API_NO_TIME && silence > stale_after;
 }
 
 struct api_standing api_monitor_standing(const struct api_registry *registry,
@@ -185,6 +187,7 @@ void api_status_restart(struct api_monitor_status *status)
     status->last = api_no_window;
     status->sentence_of = 0;
     *status->sentence = '\0';
+    status->told = API_NONE_WITHHELD;
     status->n_recent = 0;
 }
 

@@ -6,12 +6,16 @@
 #include "api/monitors/model/config.h"
 #include "api/monitors/model/sentence.h"
 #include "api/monitors/model/window.h"
+#include "api/monitors/state/columns.h"
 #include "api/monitors/state/mutes.h"
 
 #include <pthread.h>
 
 /* API_RECENT: closed windows whose divergence is kept. */
 enum { API_RECENT = 30 };
+
+/* API_NONE_WITHHELD: receivers know how a monitor is. */
+enum { API_NONE_WITHHELD = -1 };
 
 /* api_monitor_status: what observations change. */
 struct api_monitor_status {
@@ -21,15 +25,18 @@ struct api_monitor_status {
     int64_t severity_since;   /* time of the event that made the state */
     struct api_turns turns;   /* of the state */
     int64_t observations;     /* values counted since the monitor was made */
+    int64_t missed;           /* requests of the group in a row that lacked the column */
     int64_t last_observation; /* newest timestamp, or API_NO_TIME */
     int64_t last_window;      /* highest number of a window */
     int64_t newest_end;       /* of all windows, or API_NO_TIME */
     int64_t next_close;       /* time at which an open window is due, or INT64_MAX */
     struct api_window
-        last;            /* the closed one of this revision that starts last, without settings and
+        last;        /* the closed one of this revision that starts last, without settings and
                              * reference, whose top fits the bins; or api_no_window */
-    bool stale_told;     /* receivers know that it is stale */
-    int64_t sentence_of; /* number of the window that the sentence is about, or 0 */
+    bool stale_told; /* receivers know that it is stale */
+    int told;        /* what they know, while a mute keeps changes from them: a state, API_STALE or
+                          * API_NONE_WITHHELD */
+    int64_t sentence_of;         /* number of the window that the sentence is about, or 0 */
     char sentence[API_SENTENCE]; /* why `last` drifts */
     double recent[API_RECENT];   /* kl of the last closed windows, oldest first */
     size_t n_recent;
@@ -59,6 +66,7 @@ struct api_registry {
     struct api_monitor **monitors;
     size_t n, capacity;
     struct api_mutes mutes;
+    struct api_columns columns;
 };
 
 bool api_registry_init(struct api_registry *registry);
@@ -90,7 +98,9 @@ struct api_monitor *api_monitor_new(int64_t id, const char *group, const char *n
                                     struct api_config *config);
 void api_monitor_free(struct api_monitor *monitor);
 
-/* api_standing: how a monitor is now. It is stale without an observation for as long as its settings say. */
+/* api_standing: how a monitor is now. It is stale without an observation for as long as its settings say; or if they leave
+ * that open, and its windows are not of time, after API_MISSED requests of its group that lack its column. */
+enum { API_MISSED = 3 };
 struct api_standing {
     enum api_verdict state;
     int64_t since, severity_since;

@@ -1,7 +1,16 @@
-/* Monitors are made, replaced and deleted, in the store's thread. */
+/* Monitors are read from the store: all of them first, then the ones that other servers changed; they are made, replaced and
+ * deleted, in the store's thread. */
 #pragma once
 
 #include "api/monitors/state/transaction.h"
+
+/* Brings the registry up to date with the store, in a transaction that has done nothing else yet. False
+ * if the store or memory fails; the registry is then as it was, and the next call tries again. Monitors
+ * that cannot be read are left out. */
+bool api_load(struct api_monitors *monitors);
+
+/* Logs the monitors that were left out before there was a log. */
+void api_load_tell(struct api_monitors *monitors);
 
 /* api_replacement: a monitor that is to have a config. */
 struct api_replacement {

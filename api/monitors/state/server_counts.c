@@ -133,6 +133,29 @@ bool api_server_counts_take(struct api_monitors *monitors, struct api_pending_mo
     return good;
 }
 
+/* other: a server of a row that is not this one. */
+struct other {
+    int64_t server;
+    bool is_there;
+};
+
+static void note_other(void *context, const struct api_datum *values)
+{
+    struct other *other = context;
+    other->is_there |= values[0].integer != other->server;
+}
+
+bool api_server_counts_of_others(struct api_monitors *monitors, int64_t monitor, int64_t window,
+                                 bool *others)
+{
+    const struct api_datum of[] = {API_INTEGER(monitor), API_INTEGER(window)};
+    struct other other = {.server = monitors->server};
+    bool good = api_store_run(monitors->store, API_SQL_SERVER_COUNTS, of,
+                              &(struct api_rows){note_other, &other});
+    *others = other.is_there;
+    return good;
+}
+
 bool api_server_counts_total(struct api_monitors *monitors, struct api_pending_monitor *pending)
 {
     const struct api_datum of[] = {API_INTEGER(pending->monitor->id)};

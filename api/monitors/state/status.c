@@ -183,6 +183,8 @@ bool api_status_store(struct api_monitors *monitors, struct api_pending_monitor 
                                     API_INTEGER(api_change_of(monitors)),
                                     time_datum(status->turns.rose.start),
                                     API_INTEGER(status->turns.rose.id),
+                                    API_INTEGER(status->missed),
+                                    API_INTEGER(status->told),
                                     API_INTEGER(pending->monitor->id)};
     pending->counted = 0;
     return api_store_run(monitors->store, API_SQL_MONITOR_LIVE, row, NULL);
@@ -208,9 +210,8 @@ static bool read_history(struct api_monitors *monitors, const struct api_monitor
     return good;
 }
 
-/* Writes the event of a change of the state, which a window brought. */
-static bool change_state(struct api_monitors *monitors, struct api_pending_monitor *pending,
-                         enum api_verdict state, const struct api_window *window)
+bool api_change_state(struct api_monitors *monitors, struct api_pending_monitor *pending,
+                      enum api_verdict state, const struct api_window *window)
 {
     const struct api_datum event[] = {API_INTEGER(pending->monitor->id),  API_INTEGER(window->end),
                                       API_INTEGER(pending->status.state), API_INTEGER(state),
@@ -260,7 +261,7 @@ static bool replay(struct api_monitors *monitors, struct api_pending_monitor *pe
         if (list.windows[i].state != history->state)
             good = api_store_run(monitors->store, API_SQL_WINDOW_STATE, state, NULL);
     }
-    good = good && change_state(monitors, pending, history->state, cause);
+    good = good && api_change_state(monitors, pending, history->state, cause);
     api_window_list_free(&list);
     return good;
 }
@@ -271,7 +272,7 @@ static bool write_newest(struct api_monitors *monitors, struct api_pending_monit
 {
     struct api_window *window = &snapshot->window;
     snapshot->state = window->state = state;
-    return change_state(monitors, pending, state, window) &&
+    return api_change_state(monitors, pending, state, window) &&
            api_window_store(monitors->store, pending->monitor->id, window);
 }
 

@@ -34,6 +34,10 @@ bool api_status_store(struct api_monitors *monitors, struct api_pending_monitor 
 /* True if a window is the newest closed window, or would be once closed. */
 bool api_status_is_last(const struct api_monitor_status *status, const struct api_window *window);
 
+/* Sets the state, and writes the event of a change, which a window brought. */
+bool api_change_state(struct api_monitors *monitors, struct api_pending_monitor *pending,
+                      enum api_verdict state, const struct api_window *window);
+
 /* Updates the state after a window that is scored, writes the window, and the event of a change. Of windows
  * that are judged alone, one that is not the newest has the ones after it judged again; of others it must be
  * the newest. */

@@ -58,6 +58,7 @@ struct api_monitors {
     int64_t keys_pruned;
     int64_t next_close;        /* no later than the first of all monitors */
     bool has_news;             /* the transaction has stored changes that are to be told */
+    struct api_mutes mutes;    /* what maintenance has left of them, if it has read them */
     bool backoff;              /* the last maintenance failed */
     struct api_config *former; /* the one of a former revision that was read last, or NULL */
     int64_t former_monitor, former_revision;

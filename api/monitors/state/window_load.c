@@ -126,9 +126,8 @@ static void add_unseen(void *context, const struct api_datum *values)
     api_unseen_keep(values[0].text, values[0].size, api_datum_number(&values[1]), context);
 }
 
-/* Reads the texts of a window that are no labels, by which it is judged. */
-static bool read_unseen(struct api_monitors *monitors, int64_t monitor,
-                        struct api_snapshot *snapshot)
+bool api_snapshot_unseen(struct api_monitors *monitors, int64_t monitor,
+                         struct api_snapshot *snapshot)
 {
     const struct api_bins *bins = &snapshot->config->bins;
     const struct api_datum of[] = {API_INTEGER(monitor), API_INTEGER(snapshot->window.id),
@@ -146,7 +145,7 @@ bool api_snapshot_pool(struct api_monitors *monitors, const struct api_monitor *
     struct api_pending_monitor *pending = monitor->pending;
     api_pool_release(snapshot->pool);
     snapshot->pool = NULL;
-    if (!read_unseen(monitors, monitor->id, snapshot))
+    if (!api_snapshot_unseen(monitors, monitor->id, snapshot))
         return false;
     if (api_settings_pool(&snapshot->settings) == 1 || window->revision != monitor->revision)
         return true;
@@ -181,10 +180,15 @@ bool api_pending_previous(struct api_monitors *monitors, struct api_pending_moni
     return of.k == 0 || api_previous_read(&pending->previous, monitors->store, &of, may_build);
 }
 
-/* Adds the counts of closed windows at the same time of the periods before. A statement takes those of a time of the year
- * without a change of clocks, after which they start as many seconds apart as a period has. */
+static void add_moments(void *context, const struct api_datum *values)
+{
+    api_moments_read(&values[0], context);
+}
+
+/* Adds the counts and moments of closed windows at the same time of the periods before. A statement takes those of a time of
+ * the year without a change of clocks, after which they start as many seconds apart as a period has. */
 static bool add_season(struct api_monitors *monitors, int64_t monitor, int64_t start,
-                       struct api_snapshot *snapshot)
+                       struct api_snapshot *snapshot, struct api_moments *moments)
 {
     struct api_monitor_settings settings = snapshot->config->settings; /* of the windows */
     settings.period = snapshot->settings.period;
@@ -202,9 +206,36 @@ static bool add_season(struct api_monitors *monitors, int64_t monitor, int64_t s
                                        API_INTEGER(n), API_INTEGER(monitor),
                                        API_INTEGER(snapshot->window.revision)};
         good = api_counts_run(snapshot->reference, snapshot->config->bins.n_bins, monitors->store,
-                              API_SQL_COUNTS_OF_SEASON, of);
+                              API_SQL_COUNTS_OF_SEASON, of) &&
+               (snapshot->config->bins.labelled ||
+                api_store_run(monitors->store, API_SQL_MOMENTS_OF_SEASON, of,
+                              &(struct api_rows){add_moments, moments}));
     }
     return good;
+}
+
+/* Adds the counts and moments of the last closed windows before a position. */
+static bool add_running(struct api_monitors *monitors, const struct api_previous_of *of,
+                        const struct api_pending_monitor *pending, struct api_position at,
+                        struct api_snapshot *snapshot, struct api_moments *moments)
+{
+    struct api_previous previous = {.n = 0};
+    _Static_assert(sizeof *of == 4 * sizeof(int64_t), "it has no padding");
+    if (pending && pending->previous.is_read && memcmp(&pending->previous.of, of, sizeof *of) == 0)
+        return api_previous_add_up(&pending->previous, monitors->store, at, snapshot->reference,
+                                   moments);
+    bool good = api_previous_read(&previous, monitors->store, of, false) &&
+                api_previous_add_up(&previous, monitors->store, at, snapshot->reference, moments);
+    api_previous_free(&previous);
+    return good;
+}
+
+void api_snapshot_set_spread(struct api_snapshot *snapshot, const struct api_moments *moments)
+{
+    double n = 0;
+    for (size_t i = 0; i < snapshot->config->bins.n_bins; i++)
+        n += snapshot->reference[i];
+    snapshot->reference_spread = api_moments_spread(moments, &snapshot->config->bins, n);
 }
 
 bool api_snapshot_compare(struct api_monitors *monitors, int64_t monitor,
@@ -225,17 +256,13 @@ bool api_snapshot_compare(struct api_monitors *monitors, int64_t monitor,
         return api_transaction_fail_oom(monitors);
     if (window->closed && window->reference && window->n_reference == n_bins) {
         memcpy(snapshot->reference, window->reference, n_bins * sizeof *snapshot->reference);
+        snapshot->reference_spread = window->scores.reference_spread;
         return true;
     }
-    if (of.k == 0)
-        return add_season(monitors, monitor, at.start, snapshot);
-    struct api_previous previous = {.n = 0};
-    _Static_assert(sizeof of == 4 * sizeof(int64_t), "it has no padding");
-    if (pending && pending->previous.is_read && memcmp(&pending->previous.of, &of, sizeof of) == 0)
-        return api_previous_add_up(&pending->previous, monitors->store, at, snapshot->reference);
-    bool good = api_previous_read(&previous, monitors->store, &of, false) &&
-                api_previous_add_up(&previous, monitors->store, at, snapshot->reference);
-    api_previous_free(&previous);
+    struct api_moments moments = {.n = 0};
+    bool good = of.k == 0 ? add_season(monitors, monitor, at.start, snapshot, &moments)
+                          : add_running(monitors, &of, pending, at, snapshot, &moments);
+    api_snapshot_set_spread(snapshot, &moments);
     return good;
 }
 

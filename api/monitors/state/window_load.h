@@ -16,6 +16,13 @@ bool api_snapshot_compare(struct api_monitors *monitors, int64_t monitor,
                           const struct api_pending_monitor *pending, struct api_position at,
                           struct api_snapshot *snapshot);
 
+/* Sets what is known of the values of a reference of counts. */
+void api_snapshot_set_spread(struct api_snapshot *snapshot, const struct api_moments *moments);
+
+/* Reads the texts of a window that are no labels, by which it is judged. */
+bool api_snapshot_unseen(struct api_monitors *monitors, int64_t monitor,
+                         struct api_snapshot *snapshot);
+
 /* Sets what a snapshot is judged by beside its counts: its texts that are no labels, as the store has them; and the
  * windows before, of which pools are made: those in memory, if it is after them, or else as the store has them. */
 bool api_snapshot_pool(struct api_monitors *monitors, const struct api_monitor *monitor,

@@ -1,5 +1,6 @@
 #include "api/monitors/state/window_rows.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -51,6 +52,15 @@ static void read_pooled(struct api_scores *scores, const struct api_datum *value
         memcpy(&scores->pooled.ratio, values[6].text, values[6].size);
 }
 
+/* Mean and standard deviation of the windows that a window was compared with. */
+static struct api_spread read_spread(const struct api_datum *datum)
+{
+    struct api_spread spread = API_NO_SPREAD;
+    if (datum->kind == API_SQL_BYTES && datum->size == sizeof spread)
+        memcpy(&spread, datum->text, sizeof spread);
+    return spread;
+}
+
 /* Reads a row; false if memory is exhausted. */
 static bool read_window(struct api_window *window, const struct api_datum *values)
 {
@@ -75,7 +85,8 @@ static bool read_window(struct api_window *window, const struct api_datum *value
         .state = api_verdict_of(values[15].integer)};
     read_pooled(&window->scores, &values[18]);
     api_moments_read(&values[25], &window->moments);
-    if (read_settings(window, &values[26]) && read_reference(window, &values[27]))
+    window->scores.reference_spread = read_spread(&values[26]);
+    if (read_settings(window, &values[27]) && read_reference(window, &values[28]))
         return true;
     api_window_free(window);
     return false;
@@ -120,6 +131,9 @@ bool api_window_store(struct api_store *store, int64_t monitor, const struct api
         pooled->ratio.bin > 0 ? API_BYTES((const char *)&pooled->ratio, sizeof pooled->ratio)
                               : null,
         api_moments_datum(&window->moments),
+        window->reference && !isnan(scores->reference_spread.mean)
+            ? API_BYTES((const char *)&scores->reference_spread, sizeof scores->reference_spread)
+            : null,
         window->settings ? API_TEXT_DATUM(window->settings) : null,
         window->reference ? API_BYTES((const char *)window->reference,
                                       window->n_reference * sizeof *window->reference)

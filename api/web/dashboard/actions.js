@@ -171,8 +171,8 @@ export function takeReference(path, zoom) {
     });
 }
 
-/** For how long something may be muted, seconds. @type {[string, string][]} */
-const PERIODS = [["3600", "1 hour"], ["14400", "4 hours"], ["86400", "1 day"], ["604800", "1 week"],
+/** For how long something may be muted: seconds, or until it is ok. @type {[string, string][]} */
+const PERIODS = [["ok", "until it is ok again"], ["3600", "1 hour"], ["14400", "4 hours"], ["86400", "1 day"], ["604800", "1 week"],
                  ["2592000", "30 days"]];
 
 /** Where a monitor or a group is muted. @param {string[]} path */
@@ -183,11 +183,12 @@ function muteAddress(path) {
 /** @param {string[]} path of a monitor or a group */
 export function mute(path) {
     const url = muteAddress(path);
-    const body = (/** @type {Values} */ { seconds, reason }) => JSON.stringify({ seconds: Number(seconds), reason });
+    const body = (/** @type {Values} */ { length, reason }) =>
+        JSON.stringify(length === "ok" ? { until: length, reason } : { seconds: Number(length), reason });
     return openDialog({
         title: `Mute ${isolate(path[path.length - 1])}`,
         text: "State and history go on; nobody is told until then.",
-        fields: [{ name: "seconds", label: "For", type: "select", options: PERIODS, value: "86400" },
+        fields: [{ name: "length", label: "For", type: "select", options: PERIODS, value: "86400" },
                  { name: "reason", label: "Because", attributes: { maxlength: 200 } }],
         button: "Mute",
         command: (values) => curl(url.href, "-d", body(values)),

@@ -42,6 +42,7 @@ class Adding {
         /** @type {BinChart[]} */
         this.charts = [];
         this.calls = 0;
+        this.include = query.get("include"); /* the columns that get a monitor; null: all */
         this.seen = ""; /* the choices whose bins are shown */
         this.replaces = false;
         /** @type {string[]} names of the monitors that were made */
@@ -72,8 +73,9 @@ class Adding {
             element("h1", {}, "Add monitors"),
             element("section", { class: "panel" },
                 element("h2", {}, "1. A reference table"),
-                element("p", {}, "A CSV file with a header line: values of normal data. Each " +
-                    "column becomes a monitor."),
+                element("p", {}, "A CSV file with a header line: values of normal data. ",
+                    ...(this.include ? ["Its column ", element("bdi", {}, element("b", {}, this.include)), " becomes a monitor."]
+                        : ["Each column becomes a monitor."])),
                 fileChooser("Reference table", (file) => this.propose(file)),
                 element("p", {}, element("button", { type: "button", click: () => this.useSample() }, "Use a sample")),
                 this.settings, this.proposal),
@@ -130,6 +132,7 @@ class Adding {
         const url = address(["monitors", this.group.value], {
             method: this.method.value, bins: this.bins.value, window: this.window.value,
             warning: this.warning.value, critical: this.critical.value, dry_run: dry ? "true" : null,
+            include: this.include,
         });
         return call("PUT", url, { body: this.reference ?? "", type: "text/csv" });
     }
@@ -148,6 +151,8 @@ class Adding {
         if (!this.settings.reportValidity())
             return;
         const before = await this.present();
+        if (choices !== this.choices()) // typed into meanwhile, which ends with a preview of its own
+            return;
         const response = await attempt(this.proposal, () => this.put(true), () => mine === this.calls);
         if (!response)
             return;

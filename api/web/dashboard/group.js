@@ -2,7 +2,7 @@
 import { editSettings, mute, remove, unmute } from "./actions.js";
 import { address, call } from "./api.js";
 import { element, fill, renew, svg } from "./dom.js";
-import { ago, lasting, list, time } from "./format.js";
+import { ago, isolate, lasting, list, time } from "./format.js";
 import { drifting } from "./groups.js";
 import { Notes } from "./notes.js";
 import { saveReport } from "./report.js";
@@ -26,6 +26,7 @@ export class GroupPanel {
         this.state = element("span");
         this.text = element("p");
         this.silent = element("p");
+        this.columns = element("p");
         this.past = element("div");
         this.actions = element("div", { class: "buttons" });
         this.shown = "";
@@ -36,7 +37,7 @@ export class GroupPanel {
         this.group = null;
         this.node = element("section", { class: "panel", "aria-label": "Group" },
             element("div", { class: "title" }, element("h2", {}, this.name), this.state, this.actions),
-            this.text, this.past, this.written, this.silent);
+            this.text, this.past, this.written, this.silent, this.columns);
     }
 
     /**
@@ -73,6 +74,7 @@ export class GroupPanel {
             element("a", { href: `?${new URLSearchParams({ events: "", group: group.group })}` }, "Changes of state"));
         renew(this.silent, silent.length > 0 && `Silent: ${list(silent.slice(0, NAMED).map(({ name, last_observation: last }) =>
             `${name} (${last ? ago(last) : "never seen"})`))}${silent.length > NAMED ? " …" : ""}.`);
+        renew(this.columns, ...columns(group));
         const text = JSON.stringify([group.history, group.muted, group.group]);
         if (text === this.shown)
             return;
@@ -100,6 +102,23 @@ export class GroupPanel {
                     location.assign("?");
             } }, "Delete …"));
     }
+}
+
+/**
+ * Columns that no longer come, and new ones with links that add them.
+ *
+ * @param {Group} group
+ */
+function columns({ group, absent = [], new: fresh = [] }) {
+    const add = (/** @type {string} */ name) => element("a", {
+        href: `?${new URLSearchParams({ add: "", to: group, include: name })}`, "aria-label": `Add ${name}` }, "add");
+    const gone = absent.slice(0, NAMED).map(({ name }) => isolate(name));
+    return [
+        absent.length > 0 && `No longer in the data: ${list(gone)}${absent.length > NAMED ? " …" : ""}. `,
+        fresh.length > 0 && "New in the data: ",
+        ...fresh.slice(0, NAMED).flatMap((name, i) => [i > 0 && ", ", element("bdi", {}, name), " (", add(name), ")"]),
+        fresh.length > 0 && (fresh.length > NAMED ? " …" : "."),
+    ];
 }
 
 /**

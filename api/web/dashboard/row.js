@@ -114,7 +114,8 @@ function standing(monitor) {
 
 /** @param {import("./types.js").Muted} muted */
 export function mutedText({ until, reason }) {
-    return `Muted${until ? ` until ${time(until)}` : ""}${reason ? `: ${reason}` : ""}`;
+    const end = until === "ok" ? "it is ok again" : until && time(until);
+    return `Muted${end ? ` until ${end}` : ""}${reason ? `: ${reason}` : ""}`;
 }
 
 /** @param {Listed} monitor */

@@ -65,6 +65,8 @@ export interface Group {
     muted: Muted | null;
     drifting?: { name: string; state: State }[];
     silent?: { name: string; last_observation: string | null }[];
+    absent?: { name: string; last_observation: string | null }[];
+    new?: string[];
     history?: { start: string; end: string; drifting: number; monitors: number }[];
 }
 

@@ -236,7 +236,7 @@ static void check_masks_and_weights(const struct kl_kernel *kernel, enum kl_dtyp
 {
     unsigned long long state = 5 + dtype * 8u + rule;
     size_t size = kl_dtype_size(dtype);
-    for (size_t n = 1; n < 5000; n = n * 3 / 2 + 1) {
+    for (size_t n = 1; n < SOME_OF(5000); n = n * 3 / 2 + 1) {
         char *x = before_the_edge(n * size), *t = before_the_edge(n * size);
         unsigned char *mask = (unsigned char *)before_the_edge(n);
         double *weight = (double *)before_the_edge(n * 8);

@@ -25,7 +25,6 @@ static const struct {
     {"PUT /monitors/g/observations", "{}", "name_invalid"},
     {"PUT /monitors/g/observations/", "{}", "method_not_allowed"},
     {"POST /monitors/g/evaluate", "{}", "observations_empty #"},
-    {"POST /monitors/g/reference", "{}", "method_not_allowed ~/monitors/{group}/{name}/reference"},
     {"POST /monitors/g/windows", "{}", "method_not_allowed ~GET /monitors/{group}/{name}/windows"},
     {"POST /monitors/g/x", "{}",
      "method_not_allowed ~takes PUT, GET, HEAD, PATCH, DELETE, not POST"},

@@ -3,6 +3,7 @@
 #include "tests/suites/support/monitors.h"
 
 #include <criterion/criterion.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -147,17 +148,67 @@ Test(monitors_compare, is_with_the_windows_before_where_the_monitor_is)
     monitors_end(&service);
 }
 
-/* As the sum of what its windows are compared with. */
-Test(monitors_compare, is_with_the_periods_before_where_the_monitor_is)
+/* weighed: windows with what each is compared with, which weighs as the window does: q = sum(n r / N) / sum(n), as of a
+ * sample of sum(n)^2 / sum(n^2 / N). */
+struct weighed {
+    double counts[BINS], q[BINS], n, squares, n_reference, kl;
+};
+
+static double total(const size_t *counts)
+{
+    double n = 0;
+    for (size_t bin = 0; bin < BINS; bin++)
+        n += (double)counts[bin];
+    return n;
+}
+
+/* Weighs the windows from one to before another, of which each is compared with those k periods of two before. */
+static void weigh(struct weighed *w, long from, long to, long k)
+{
+    *w = (struct weighed){.n = 0};
+    for (long i = from; i < to; i++) {
+        struct sum before = {.windows = 0};
+        for (long period = 1; period <= k && i - 2 * period >= 0; period++)
+            add_up(&before, i - 2 * period, i - 2 * period + 1, (size_t)-1);
+        double n = total(history[i]), of = total(before.counts);
+        if (n == 0 || of == 0)
+            continue;
+        w->n += n;
+        w->squares += n * n / of;
+        for (size_t bin = 0; bin < BINS; bin++) {
+            w->counts[bin] += (double)history[i][bin];
+            w->q[bin] += n * (double)before.counts[bin] / of;
+        }
+    }
+    w->n_reference = w->n * w->n / w->squares;
+    for (size_t bin = 0; bin < BINS; bin++) {
+        double p = (w->counts[bin] + 0.5) / (w->n + 0.5 * BINS);
+        double q = (w->q[bin] / w->n * w->n_reference + 0.5) / (w->n_reference + 0.5 * BINS);
+        w->kl += p * log(p / q);
+    }
+}
+
+/* Summed references would make windows of much traffic before weigh more in the reference than in the sum. */
+Test(monitors_compare, of_a_season_weighs_what_each_window_is_compared_with)
 {
     struct api_service service = make("window=60s&compare=previous:3@120s", 5);
-    struct sum sum = {.windows = 0}, before = {.windows = 0};
-    char query[100];
-    add_up(&sum, 30, 40, WINDOWS);
-    for (long k = 1; k <= 3; k++)
-        add_up(&before, (long)sum.first - 2 * k, (long)sum.last - 2 * k + 1, (size_t)-1);
-    snprintf(query, sizeof query, "from=%d&to=%d", BEGIN + 60 * 30, BEGIN + 60 * 40);
-    expect_sums(&service, query, &sum, &before);
+    unsigned long long seed = 6;
+    struct weighed due;
+    char line[100];
+    for (int i = 0; i < 30; i++) {
+        long from = (long)(uniform(&seed) * 45), to = from + 10;
+        weigh(&due, from, to, 3);
+        snprintf(line, sizeof line, COMPARE "?from=%ld&to=%ld", BEGIN + 60 * from, BEGIN + 60 * to);
+        json_t *got = monitors_get(&service, line, NULL, 200);
+        cr_expect_float_eq(number_at(got, "n"), due.n, 1e-9, "%s: n", line);
+        cr_expect_float_eq(number_at(got, "n_reference"), due.n_reference, 1e-8, "%s", line);
+        cr_expect_float_eq(number_at(got, "kl"), due.kl, 1e-12, "%s: %g", line, due.kl);
+        json_decref(got);
+    }
+    json_t *first = monitors_get(&service, COMPARE "?to=1600000100", NULL, 200);
+    expect_at(first, "kl", "null"); /* nothing is before */
+    cr_expect_gt(number_at(first, "n"), 0);
+    json_decref(first);
     monitors_end(&service);
 }
 

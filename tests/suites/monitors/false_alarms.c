@@ -80,7 +80,7 @@ Test(monitors_false_alarms, labels_of_few_and_many_values_have_none)
         {300, 0, 1000, 200},   {300, 0, 5000, 1000},    {500, 1, 200, 100},
         {500, 1, 5000, 500},   {1000, 0, 5000, 300},    {2000, 1, 500, 500},
         {2000, 1, 20000, 500}, {10000, 0.5, 1000, 200}, {20000, 1.1, 5000, 200}};
-    size_t alarms = 0, windows = 84;
+    size_t alarms = 0, windows = SOME_OF(84);
     for (size_t i = 0; i < COUNT(worlds); i++) {
         seed = i + 1;
         size_t n = alarms_of(&worlds[i], windows);

@@ -296,7 +296,7 @@ Test(monitors_labels, memory_for_json_is_enough_for_any)
     static const char *const repeated[] = {
         "[],",  "{},", "1,", "\"\",", "{\"\":1},", "[[]],", "{\"a\":{}},", "{\"a\":1,\"b\":2},",
         "-0.1,"};
-    for (seed = 0; seed < 2000; seed++) {
+    for (seed = 0; seed < SOME_OF(2000); seed++) {
         struct api_buffer text = {0};
         append_value(&text, 6);
         if (*text.data == '[' || *text.data == '{')

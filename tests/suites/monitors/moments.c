@@ -164,6 +164,26 @@ Test(monitors_moments, are_not_known_of_counts)
     monitors_end(&service);
 }
 
+/* Squares that a double does not hold are no deviation of 0. */
+Test(monitors_moments, that_overflow_are_not_known)
+{
+    struct api_service service = monitors_new(10);
+    json_t *config = monitors_get(&service, "PUT /monitors/g/m",
+                                  "{\"reference\":{\"values\":[1e200,-1e200,3]}}", 201);
+    cr_expect_null(at(config, "reference.sd"));
+    json_decref(config);
+    config = monitors_get(&service, "PUT /monitors/g/n",
+                          "{\"reference\":{\"values\":[1e308,1.5e308,1.7e308]}}", 201);
+    cr_expect_null(at(config, "reference.sd"));
+    json_decref(config);
+    json_t *result = monitors_get(&service, "POST /monitors/g/m/observations",
+                                  "{\"values\":[1e200,5e199]}", 200);
+    expect_at(result, "sd", "null");
+    cr_expect_float_eq(number_at(result, "mean"), 7.5e199, 1e186);
+    json_decref(result);
+    monitors_end(&service);
+}
+
 /* A period against another has those of their windows, and so has a reference that windows become. */
 Test(monitors_moments, add_up_over_windows)
 {
@@ -188,6 +208,66 @@ Test(monitors_moments, add_up_over_windows)
     expect_at(result, "reference.mean", "2");
     json_decref(result);
     monitors_end(&service);
+}
+
+/* Mean of the values of windows, which have a value for each: the last `k` before one, or every period of three. */
+static double mean_before(const double *values, size_t window, size_t k, bool is_season)
+{
+    double sum = 0, n = 0;
+    for (size_t i = 1; i <= k && (is_season ? 3 : 1) * i <= window; i++, n++)
+        sum += values[window - (is_season ? 3 : 1) * i];
+    return sum / n;
+}
+
+/* Windows that are compared with those before them have the mean of those; also once others are restated, or deleted. */
+Test(monitors_moments, of_windows_before_are_theirs)
+{
+    static const char *const compares[] = {"previous:2", "previous:5", "previous:3@180s"};
+    enum { WINDOWS = 40, DELETED = 20 };
+    for (size_t c = 0; c < COUNT(compares); c++) {
+        struct api_service service = monitors_new(10);
+        double values[WINDOWS], k = (double)(compares[c][9] - '0');
+        char line[200], body[100];
+        bool is_season = c == 2;
+        snprintf(line, sizeof line, "PUT /monitors/g/m?window=60s&compare=%s", compares[c]);
+        monitors_expect(&service, line,
+                        "{\"bins\":{\"edges\":[0,5,10]},\"reference\":{\"counts\":[5,5]}}", 201);
+        seed = c + 1;
+        for (size_t i = 0; i < WINDOWS; i++) {
+            values[i] = (double)pick(4000) / 401;
+            snprintf(body, sizeof body, "{\"timestamp\":%zu,\"values\":[%.17g]}",
+                     1600000020 + 60 * i, values[i]);
+            json_t *result = monitors_get(&service, OBSERVE, body, 200);
+            double due = mean_before(values, i, (size_t)k, is_season),
+                   got = number_at(result, "mean_reference");
+            cr_expect(isnan(due) ? isnan(got) : fabs(got - due) < 1e-12, "%s, window %zu: %g, %g",
+                      compares[c], i, got, due);
+            json_decref(result);
+        }
+        snprintf(line, sizeof line, "DELETE /monitors/g/m/windows/%d", DELETED + 1);
+        monitors_expect(&service, line, NULL, 204);
+        json_t *list = monitors_get(&service, "GET /monitors/g/m/windows?limit=100", NULL, 200),
+               *each;
+        size_t i;
+        json_array_foreach(at(list, "windows"), i, each)
+        {
+            double sum = 0, n = 0;
+            long window = (long)number_at(each, "window.id") - 1, at = window;
+            for (size_t j = 0; j < (size_t)k; j++) {
+                at -= is_season ? 3 : 1;
+                at -= !is_season && at == DELETED;
+                if (at < 0 || at == DELETED)
+                    continue;
+                sum += values[at];
+                n++;
+            }
+            double got = number_at(each, "mean_reference");
+            cr_expect(n == 0 ? isnan(got) : fabs(got - sum / n) < 1e-12, "%s, window %ld: %g, %g",
+                      compares[c], window, got, sum / n);
+        }
+        json_decref(list);
+        monitors_end(&service);
+    }
 }
 
 /* With as many digits as tell them apart; with few if they are the same. */

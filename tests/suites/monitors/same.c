@@ -11,7 +11,7 @@
 enum { MAX_ROWS = 220, MAX_COLUMNS = 4, TEXT = 24 };
 
 /* Tables by default; KLDIV_TABLES asks for others. */
-enum { TABLES = 2000 };
+enum { TABLES = SOME_OF(2000) };
 
 /* cell: of a table. A boolean is 0 or 1. A missing text is as CSV writes it. */
 enum kind { NUMBER, BOOLEAN, STRING, MISSING };

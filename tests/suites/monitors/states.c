@@ -175,7 +175,7 @@ static void check_windows(struct order *o)
 
 Test(monitors_states, do_not_depend_on_the_order_of_arrival)
 {
-    for (unsigned long long seed = 0; seed < 60; seed++) {
+    for (unsigned long long seed = 0; seed < SOME_OF(60); seed++) {
         struct order o = {.service = monitors_new(10), .seed = seed};
         char line[200];
         o.fire = 1 + pick(&o, 3);

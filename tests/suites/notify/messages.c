@@ -111,7 +111,7 @@ Test(notify_messages, of_one_change)
                    "{\"text\":\"credit / age &amp; &lt;sex&gt; is critical since "
                    "2025-01-31T12:00:00Z: missing "
                    "0 % → 12 %\",\"blocks\":[{\"type\":\"section\",\"text\":{\"type\":\"mrkdwn\","
-                   "\"text\":\":red_circle: *<" PAGE
+                   "\"verbatim\":true,\"text\":\":red_circle: *<" PAGE
                    "|credit / age &amp; &lt;sex&gt;>* is critical since "
                    "2025-01-31T12:00:00Z: missing 0 % → 12 %\"}}]}\n");
     expect_message(
@@ -156,7 +156,13 @@ Test(notify_messages, say_what_happened)
                 "credit / age is ok again, after 3 d 2 h");
     expect_text(API_WARNING, API_OK, AT(0), AT(0), "credit / age is ok again");
     expect_text(API_CRITICAL, API_WARNING, AT(0), AT(60),
-                "credit / age is warning since 2025-01-31T12:00:00Z: missing 0 % → 12 %");
+                "credit / age is warning since 2025-01-31T12:01:00Z (critical until then): missing "
+                "0 % → 12 %");
+    expect_text(API_WARNING, API_CRITICAL, AT(0), AT(60),
+                "credit / age is critical since 2025-01-31T12:01:00Z (warning since "
+                "2025-01-31T12:00:00Z): missing 0 % → 12 %");
+    expect_text(API_CRITICAL, API_CRITICAL, AT(0), AT(60),
+                "credit / age is critical since 2025-01-31T12:00:00Z: missing 0 % → 12 %");
     expect_text(API_OK, API_STALE, AT(0), AT(0),
                 "credit / age is stale: no observation since 2025-01-31T12:00:00Z");
     expect_text(API_STALE, API_OK, AT(0), AT(9), "credit / age is ok; observations arrive again");
@@ -231,6 +237,53 @@ Test(notify_messages, of_many_changes)
     free(slack);
     free(body_of_message(&message, API_NOTIFY_ALERTMANAGER));
     free(changes);
+}
+
+/* An alert that ends says why, not because of what it began. */
+Test(notify_messages, that_end_an_alert_say_how)
+{
+    struct api_change change = drift;
+    change.from = API_CRITICAL;
+    change.to = API_OK;
+    change.at = AT(300);
+    const struct api_message message = message_of(&change, 1);
+    char *text = body_of_message(&message, API_NOTIFY_ALERTMANAGER);
+    cr_expect(strstr(text, "\"description\":\"is ok again, after 5 min\""), "%s", text);
+    free(text);
+}
+
+/* Slack refuses a text of more than 3,000 characters, and shows names as their bidirectional controls say. */
+Test(notify_messages, for_slack_are_cut_and_plain)
+{
+    char name[129], group[129], sentence[4000], url[1900];
+    struct api_change change = drift;
+    memset(name, '&', 128), memset(group, '>', 128), memset(url, 'u', sizeof url - 1);
+    for (size_t i = 0; i + 4 < sizeof sentence; i += 4)
+        strcpy(sentence + i, "\xf0\x9f\x98\x80");
+    name[128] = group[128] = url[sizeof url - 1] = '\0';
+    change.name = name, change.group = group, change.sentence = sentence;
+    for (size_t url_size = 0; url_size < sizeof url; url_size += 131) {
+        struct api_message message = message_of(&change, 1);
+        message.public_url = url + sizeof url - 1 - url_size;
+        char *slack = body_of_message(&message, API_NOTIFY_SLACK);
+        json_t *json = json_loads(slack, 0, NULL), *block;
+        block = json_array_get(json_object_get(json, "blocks"), 0);
+        const char *texts[] = {
+            json_string_value(json_object_get(json, "text")),
+            json_string_value(json_object_get(json_object_get(block, "text"), "text"))};
+        for (size_t i = 0; i < COUNT(texts); i++) {
+            cr_expect_leq(strlen(texts[i]), 3000);
+            cr_expect_str_eq(texts[i] + strlen(texts[i]) - 3, "…");
+        }
+        json_decref(json);
+        free(slack);
+    }
+    change.name = "a\u202eb\u2066c\u200fd\u061ce\u2020f";
+    change.sentence = "";
+    const struct api_message message = message_of(&change, 1);
+    char *slack = body_of_message(&message, API_NOTIFY_SLACK);
+    cr_expect(strstr(slack, "/ abcde†f"), "%s", slack);
+    free(slack);
 }
 
 /* A test says that it is one. */

@@ -223,3 +223,14 @@ char *body_of(const struct answer *answer)
         memcpy(text + shared, response->body.data, size);
     return text;
 }
+
+size_t monitors_warnings(const json_t *json)
+{
+    size_t n = 0, i;
+    const json_t *warning;
+    json_array_foreach(at(json, "warnings"), i, warning)
+    {
+        n += strncmp(text_of(warning, "code"), "labels_", 7) != 0;
+    }
+    return n;
+}

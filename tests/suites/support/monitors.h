@@ -51,6 +51,9 @@ void expect_at(const json_t *json, const char *path, const char *expected);
 /* Likewise of a reference without its mean and standard deviation. */
 void expect_counts_at(const json_t *json, const char *path, const char *expected);
 
+/* Warnings of a response, but for those of labels that were chosen, or not. */
+size_t monitors_warnings(const json_t *json);
+
 /* Header field of an answer, "" if it is absent. */
 const char *header_of_answer(const struct answer *answer, const char *name);
 

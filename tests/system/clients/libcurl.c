@@ -2,9 +2,10 @@
 #include <curl/curl.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-/* Sends a POST; writes the answer, JSON, to standard output. */
+/* Sends a POST; writes the answer, JSON, to standard output, and a refusal to standard error. */
 static int post(const char *url, const char *type, const void *body, size_t size)
 {
     CURL *curl = curl_easy_init();
@@ -13,13 +14,23 @@ static int post(const char *url, const char *type, const void *body, size_t size
     curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
     curl_easy_setopt(curl, CURLOPT_POSTFIELDS, body);
     curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)size);
-    curl_easy_setopt(curl, CURLOPT_FAILONERROR, 1L);
+    char *answer = NULL;
+    size_t answer_size;
+    FILE *stream = open_memstream(&answer, &answer_size);
+    curl_easy_setopt(curl, CURLOPT_WRITEDATA, stream);
     CURLcode code = curl_easy_perform(curl);
-    if (code != CURLE_OK)
-        fprintf(stderr, "%s\n", curl_easy_strerror(code));
+    long status = 0;
+    curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
+    fclose(stream);
+    const int failed = code != CURLE_OK || status != 200;
+    if (failed)
+        fprintf(stderr, "%s, status %ld: %s\n", curl_easy_strerror(code), status, answer);
+    else
+        puts(answer);
+    free(answer);
     curl_slist_free_all(headers);
     curl_easy_cleanup(curl);
-    return code != CURLE_OK;
+    return failed;
 }
 
 int main(int argc, char **argv)

@@ -9,7 +9,7 @@ import { promisify } from "node:util";
 
 const [folder, url] = process.argv.slice(2);
 const page = `<!doctype html><body>
-<script type="importmap">{"imports": {"kldiv": "/node_modules/kldiv/dist/index.js"}}</script>
+<script type="importmap">{"imports": {"kldiv": "/node_modules/kldiv/dist/esm/index.js"}}</script>
 <script type="module">
     import { Client } from "kldiv";
     const client = new Client("${url}"), shape = [2, 2];

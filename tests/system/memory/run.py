@@ -154,9 +154,10 @@ def long_labels(server, n):
         assert status in GOOD, (status, answer[:300])
 
 
-def unread(server, target, n, seconds):
-    """Clients that ask and do not read."""
-    request = f"GET {target} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode()
+def unread(server, target, n, seconds, padding=0):
+    """Clients that ask and do not read, with headers that are longer by the padding, and half of a next request."""
+    head = f"GET {target} HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Padding: {'x' * padding}\r\n"
+    request = (head + "\r\n" + head * (padding > 0)).encode()
     sockets = []
     for _ in range(n):
         s = socket.create_connection(("127.0.0.1", server.port), timeout=10)
@@ -235,7 +236,7 @@ def drill(binary, mib, folder):
             long_labels(server, i)
         unread(server, "/metrics", 200, 4)
         check_alive(server, group)
-        unread(server, "/monitors?limit=1000", 100, 2)
+        unread(server, "/monitors?limit=1000", 384, 2, 15900)
         check_alive(server, group)
         statuses = large_bodies(server, group)
         assert not set(statuses) - GOOD - {0}, statuses

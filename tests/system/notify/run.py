@@ -13,8 +13,10 @@ import http.server
 import json
 import os
 import random
+import select
 import shutil
 import signal
+import socket
 import ssl
 import subprocess
 import sys
@@ -109,8 +111,9 @@ class Receiver:
 
 
 class Server:
-    def __init__(self, receivers, *flags, store="memory"):
+    def __init__(self, receivers, *flags, store="memory", preload=None):
         self.folder = tempfile.mkdtemp()
+        self.environment = {**os.environ, "LD_PRELOAD": preload} if preload else None
         self.store = store if store != "sqlite" else "sqlite:" + os.path.join(self.folder, "store.db")
         self.flags = flags
         self.set(receivers)
@@ -127,7 +130,8 @@ class Server:
             os.remove(port_file)
         self.process = subprocess.Popen(
             [KLDIVD, "--listen", "127.0.0.1:0", "--port-file", port_file, "--store", self.store, "--notify",
-             os.path.join(self.folder, "notify.json"), *self.flags], stdout=subprocess.DEVNULL, stderr=open(self.log, "a"))
+             os.path.join(self.folder, "notify.json"), *self.flags], stdout=subprocess.DEVNULL, stderr=open(self.log, "a"),
+            env=self.environment)
         wait_until(lambda: os.path.exists(port_file) and open(port_file).read().endswith("\n"), 20, "the server starts")
         self.port = int(open(port_file).read())
 
@@ -155,9 +159,12 @@ class Server:
         return [float(text.rsplit(" ", 1)[1]) for text in self.ask("GET", "/metrics").split("\n")
                 if text.startswith(line)][0]
 
-    def end(self):
+    def end_and_keep(self):
         self.process.terminate()
         expect(self.process.wait(60) == 0, "the server ends with 0")
+
+    def end(self):
+        self.end_and_keep()
         shutil.rmtree(self.folder)
 
 
@@ -241,7 +248,7 @@ def try_bad_receivers():
     told = flap(server, 6)
     wait_until(lambda: receivers["good"].changes(), 8, "a good receiver beside bad ones")
     wait_until(lambda: server.status("busy")["failing_since"], 3, "busy fails")
-    expect(server.status("busy")["failure"] == "status 429: slowly", server.status("busy"))
+    expect(server.status("busy")["failure"] == "status 429", server.status("busy"))
     wait_until(lambda: len(receivers["busy"].posts) == 2, 8, "busy is asked again")
     waited = receivers["busy"].posts[1].at - receivers["busy"].posts[0].at
     expect(waited >= 4, "Retry-After of 4 s: %g s" % waited)
@@ -262,6 +269,93 @@ def try_bad_receivers():
     server.end()
     for receiver in receivers.values():
         receiver.close()
+
+
+def try_names():
+    """A name whose look-up hangs holds up no other receiver, no change of the file, no test and not the end."""
+    folder = tempfile.mkdtemp()
+    library = os.path.join(folder, "slow_names.so")
+    subprocess.run(["gcc", "-shared", "-fPIC", "-o", library,
+                    os.path.join(os.path.dirname(__file__), "slow_names.c")], check=True)
+    receiver = Receiver()
+    good = {**one(receiver), "url": receiver.url().replace("127.0.0.1", "localhost")}
+    server = Server([{"name": "bad", "url": "http://name.hangs/x", "format": "json"}, good], store="sqlite", preload=library)
+    server.put()
+    told = flap(server, 2)
+    wait_until(lambda: receiver.changes() == told, 9, "a good receiver beside one whose name hangs")
+    begun = time.monotonic()
+    expect(server.ask("POST", "/notifications/ops/test", {})["delivered"], "a test beside a look-up that hangs")
+    expect(time.monotonic() - begun < 3, "a test takes %g s" % (time.monotonic() - begun))
+    test = server.ask("POST", "/notifications/bad/test", {})
+    expect(not test["delivered"] and "resolve" in test["failure"] and test["seconds"] < 14, test)
+    wait_until(lambda: server.status("bad")["failing_since"], 9, "the name that hangs has failed")
+    server.set([good])
+    server.process.send_signal(signal.SIGHUP)
+    wait_until(lambda: len(server.ask("GET", "/notifications")["notifications"]) == 1, 3, "SIGHUP")
+    told += flap(server, 2)
+    wait_until(lambda: [c for c in receiver.changes() if c[0] == "a"] == told, 9, "a good receiver after SIGHUP")
+    begun = time.monotonic()
+    server.end()
+    expect(time.monotonic() - begun < 10, "the end takes %g s" % (time.monotonic() - begun))
+    receiver.close()
+    shutil.rmtree(folder)
+
+
+def try_many_tests():
+    """Tests of a receiver that hangs: 16 at most, which end when their clients leave, and hold up no other."""
+    hanging, receiver = Receiver(lambda handler, n: time.sleep(40)), Receiver()
+    server = Server([{**one(hanging), "name": "hangs"}, one(receiver)])
+    head = "POST /notifications/hangs/test HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 0\r\n\r\n".encode()
+    clients = []
+    for _ in range(40):
+        clients.append(socket.create_connection(("127.0.0.1", server.port), timeout=10))
+        clients[-1].sendall(head)
+    wait_until(lambda: len(select.select(clients, [], [], 0)[0]) == 24, 10, "24 of 40 tests are refused")
+    for client in select.select(clients, [], [], 0)[0]:
+        answer = client.recv(2000).decode()
+        expect(answer.startswith("HTTP/1.1 503 ") and "Retry-After: " in answer and "tests of receivers" in answer, answer)
+    for client in clients:
+        client.close()
+
+    def is_free():
+        try:
+            return server.ask("POST", "/notifications/ops/test", {})["delivered"]
+        except AssertionError:
+            return False
+    wait_until(is_free, 5, "a test of another receiver, once the clients have left")
+    begun = time.monotonic()
+    server.end()
+    expect(time.monotonic() - begun < 10, "the end takes %g s" % (time.monotonic() - begun))
+    hanging.close()
+    receiver.close()
+
+
+def try_echo():
+    """A receiver that sends back what it gets shows no secret, and writes no line of the log."""
+    forged = "x kind=audit token=root method=DELETE"
+
+    def echo(handler, n):
+        text = "%s %s %s %s" % (forged, handler.path, handler.headers["Authorization"], handler.headers["X-Key"])
+        handler.reply(503, body=text.encode())
+        return True
+
+    receiver = Receiver(echo)
+    secrets = ["/services/T0001/B0002/verysecretpath", "verysecretpath", "topsecrettoken", "k3y-of-the-door"]
+    server = Server([{**one(receiver), "url": receiver.url(path=secrets[0]),
+                      "header": {"Authorization": "Bearer topsecrettoken", "X-Key": secrets[3]}}])
+    server.put()
+    flap(server, 1)
+    wait_until(lambda: server.status()["failing_since"], 10, "it fails")
+    test = server.ask("POST", "/notifications/ops/test", {})
+    expect(test["status"] == 503 and test["answer"].startswith(forged + " *****"), test)
+    expect(server.status()["failure"] == "status 503", server.status())
+    server.end_and_keep()
+    log = open(server.log).read()
+    for text in secrets:
+        expect(text not in json.dumps(test) + log, "%s: %s" % (text, log))
+    expect("token=root" not in log, log)
+    shutil.rmtree(server.folder)
+    receiver.close()
 
 
 def try_absent():
@@ -423,6 +517,42 @@ def try_mute_and_stale():
     wait_until(lambda: len(receiver.changes()) >= 4, 20, "%r" % receiver.changes())
     expect(receiver.changes()[2:4] == [("silent", "stale", "ok"), ("silent", "ok", "stale")], receiver.changes())
     expect(not any(name == "muted" for name, _, _ in receiver.changes()), "the muted one")
+    server.end()
+    receiver.close()
+
+
+def try_mute_ends():
+    """At the end of a mute receivers are told how a monitor is, if that is not what they know; also after a kill."""
+    receiver = Receiver()
+    server = Server([one(receiver)], store="sqlite")
+    for name in ("deleted", "over", "same", "acknowledged"):
+        server.put(name)
+        server.post(GOOD, name)
+    server.post(BAD, "acknowledged")
+    wait_until(lambda: receiver.changes() == [("acknowledged", "ok", "critical")], 15, receiver.changes())
+    for name in ("deleted", "same"):
+        server.ask("POST", "/monitors/g/%s/mute" % name, {"seconds": 600})
+    server.ask("POST", "/monitors/g/over/mute", {"seconds": 12})
+    muted = server.ask("POST", "/monitors/g/acknowledged/mute", {"until": "ok", "reason": "Ann looks at it"})
+    expect(muted["muted"] == {"until": "ok", "reason": "Ann looks at it", "scope": "monitor"}, muted)
+    for name in ("deleted", "over", "same"):
+        server.post(BAD, name)
+    server.post(GOOD, "same")
+    server.post(BAD, "acknowledged")
+    time.sleep(7)
+    expect(len(receiver.changes()) == 1, receiver.changes())
+    server.process.kill()
+    server.process.wait()
+    server.start()
+    expect(server.ask("GET", "/monitors/g/acknowledged")["muted"]["until"] == "ok", "acknowledged, after a kill")
+    for name in ("deleted", "same"):
+        server.ask("DELETE", "/monitors/g/%s/mute" % name)
+    server.post(GOOD, "acknowledged")
+    wait_until(lambda: sorted(receiver.changes()[1:]) == [("acknowledged", "critical", "ok"), ("deleted", "ok", "critical"),
+                                                          ("over", "ok", "critical")], 25, receiver.changes())
+    expect(server.ask("GET", "/monitors/g/acknowledged")["muted"] is None, "it is ok, so the mute is over")
+    server.post(BAD, "acknowledged")
+    wait_until(lambda: receiver.changes()[4:] == [("acknowledged", "ok", "critical")], 15, receiver.changes())
     server.end()
     receiver.close()
 

@@ -296,6 +296,30 @@ async function checkSample({binary, browser, report}) {
             const rows = await rowsOf(page);
             expect(rows.some(row => /country/.test(row) && /critical/.test(row)), rows.join("|"));
         }));
+    await report.check("columns that no longer come are told, and a new one has a link that adds it alone", () =>
+        visiting(browser, "about:blank", {}, async visit => {
+            const {page} = visit, api = new Api(server.url);
+            const lines = Array.from({length: 100}, (_, i) => `${i % 90},DE,${i % 50},${i % 2 ? "red" : "blue"}`);
+            for (let i = 0; i < 3; i++)
+                await api.post("/monitors/sample/observations", ["amount,country,age,paint & ink", ...lines].join("\n"));
+            visit.origin = server.url;
+            await page.goto(`${server.url}/dashboard/?group=sample`);
+            await waitForText(page, /No longer in the data: .?device/);
+            await auditAccess(page);
+            await click(page, "link", "Add paint & ink");
+            await waitForText(page, /Its column paint & ink becomes a monitor/);
+            await page.evaluate(table => {
+                const carried = new DataTransfer();
+                carried.items.add(new File([table], "paint.csv"));
+                for (const type of ["dragover", "drop"])
+                    document.querySelector(".drop")?.dispatchEvent(
+                        new DragEvent(type, {bubbles: true, cancelable: true, dataTransfer: carried}));
+            }, ["amount,paint & ink", ...lines.map(line => `1,${line.split(",")[3]}`)].join("\n"));
+            await find(page, "heading", "1 monitor, with these bins");
+            await click(page, "button", "Create the monitors");
+            await waitForText(page, /1 monitor of sample ready/);
+            expectSame((await api.get("/groups/sample")).new.join(), "", "new columns");
+        }));
     await server.stop();
 }
 

@@ -232,6 +232,33 @@ def set_up(port, seconds):
     return list(names)
 
 
+def try_deletions(a, b):
+    """A window goes for both servers; not one that is open, and that the other counts in."""
+    path = "/monitors/deletions/m"
+    hour = dict(BASKET, window={"seconds": 3600})
+    expect(a.ask("PUT", path, hour)[0] == 201, "PUT")
+    expect(a.ask("POST", path + "/observations", {"counts": [1, 5, 9]})[0] == 200, "the first opens the window")
+    expect(b.ask("POST", path + "/observations", {"counts": [1, 5, 9]})[0] == 200, "the other server counts, too")
+    status, body = a.ask("DELETE", path + "/windows/1")
+    expect(status == 409 and body["code"] == "window_open", "of a server that counts: %d %r" % (status, body))
+    expect(b.ask("DELETE", path + "/windows/1")[0] == 204, "by the server that counts in it")
+    for server in a, b:
+        expect(server.ask("GET", path + "/windows/1")[0] == 404, "it is gone")
+        expect(server.ask("POST", path + "/observations", {"counts": [1, 5, 9]})[1]["n"] in (15, 30), "a new one begins")
+    expect(a.ask("GET", path + "/windows/current")[1]["n"] == 30, "and has what came after")
+    for i in range(20):
+        one, other = (a, b) if i % 2 else (b, a)
+        name = "/monitors/deletions/b%d" % i
+        expect(one.ask("PUT", name, BASKET)[0] == 201, "PUT")
+        for counts in [90, 90, 90], [200, 50, 10]:
+            expect(other.ask("POST", name + "/observations", {"counts": counts})[0] == 200, "POST")
+        states = [server.ask("GET", name)[1]["state"] for server in (a, b)]
+        expect(states == ["critical"] * 2, "before: %r" % states)
+        expect(one.ask("DELETE", name + "/windows/2")[0] == 204, "DELETE")
+        states = [server.ask("GET", name)[1]["state"] for server in (a, b)]
+        expect(states == ["ok"] * 2, "after: %r" % states)
+
+
 def try_sharing(a, b):
     """What one server has answered 2xx to, the other knows at once."""
     for i in range(50):
@@ -557,14 +584,14 @@ def try_names(folder):
         sql("DROP TABLE %s; ALTER TABLE kldiv_%s RENAME TO %s" % (name, name, name), "shared")
     for name in INDICES:
         sql("ALTER INDEX kldiv_%s RENAME TO %s" % (name, name), "shared")
-    sql("DROP TABLE kldiv_sums, kldiv_mutes, kldiv_notes, kldiv_outbox, kldiv_server_counts; DELETE FROM meta WHERE name IN ('mute', 'note', 'server', 'notify_owner', 'notify_until'); UPDATE meta SET value = 3 WHERE name = 'schema'; "
+    sql("DROP TABLE kldiv_sums, kldiv_mutes, kldiv_notes, kldiv_outbox, kldiv_server_counts, kldiv_columns; DELETE FROM meta WHERE name IN ('mute', 'note', 'server', 'notify_owner', 'notify_until', 'columns'); UPDATE meta SET value = 3 WHERE name = 'schema'; "
         "DROP INDEX kldiv_events_by_time; DROP TABLE kldiv_unseen; "
         "UPDATE monitors SET settings = replace(replace(settings, ',\"pool\":16', ''), ',\"stale_after\":null', ''); "
-        "ALTER TABLE monitors DROP COLUMN since, DROP COLUMN pool_from, DROP COLUMN sentence, DROP COLUMN sentence_of, DROP COLUMN stale_told, DROP COLUMN rose_at, DROP COLUMN rose_window; "
+        "ALTER TABLE monitors DROP COLUMN since, DROP COLUMN pool_from, DROP COLUMN sentence, DROP COLUMN sentence_of, DROP COLUMN stale_told, DROP COLUMN missed, DROP COLUMN rose_at, DROP COLUMN rose_window; "
         "ALTER TABLE monitors RENAME COLUMN severity_since TO since; "
         "ALTER TABLE windows DROP COLUMN pooled_windows, DROP COLUMN pooled_n, DROP COLUMN pooled_kl, "
         "DROP COLUMN pooled_p_value, DROP COLUMN pooled_noise_floor, DROP COLUMN pooled_bins, "
-        "DROP COLUMN pooled_ratio, DROP COLUMN moments", "shared")
+        "DROP COLUMN pooled_ratio, DROP COLUMN moments, DROP COLUMN reference_spread", "shared")
     sql("CREATE TABLE kldiv_sums (a INTEGER)", "shared")
     status, output = migrate(server.store)
     expect(status == 1 and "already exists" in output, output)
@@ -661,6 +688,7 @@ def main():
         try:
             wait_until(lambda: ask(port, "GET", "/livez")[0] == 200, "HAProxy answers")
             try_sharing(a, b)
+            try_deletions(a, b)
             try_open_window(a, b)
             try_unreadable(a, b)
             try_keys(a, b)

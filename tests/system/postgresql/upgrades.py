@@ -82,7 +82,8 @@ def use_all(a, b):
               ("PUT", path + "3?window=1s,0s", BASKET), ("POST", path + "3/observations", {"counts": [1, 2, 3]}),
               ("PUT", path + "4?window=3600s", BASKET), ("POST", path + "4/observations", {"counts": [1, 2, 3]}),
               ("POST", path + "4/observations", {"counts": [1, 2, 3]}),
-              ("POST", path + "2/reference", {"from": 0, "to": 4e9}), ("POST", path + "2/evaluate", {"counts": [1, 2, 3]})]
+              ("POST", path + "2/reference", {"from": 0, "to": 4e9}), ("POST", path + "2/evaluate", {"counts": [1, 2, 3]}),
+              ("POST", "/monitors/g/observations", {"columns": {"m": ["a"], "new": [1]}}), ("DELETE", path + "/windows/3", None)]
     calls += [("GET", target, None) for target in
               ("/monitors", path, path + "/windows", path + "/events", path + "/notes", "/events", "/groups", "/groups/g",
                path + "/compare?from=0&to=4e9", "/notifications", "/metrics")]

@@ -31,8 +31,8 @@ Test(proxies, restarts_behind_the_socket_of_a_service_manager_fail_no_request)
     int port;
     server_pass(listen_anywhere(&port), -1);
     struct server server = server_start(flags);
-    posters_start(&small, port, CLIENTS, 0, 0.002, false);
-    posters_start_large(&large, port, LARGE_CLIENTS, 0, 0.02, LARGE);
+    posters_start(&small, port, CLIENTS, 0, 0.008, false);
+    posters_start_large(&large, port, LARGE_CLIENTS, 0, 0.06, LARGE);
     for (int i = 0; i < ROUNDS; i++) {
         sleep_seconds(0.5);
         cr_expect_eq(server_stop(&server, false), 0);

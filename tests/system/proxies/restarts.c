@@ -28,7 +28,7 @@ static void check(enum proxy_kind kind, const struct setting *setting)
     }
     struct proxy proxy = proxy_start(kind, ports, SERVERS, setting);
     sleep_seconds(BETWEEN);
-    posters_start(&posters, proxy.front.port, CLIENTS, 0, 0.002, false);
+    posters_start(&posters, proxy.front.port, CLIENTS, 0, 0.008, false);
     for (int i = 0; i < ROUNDS * SERVERS; i++) {
         sleep_seconds(BETWEEN);
         cr_expect_eq(server_stop(&servers[i % SERVERS], false), 0);

@@ -38,9 +38,9 @@ static void start(struct group *group, enum proxy_kind kind, bool with_large)
     group->proxy = proxy_start_shipped(kind, group->ports);
     sleep_seconds(BETWEEN);
     int port = group->proxy.front.port;
-    posters_start(&group->small, port, CLIENTS, 0, 0.002, false);
+    posters_start(&group->small, port, CLIENTS, 0, 0.008, false);
     if (with_large)
-        posters_start_large(&group->large, port, LARGE_CLIENTS, 0, 0.02, LARGE);
+        posters_start_large(&group->large, port, LARGE_CLIENTS, 0, 0.06, LARGE);
 }
 
 static void stop_servers(struct group *group)

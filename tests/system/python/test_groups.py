@@ -230,6 +230,31 @@ class Groups(unittest.TestCase):
             self.group.monitors()
         self.assertEqual((raised.exception.status, raised.exception.code), (404, "group_not_found"))
 
+    def test_new_references_keep_settings(self):
+        self.group.reference(data(500, 1), critical=0.5, retention_days=36500)
+        for hour in range(3):
+            self.group.observe(data(500, 10 + hour), f"2026-01-01T0{hour}:00:00Z")
+        by_table = {c["name"]: c for c in self.group.renew(data(900, 2))}
+        self.assertEqual({(c["revision"], c["thresholds"]["critical"]) for c in by_table.values()}, {(2, 0.5)})
+        self.assertEqual(sum(by_table["age"]["reference"]["counts"]), 900)
+        self.group.observe(data(700, 3), "2026-01-02T00:00:00Z")
+        by_period = {c["name"]: c for c in self.group.renew(start="2026-01-02", end="2026-01-03")}
+        self.assertEqual((sum(by_period["country"]["reference"]["counts"]), by_period["country"]["revision"]), (700, 3))
+        for wrong in {}, {"data": data(5, 1), "start": 1}:
+            self.assertRaises(ValueError, self.group.renew, **wrong)
+
+    def test_a_window_is_deleted(self):
+        self.group.reference(data(2000, 1), retention_days=36500)
+        for hour in range(3):
+            self.group.observe(data(500, 10 + hour, 30.0 if hour == 2 else 0.0), f"2026-01-01T0{hour}:00:00Z")
+        self.assertEqual(self.group.latest("age")["state"], "critical")
+        self.group.delete_window("age", rows(self.group.windows("age"))[0]["id"])
+        self.assertEqual(self.group.latest("age")["state"], "ok")
+        self.assertEqual(len(self.group.windows("age")), 2)
+        with self.assertRaises(kldiv.ServiceError) as raised:
+            self.group.delete_window("age", 3)
+        self.assertEqual(raised.exception.code, "window_not_found")
+
     def test_rare_bins(self):
         self.group.reference({"label": ["fraud"] * 20 + ["good"] * 9980, "x": np.arange(10000) % 97 / 4}, ratio=(2, 4))
         label, x = self.group.observe({"label": ["fraud"] * 100 + ["good"] * 9900, "x": np.arange(10000) % 97 / 4})

@@ -37,7 +37,8 @@ def build():
     hooks = os.path.abspath("build/walk/hooks.o")
     subprocess.run(["gcc", "-O1", "-D_GNU_SOURCE", "-c", HOOKS, "-o", hooks], check=True)
     flags = "-O0 -g -finstrument-functions -finstrument-functions-exclude-file-list=.h"
-    make("VARIANT=walk", f"OPTIMIZE_walk={flags}", "build/walk/kldivd", env={**os.environ, "LDFLAGS": hooks})
+    make("VARIANT=walk", f"OPTIMIZE_walk={flags}", "build/walk/kldivd",
+         env={**os.environ, "LDFLAGS": hooks, "CCACHE_HASHDIR": "1"})  # with the names of this folder's files
 
 
 def ask(s, port, method, path, content_type, body):

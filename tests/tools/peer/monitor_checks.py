@@ -4,9 +4,33 @@ import time
 from decimal import Decimal
 
 import monitor_oracle as oracle
-from monitor_draws import EPOCH
+from monitor_draws import EPOCH, members_of
 
 SCORES = ("kl", "kl_reverse", "js", "psi", "noise_floor", "unseen_ratio", "missing_ratio")
+
+
+def check_made(case, made, monitor, label):
+    """A config that was made of values. Edges lie somewhere between the values that those of the definition part; the
+    monitor takes them."""
+    if "edges" in monitor.bins:
+        edges = made["bins"].get("edges", [])
+        case.same(len(edges), len(monitor.bins["edges"]), label, "number of edges")
+        case.same(oracle.count_values(made["bins"], monitor.values) if edges else None, monitor.reference, label,
+                  "counts by the edges", made["bins"], monitor.bins)
+        monitor.bins = made["bins"]
+    case.same(made["bins"], monitor.bins, label, "bins")
+    want = members_of("counts", monitor.bins, monitor.reference)
+    if monitor.choosing:
+        want["choosing"] = monitor.choosing
+    reference = dict(made["reference"])
+    if "edges" in monitor.bins:
+        spread = oracle.spread_of(monitor.values)
+        overflows = spread[1] is None or spread[1] > Decimal("1e150")
+        for got, exact in zip((reference.pop("mean", None), reference.pop("sd", None)), spread):
+            fine = got is None if overflows else got is not None and \
+                abs(Decimal(got) - exact) <= max(abs(spread[0]), spread[1]) * Decimal("1e-9") + Decimal("1e-300")
+            case.expect(fine, label, "mean or sd", made["reference"], spread)
+    case.same(reference, want, label, "reference")
 
 
 class Case:
@@ -62,7 +86,7 @@ def check_scores(case, answer, monitor, window, label):
             case.expect(close(answer[name], want[name]), label, name, answer[name], want[name])
         case.same(answer["infinite"], want["kl"] == oracle.INFINITY, label, "infinite")
         p_value = check_test(case, answer["g_test"], monitor, want, label)
-    window["verdict"] = oracle.verdict(want, monitor.settings, p_value)
+    window["verdict"] = oracle.verdict(window, monitor, p_value)
     case.same(answer["verdict"], window["verdict"], label, "verdict")
     check_bins(case, answer["bins"], monitor, window, label)
     if want is not None:
@@ -159,9 +183,9 @@ def check_ends(case, path, wanted, monitor):
             case.same(facts_of(answer["window"]), facts_wanted(those[0]), path, name)
 
 
-def settle(case, result, monitor, counts, time_, label):
+def settle(case, result, monitor, counts, time_, label, unseen=()):
     """Adds counts to the model of a monitor, and compares what was answered."""
-    window = monitor.observe(counts, time_, time.time() * 10**6)
+    window = monitor.observe(counts, time_, time.time() * 10**6, unseen)
     check_scores(case, result, monitor, window, label)
     case.same(facts_of(result["window"]), facts_wanted(window), label, "window")
     if window in monitor.before(None)[-1:]: # one that comes late has the state that was then

@@ -93,7 +93,7 @@ def draw_given(rng):
 
 
 def draw_observation(rng, monitor):
-    """Members of an observation, and its counts."""
+    """Members of an observation, its counts, and the texts among it that have no bin."""
     bins = monitor.bins
     kind = rng.choice(["counts", "counts", "values"])
     if kind == "values":
@@ -101,14 +101,14 @@ def draw_observation(rng, monitor):
         if "labels" in bins:
             some = [*bins["labels"], "unheard of", None, True, 1.0, 1.5]
             values = [rng.choice(some) for _ in values]
-        return {"values": values}, oracle.count_values(bins, values)
+        return {"values": values}, oracle.count_values(bins, values), oracle.unseen_texts(bins, values)
     counts = draw_counts(rng, bins, rng.choice([100, 10**6, 2**40]))
     counts[-1] += not sum(counts)
     total = sum(counts)
     if rng.random() < 0.3 and total < 10**6:
         probabilities = members_of("probabilities", bins, [c / total for c in counts])
-        return {**probabilities, "n": total}, counts
-    return members_of("counts", bins, counts), counts
+        return {**probabilities, "n": total}, counts, []
+    return members_of("counts", bins, counts), counts, []
 
 
 def draw_time(rng, settings):

@@ -1,15 +1,22 @@
 """Drift monitors by their definition: bins, scores, states and windows.
 
-Decimal arithmetic of 60 digits; nothing here is fast, and nothing is shared with the server.
+Decimal arithmetic of 60 digits; nothing here is fast, and nothing is shared with the server. Labels are chosen by
+tests/tools/golden/rules.py, which has the rules of pools and states, too.
 """
 import decimal
 import math
+import pathlib
 import re
+import sys
 from collections import Counter
 from decimal import Decimal
 
 import numpy as np
 from scipy.special import erfc
+from scipy.stats import binom
+
+sys.path.append(str(pathlib.Path(__file__).parents[1] / "golden"))
+import rules  # noqa: E402
 
 decimal.getcontext().prec = 60
 INFINITY = Decimal("Infinity")
@@ -83,30 +90,34 @@ def few_whole(numbers, most):
             and len(set(numbers)) <= min(most, 20))
 
 
-def bins_of_labels(present, most):
-    """The most frequent labels, ties by bytes; those that are all numbers in their order."""
-    counted = Counter(label_of(v) for v in present)
-    labels = sorted(counted, key=lambda label: (-counted[label], label.encode()))[:most]
+def bins_of_labels(values):
+    """Labels by the rule of golden/rules.py: their bins, and the values and the number of rows that chose them."""
+    texts = [None if missing(v) else label_of(v) for v in values]
+    distinct = sorted(set(texts) - {None}, key=str.encode)
+    if not distinct:
+        return None, [], 0
+    index = {text: i for i, text in enumerate(distinct)}
+    chosen, counted, _, choosing = rules.choose(np.array([index.get(text, -1) for text in texts]))
+    labels = [distinct[i] for i in chosen]
+    if not any(texts[i] is not None for i in np.flatnonzero(counted)):
+        counted = np.ones(len(values), bool)
     if all(NUMBER.fullmatch(label) for label in labels):
         labels.sort(key=lambda label: (float(label), label.encode()))
-    return {"labels": labels} if labels else None
+    return {"labels": labels}, [values[i] for i in np.flatnonzero(counted)], choosing
 
 
 def make_bins(values, method="auto", bins=10):
-    """Member `bins` of a monitor, made of values; None if there is nothing to make them of."""
+    """Member `bins` of a monitor, made of values, the values that its reference counts, and how many rows chose labels; the
+    first is None if there is nothing to make them of."""
     present = [v for v in values if not missing(v)]
     if all(isinstance(v, str) for v in present) and holds_booleans(present):
-        present = [v.lower() for v in present]
+        values = [v.lower() if isinstance(v, str) and not missing(v) else v for v in values]
     numeric = all(not isinstance(v, (str, bool, np.bool_)) for v in present)
     if numeric and not any(math.isfinite(v) for v in present):
-        return None
-    tenth = len(present) // 10
-    if not numeric or method == "labels" or method == "auto" and few_whole(present, max(tenth, 2)):
-        limited = method == "auto" and any(isinstance(v, str) for v in present)
-        return bins_of_labels(present, min(max(tenth, 10), 1000) if limited else 1000)
+        return None, [], 0
+    if not numeric or method == "labels" or method == "auto" and few_whole(present, max(len(present) // 10, 2)):
+        return bins_of_labels(values)
     finite = np.array([v for v in present if math.isfinite(v)], dtype=float)
-    if not len(finite):
-        return None
     if method == "auto":
         bins = min(bins, max(len(finite) // 10, 2))
     if method == "width":
@@ -114,7 +125,17 @@ def make_bins(values, method="auto", bins=10):
         edges = edges if len(edges) > 1 else np.repeat(edges, 2)
     else:
         edges = np.quantile(finite, np.arange(bins + 1) / bins)
-    return {"edges": strictly_ascending((edges + 0.0).tolist())}
+    return {"edges": strictly_ascending((edges + 0.0).tolist())}, values, 0
+
+
+def spread_of(values):
+    """Mean and standard deviation of finite values; None if there are none, or a double does not hold them."""
+    finite = [Decimal(v) for v in values if not missing(v) and math.isfinite(v)]
+    if not finite:
+        return None, None
+    mean = sum(finite) / len(finite)
+    square = sum((v - mean) ** 2 for v in finite) / len(finite)
+    return mean, square.sqrt()
 
 
 def bin_kinds(bins):
@@ -150,27 +171,61 @@ def count_values(bins, values, fields=False):
     return counts
 
 
+SPELLINGS = [("false", "true"), ("f", "t"), ("no", "yes"), ("n", "y"), ("0", "1")]
+PAIRS = [("f", "t"), ("F", "T"), ("no", "yes"), ("No", "Yes"), ("NO", "YES"), ("n", "y"), ("N", "Y"), ("0", "1")]
+
+
+def booleans_of(places):
+    """Places of false and true among labels, None where there is none, and whether any spelling of them is taken."""
+    words = [next((places[spelled(word)] for spelled in (str.lower, str.capitalize, str.upper) if spelled(word) in places), None)
+             for word in SPELLINGS[0]]
+    if not 2 <= len(places) <= 3:
+        return words, False
+    pair = words
+    for both in PAIRS:
+        if None in pair:
+            pair = [places.get(text) for text in both]
+    others = [label for label, place in places.items() if place not in pair]
+    if None in pair or any(NUMBER.fullmatch(label) for label in others):
+        return words, False
+    return pair, True
+
+
 def place_of_label(places, value, fields):
     if isinstance(value, str):
         if value in places:
             return places[value]
-        if value.lower() in ("true", "false"):
-            return place_of_boolean(places, value.lower())
-        if fields and NUMBER.fullmatch(value) and decimal_text(float(value)) in places:
-            return places[decimal_text(float(value))]
-        return -1 if value in MISSING_TEXTS else -2
-    if isinstance(value, (bool, np.bool_)) and label_of(value) not in places:
-        return place_of_boolean(places, label_of(value))
-    return -1 if missing(value) else places.get(label_of(value), -2)
+        if value in MISSING_TEXTS:
+            return -1
+    elif missing(value):
+        return -1
+    elif label_of(value) in places:
+        return places[label_of(value)]
+    pair, takes_any = booleans_of(places)
+    if isinstance(value, (bool, np.bool_)):
+        return -2 if pair[bool(value)] is None else pair[bool(value)]
+    if isinstance(value, str):
+        for both in SPELLINGS if takes_any else SPELLINGS[:1]:
+            if value.lower() in both and pair[both.index(value.lower())] is not None:
+                return pair[both.index(value.lower())]
+        if not NUMBER.fullmatch(value):
+            return -2
+        value = float(value)
+        if decimal_text(value) in places:
+            return places[decimal_text(value)]
+    if takes_any and value in (0, 1):
+        return pair[int(value)]
+    same = [place for label, place in places.items()
+            if NUMBER.fullmatch(label) and decimal_text(float(label)) != label and float(label) == value]
+    return same[0] if len(same) == 1 else -2
 
 
-def place_of_boolean(places, text):
-    """Booleans are found in any case, by labels that are both of them, or one alone."""
-    for spelled in (str.lower, str.capitalize, str.upper):
-        found = [place for place in (spelled("false"), spelled("true")) if place in places]
-        if len(found) == (2 if len(places) > 1 else 1):
-            return places.get(spelled(text), -2)
-    return -2
+def unseen_texts(bins, values, fields=False):
+    """The texts without a bin among values."""
+    if "edges" in bins:
+        return []
+    places = {label: i for i, label in enumerate(bins["labels"])}
+    return [label_of(v) for v in values if place_of_label(places, v, fields) == -2]
 
 
 def chi_squared_tail(df, x):
@@ -221,23 +276,60 @@ def score(counts, reference, settings, exact=False):
                              for v, total in ((c, n), (r, N)) for i in used), Decimal(0))
     spread = 1 / n + (0 if exact else 1 / N)
     unseen = sum(c[i] for i in used if r[i] == 0)
-    return {"kl": kl, "kl_reverse": reverse, "js": js, "psi": kl + reverse, "statistic": statistic,
+    return {"p_value": chi_squared_tail(B - 1, statistic), "kl": kl, "kl_reverse": reverse, "js": js, "psi": kl + reverse, "statistic": statistic,
             "df": B - 1, "noise_floor": Decimal(B - 1) / 2 * spread, "spread": spread,
             "unseen_ratio": unseen / n, "missing_ratio": c[-1] / n,
             "reference": r if exact else [v / N for v in r], "current": [v / n for v in c],
             "contribution": contribution, "n": n, "N": N}
 
 
-def verdict(result, settings, p_value):
+def joined(counts, reference, exact):
+    """Counts of labels with what is too small within `other`, which is last."""
+    n, N = sum(counts), sum(reference)
+    cells = [(c, r, r * n if exact else (c + r) * min(n, N) / (n + N))
+             for c, r in ((Decimal(c), Decimal(r)) for c, r in zip(counts[:-2] + counts[-1:], reference[:-2] + reference[-1:]))]
+    kept = [(c, r) for c, r, expected in cells if expected >= rules.EXPECTED]
+    rest = [(c, r) for c, r, expected in cells if expected < rules.EXPECTED]
+    other = [Decimal(v[-2]) + sum(x[i] for x in rest) for i, v in enumerate((counts, reference))]
+    return [[x[i] for x in kept] + [other[i]] for i in (0, 1)]
+
+
+def level_of(kl, p_value, limits):
+    shows = limits["significance"] == 1 or p_value < limits["significance"]
+    near = float(kl) + 4e-15  # of a threshold of 0: probabilities sum to 1 within rounding
+    return 2 if kl == INFINITY or near >= limits["critical"] and shows else 1 if near >= limits["warning"] and shows else 0
+
+
+def unseen_level(cells, other, unseen, share, settings):
+    """Level of the heaviest text without a bin: how probable it is that one of as many as there are is so frequent."""
+    counts, reference = cells
+    most = max(unseen.values())
+    texts = len(unseen) + other - sum(unseen.values())
+    p_value = min(1, binom.sf(most - 1, float(sum(counts)), share) * texts)
+    if p_value >= settings["thresholds"]["significance"]:
+        return 0
+    seen = min(Decimal(share) * sum(reference), reference[-1])
+    apart = score(counts[:-1] + [counts[-1] - most, Decimal(most)], reference[:-1] + [reference[-1] - seen, seen], settings)
+    return level_of(apart["kl"], p_value, settings["thresholds"])
+
+
+def verdict(window, monitor, p_value):
+    """Of a window that is judged alone; p_value is that of the server, which is compared by itself."""
+    result, settings = window["score"], monitor.settings
     if result is None or result["n"] < settings["minimum"]:
         return "insufficient_data"
-    limits = settings["thresholds"]
-    significant = limits["significance"] == 1 or p_value < limits["significance"]
-    for severity in ("critical", "warning"):
-        if (severity == "critical" and result["kl"] == INFINITY
-                or float(result["kl"]) >= limits[severity] and significant):
-            return severity
-    return "ok"
+    kl = result["kl"]
+    if "edges" in monitor.bins:
+        return SEVERITY[level_of(kl, p_value, settings["thresholds"])]
+    cells = joined(window["counts"], window["compared"], window["exact"])
+    apart = score(*cells, settings, window["exact"])
+    if apart["df"] != result["df"]:
+        kl, p_value = apart["kl"], apart["p_value"]
+    level = level_of(kl, p_value, settings["thresholds"])
+    share = 1 if settings["compare"] != "reference" else monitor.share()
+    if share < 1 and window["unseen"]:
+        level = max(level, unseen_level(cells, window["counts"][-2], window["unseen"], share, settings))
+    return SEVERITY[level]
 
 
 def state_of(verdicts, fire_after, clear_after):
@@ -270,7 +362,17 @@ class Monitor:
         self.settings, self.bins, self.reference, self.exact = settings, bins, reference, exact
         given = len(bins["edges"]) - 1 if "edges" in bins else len(bins["labels"])
         minimum = settings["min_observations"]
-        settings["minimum"] = max(50, 5 * given) if minimum is None else minimum
+        settings["minimum"] = minimum if minimum is not None else max(50, 5 * given) if "edges" in bins else 50
+
+    choosing = 0  # rows that chose the labels of the reference
+
+    def share(self):
+        """The greatest share that a label without a bin may have had in the reference."""
+        if self.exact or self.reference is None:
+            return 1
+        if self.choosing:
+            return rules.RARE / self.choosing
+        return float(rules.NEVER / float(sum(self.reference))) if self.reference[-2] == 0 else 1
 
     def horizon(self):
         if not self.windows:
@@ -313,16 +415,19 @@ class Monitor:
     def make(self, start, end, closed):
         window = {"start": start, "end": end, "closed": closed, "restated": False,
                   "made": len(self.windows), "revision": self.revision,
-                  "counts": [0] * len(bin_kinds(self.bins))}
+                  "counts": [0] * len(bin_kinds(self.bins)), "unseen": Counter()}
         self.windows.append(window)
         return window
 
-    def observe(self, counts, time, now):
-        """The window that counts are added to; None for a time older than what is retained."""
+    def observe(self, counts, time, now, unseen=()):
+        """The window that counts are added to, with texts that are no labels; None for a time older than what is retained.
+        Of texts that are not given each is one of its own."""
         if self.too_old(time):
             return None
         window = self.window_for(time, now)
         window["counts"] = [a + b for a, b in zip(window["counts"], counts)]
+        for text in unseen:
+            window["unseen"][text] += 1
         kind = self.settings["window"]
         if "count" in kind and sum(window["counts"]) >= kind["count"]:
             window["closed"] = True
@@ -336,12 +441,13 @@ class Monitor:
                        and (w["start"], w["made"]) < key), key=lambda w: (w["start"], w["made"]))
 
     def score(self, counts, window):
+        window["exact"] = self.exact and self.settings["compare"] == "reference"
         if self.settings["compare"] == "reference":
-            return score(counts, self.reference, self.settings, self.exact)
-        earlier = [w["counts"] for w in self.before(window)[-self.settings["compare"]["previous"]:]]
-        if not earlier:
-            return None
-        return score(counts, [sum(column) for column in zip(*earlier)], self.settings)
+            window["compared"] = self.reference
+        else:
+            earlier = [w["counts"] for w in self.before(window)[-self.settings["compare"]["previous"]:]]
+            window["compared"] = [sum(column) for column in zip(*earlier)]
+        return score(counts, window["compared"], self.settings, window["exact"]) if window["compared"] else None
 
     def state(self):
         return state_of([w["verdict"] for w in self.before(None)],

@@ -57,6 +57,7 @@ class AsyncGroup:
 
     delete = awaited(Group.delete)
     delete_note = awaited(Group.delete_note)
+    delete_window = awaited(Group.delete_window)
     evaluate = awaited(Group.evaluate)
     events = awaited(Group.events)
     latest = awaited(Group.latest)
@@ -66,6 +67,7 @@ class AsyncGroup:
     notes = awaited(Group.notes)
     observe = awaited(Group.observe)
     reference = awaited(Group.reference)
+    renew = awaited(Group.renew)
     settings = awaited(Group.settings)
     summary = awaited(Group.summary)
     unmute = awaited(Group.unmute)

@@ -135,6 +135,21 @@ class Group:
                 config.update(self.settings(config["name"], annotations=TIMES))
         return Monitors(configs, self)
 
+    def renew(self, data: Any = None, *, start: Any = None, end: Any = None, sample: int = 1_000_000, seed: int = 0,
+              progress: bool | None = None, **binning: Any) -> Monitors:
+        """Gives the monitors of a table's columns new bins and references, or those of the group its windows that start in
+        [start, end). Settings stay; `binning` is method or bins, as of reference(). The new configs."""
+        if (data is None) == (start is None and end is None):
+            raise ValueError("a new reference is a table, or the windows from start to end")
+        period = {"from": time_text(start), "to": time_text(end)}
+        table = ("application/json", [json.dumps(period).encode()]) if data is None else \
+            self._reference_table(data, sample, seed, progress, Selection(None, None))
+        media_type, body = table if isinstance(table, tuple) else encode_reference(table)
+        answer: dict[str, Any] = self.client.transport.request("POST", f"{self._path}/reference", binning,
+                                                               {"Content-Type": media_type}, body).json()
+        self._warn(answer["warnings"])
+        return Monitors(answer["monitors"], self)
+
     def _put_others(self, table: Columns | tuple[str, Body], settings: dict[str, Any], alone: set[str]) -> list[dict[str, Any]]:
         """The monitors of all columns but some, which do not travel unless they are CSV."""
         others = {} if isinstance(table, tuple) else {name: column for name, column in table.items() if name not in alone}
@@ -306,6 +321,10 @@ class Group:
         result = Result(self.client.request("GET", f"{self._path}/{segment(name)}/windows/latest"))
         result.times = result.name in Monitors([self.client.request("GET", f"{self._path}/{segment(name)}")], self).times()
         return result
+
+    def delete_window(self, name: str, window: int) -> None:
+        """Deletes one window of a monitor by its id, as windows() have it; later ones and the state are judged again."""
+        self.client.request("DELETE", f"{self._path}/{segment(name)}/windows/{int(window)}")
 
     def events(self, since: Any = None) -> Any:
         """Changes of states, newest first: a DataFrame, or a list of dicts."""

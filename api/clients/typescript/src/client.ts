@@ -1,22 +1,26 @@
 /* The client of kldiv's service, by fetch: in browsers, and in Node from 18 on. */
-import { ServiceError, failure } from "./errors.js";
+import { ServiceError, firstWords } from "./errors.js";
 import { Group } from "./group.js";
-import { decode, encode, type Tensor } from "./tensors.js";
-import type { Answer, Arguments, Call, Caller, Method, Operation, Path, Raw, Schemas } from "./types.js";
+import { fromJson, toJson } from "./json.js";
+import { pages } from "./pages.js";
+import { rawBody } from "./tables.js";
+import { decode, encode, kindOf, type Entry, type GivenTensor, type Tensor } from "./tensors.js";
+import { Transport, type ClientOptions } from "./transport.js";
+import type { Answer, Arguments, Call, Caller, Control, Loose, Method, Operation, Path, Reply, Schemas } from "./types.js";
 
 /** Numbers as nested arrays. */
-export type Nested = number | Nested[];
+export type Nested = number | readonly Nested[] | Float32Array | Float64Array;
 
 /** Options of the loss, as api/loss/README.md has them. */
 export type LossOptions =
-    Omit<Schemas["LossRequest"], "input" | "target" | "shape" | "weight" | "mask" | "grad_output">
-    & { signal?: AbortSignal };
+    Loose<Omit<Schemas["LossRequest"], "input" | "target" | "shape" | "weight" | "mask" | "grad_output">> & Control;
 
-export type NestedLoss = LossOptions & { weight?: Nested; mask?: (0 | 1 | boolean)[] | Nested; grad_output?: Nested };
+export type NestedLoss =
+    LossOptions & { weight?: Nested; mask?: readonly (0 | 1 | boolean)[] | Nested; grad_output?: Nested };
 
 /** A mask of tensors holds 0 and 1. */
 export type TensorOptions = LossOptions & {
-    weight?: Tensor; mask?: { data: Uint8Array; shape: number[] }; grad_output?: Tensor;
+    weight?: GivenTensor; mask?: { readonly data: Uint8Array; readonly shape: readonly number[] }; grad_output?: GivenTensor;
 };
 
 /** A loss of tensors: results by their names, `loss`, `gradient.input`, `gradient.target`; of a partial one `sum`, `divisor`. */
@@ -27,80 +31,91 @@ export type TensorLoss = {
     warnings: Schemas["Warning"][];
 };
 
-export type ClientOptions = {
-    /** Sent as Authorization: Bearer. */
-    token?: string;
-    /** Milliseconds until a call without a signal of its own is given up; 60,000. */
-    timeout?: number;
-    /** In the place of the global one: for a proxy, another transport, tests. */
-    fetch?: typeof fetch;
-};
-
-/** JSON has no NaN and no infinities, JSON.stringify writes null for them, and typed arrays as objects. */
-function toJson(value: unknown): string {
-    return JSON.stringify(value, (_, v) =>
-        typeof v === "number" && !Number.isFinite(v) ? String(v)
-            : ArrayBuffer.isView(v) ? Array.from(v as unknown as ArrayLike<number>) : v);
-}
-
-const isRaw = (body: unknown): body is Raw =>
-    typeof body === "string" || body instanceof Blob || body instanceof ArrayBuffer || ArrayBuffer.isView(body);
+type Query<P extends Path<"GET">> = Call<Operation<"GET", P>> extends { query?: infer Q } ? Q : never;
+type Given = Control & { path?: object; query?: object; headers?: object; body?: unknown };
+const SAFETENSORS = "application/vnd.safetensors";
 
 /** A segment of a path. "." and ".." would name another resource. */
 function segment(name: unknown): string {
     const text = String(name);
     if (/^\.{0,2}$/.test(text))
         throw new TypeError(`'${text}' is no name of a group, a monitor or a window`);
-    return encodeURIComponent(text);
+    try {
+        return encodeURIComponent(text);
+    } catch {
+        throw new TypeError("a name of a group, a monitor or a window is no Unicode text");
+    }
 }
 
+const isTensor = (value: unknown) => value instanceof Object && "data" in value && "shape" in value;
+
 export class Client implements Caller {
+    readonly #transport: Transport;
+    /** Without a password. */
     readonly url: string;
 
-    /** `url` may have a path: that under which a proxy has the service. */
-    constructor(url: string | URL = "http://127.0.0.1:8080", private readonly options: ClientOptions = {}) {
-        this.url = String(url).replace(/\/*$/, "");
+    /** `url` may have a path: that under which a proxy has the service; in a page, be a path alone. */
+    constructor(url: string | URL = "http://127.0.0.1:8080", options: ClientOptions = {}) {
+        this.#transport = new Transport(url, options);
+        this.url = this.#transport.url;
     }
 
     /** Any call of the API: its path, parameters, body and response are those of the OpenAPI document. */
     async request<M extends Method, P extends Path<M>>(
-        method: M, path: P, ...[call]: Arguments<Call<Operation<M, P>>>
+        method: M, path: P, ...call: Arguments<Call<Operation<M, P>>>
     ): Promise<Answer<Operation<M, P>>> {
-        const given: { path?: object; query?: object; headers?: object; body?: unknown; signal?: AbortSignal } = call ?? {};
-        const names = new Map(Object.entries(given.path ?? {}));
-        const address = String(path).replace(/\{(\w+)\}/g, (_, name) => segment(names.get(name) ?? ""));
-        const headers = new Headers({ Accept: "application/json" });
-        for (const [name, value] of Object.entries(given.headers ?? {}))
-            if (value !== undefined)
-                headers.set(name, String(value));
-        if (given.body !== undefined && !isRaw(given.body))
-            headers.set("Content-Type", "application/json");
-        const body = given.body === undefined || isRaw(given.body) ? given.body : toJson(given.body);
-        const response = await this.send(method, address, given.query, headers, body, given.signal);
-        if (response.status === 204)
-            return undefined as Answer<Operation<M, P>>;
-        try {
-            return JSON.parse(new TextDecoder().decode(response.body));
-        } catch {
-            throw new ServiceError(response.status, "unreadable", "the response is not JSON");
-        }
+        const { status, url, data } = await this.reply(method, path, ...call);
+        if (status === 304)
+            throw new ServiceError(status, "http_304", "nothing has changed: reply() returns the status", { url });
+        return data;
+    }
+
+    /** As request(), with the status and the headers of the response. */
+    async reply<M extends Method, P extends Path<M>>(
+        method: M, path: P, ...[call]: Arguments<Call<Operation<M, P>>>
+    ): Promise<Reply<Answer<Operation<M, P>>>> {
+        const asText = path === "/metrics" || path === "/";
+        const reply = await this.#send(method, path, call ?? {}, asText ? "text/plain" : "application/json");
+        const data = reply.status === 304 || (reply.status === 204 && method === "DELETE") ? undefined
+            : asText ? textOf(reply, true) : jsonOf(reply, path.startsWith("/v2/"));
+        return { ...reply, data: data as Answer<Operation<M, P>> };
+    }
+
+    /** What a GET returns as text: `format: "csv"`, or JSON as it came. */
+    async text<P extends Path<"GET">>(path: P, ...[call]: Arguments<Call<Operation<"GET", P>>>): Promise<string> {
+        return textOf(await this.#send("GET", path, call ?? {}, "*/*"), /^\/($|dashboard|docs)/.test(path));
     }
 
     /** KL(target || input) of nested arrays, as JSON; or of tensors, as bytes. */
-    klDiv(input: Tensor, target: Tensor, options?: TensorOptions): Promise<TensorLoss>;
+    klDiv(input: GivenTensor, target: GivenTensor, options?: TensorOptions): Promise<TensorLoss>;
     klDiv(input: Nested, target: Nested, options?: NestedLoss): Promise<Schemas["LossAnswer"]>;
     async klDiv(input: unknown, target: unknown, options: NestedLoss | TensorOptions = {}): Promise<unknown> {
-        const { signal, weight, mask, grad_output, ...query } = options;
-        const tensors = { input, target, weight, mask, grad_output };
-        if (typeof input !== "object" || Array.isArray(input))
-            return this.request("POST", "/kl_div", { body: { ...tensors, ...query } as Schemas["LossRequest"], signal });
-        const given = Object.entries(tensors).filter(([, tensor]) => tensor) as [string, Tensor][];
-        const kind = "application/vnd.safetensors";
-        const headers = new Headers({ "Content-Type": kind, Accept: kind });
-        const response = await this.send("POST", "/kl_div", query, headers, encode(Object.fromEntries(given)), signal);
-        const { tensors: results, metadata } = decode(response.body);
-        return { loss: results["loss"], tensors: results, reduction: metadata["reduction"],
-                 warnings: JSON.parse(metadata["warnings"] ?? "[]") };
+        const { signal, timeout, weight, mask, grad_output, ...query } = options;
+        const given = Object.entries({ input, target, weight, mask, grad_output })
+            .filter(([name, value]) => name === "input" || name === "target" || (value !== undefined && value !== null));
+        const odd = given.find(([, value]) => isTensor(value) !== isTensor(input));
+        if (odd)
+            throw new TypeError(`input is ${isTensor(input) ? "a tensor" : "no tensor"} but ${odd[0]} is of kind ${
+                kindOf(odd[1])}: all are tensors, { data, shape }, or none`);
+        if (!isTensor(input)) {
+            const body = { ...Object.fromEntries(given), ...query } as object as Call<Operation<"POST", "/kl_div">>["body"];
+            const { url, data } = await this.reply("POST", "/kl_div", { body, signal, timeout });
+            if (!("loss" in data || "sum" in data))
+                throw unreadable(url, 200, "the response has no loss");
+            return data;
+        }
+        const headers = new Headers({ "Content-Type": SAFETENSORS, Accept: SAFETENSORS });
+        const { status, url, data } = await this.#transport.send({
+            method: "POST", path: "/kl_div", query, headers, body: encode(given as [string, Entry][]), signal, timeout,
+        });
+        try {
+            const { tensors, metadata } = decode(data);
+            return { loss: tensors["loss"], tensors, reduction: metadata["reduction"],
+                     warnings: JSON.parse(metadata["warnings"] ?? "[]") };
+        } catch (cause) {
+            throw unreadable(url, status, `the response is no safetensors; it begins with "${
+                firstWords(new TextDecoder().decode(data.slice(0, 1000)))}"`, cause);
+        }
     }
 
     /** The monitors of a group, which need not exist yet. */
@@ -108,26 +123,59 @@ export class Client implements Caller {
         return new Group(this, name);
     }
 
-    private async send(method: string, path: string, query: object | undefined, headers: Headers, body: Raw | undefined,
-                       signal?: AbortSignal): Promise<{ status: number; body: ArrayBuffer }> {
-        const { token, timeout = 60_000, fetch = globalThis.fetch } = this.options;
-        const url = new URL(this.url + path);
-        for (const [name, value] of Object.entries(query ?? {}))
-            if (value !== undefined && value !== null)
-                url.searchParams.set(name, value instanceof Date ? value.toISOString() : String(value)); // a list with commas
-        if (token)
-            headers.set("Authorization", `Bearer ${token}`);
-        let response, bytes;
-        try {
-            response = await fetch(url, { method, headers, body, signal: signal ?? AbortSignal.timeout(timeout) });
-            bytes = await response.arrayBuffer();
-        } catch (error) {
-            if (signal?.aborted)
-                throw error;
-            throw new ServiceError(0, "unreachable", `${this.url} does not respond: ${error}`, { cause: error });
-        }
-        if (!response.ok)
-            throw failure(response, new TextDecoder().decode(bytes));
-        return { status: response.status, body: bytes };
+    /** All groups, worst first. */
+    groups(query: Query<"/groups"> = {}, control: Control = {}): AsyncGenerator<Answer<Operation<"GET", "/groups">>["groups"][number]> {
+        return pages(query, "groups", (query) => this.request("GET", "/groups", { query, ...control }));
     }
+
+    /** Changes of the states of all monitors, newest first. */
+    events(query: Query<"/events"> = {}, control: Control = {}): AsyncGenerator<Answer<Operation<"GET", "/events">>["events"][number]> {
+        return pages(query, "events", (query) => this.request("GET", "/events", { query, ...control }));
+    }
+
+    /** All monitors, worst first. */
+    monitors(query: Query<"/monitors"> = {}, control: Control = {}): AsyncGenerator<Answer<Operation<"GET", "/monitors">>["monitors"][number]> {
+        return pages(query, "monitors", (query) => this.request("GET", "/monitors", { query, ...control }));
+    }
+
+    async #send(method: Method, path: string, call: Given, accept: string): Promise<Reply<ArrayBuffer>> {
+        const names = new Map(Object.entries(call.path ?? {}));
+        const address = path.replace(/\{(\w+)\}/g, (_, name) => segment(names.get(name) ?? ""));
+        const headers = new Headers({ Accept: accept });
+        for (const [name, value] of Object.entries(call.headers ?? {}))
+            if (value !== undefined && value !== null)
+                headers.set(name, String(value));
+        const raw = rawBody(call.body);
+        if (call.body !== undefined && raw === undefined)
+            headers.set("Content-Type", "application/json");
+        const body = raw ?? (call.body === undefined ? undefined : toJson(call.body));
+        const { query, signal, timeout } = call;
+        return this.#transport.send({ method, path: address, query, headers, body, signal, timeout });
+    }
+}
+
+function unreadable(url: string, status: number, detail: string, cause?: unknown): ServiceError {
+    return new ServiceError(status, "unreadable", detail, { url, cause });
+}
+
+function textOf({ status, headers, url, data }: Reply<ArrayBuffer>, takesPages: boolean): string {
+    const text = new TextDecoder().decode(data);
+    if (!takesPages && headers.get("content-type")?.includes("html"))
+        throw unreadable(url, status, `the response is a page: "${firstWords(text)}"`);
+    return text;
+}
+
+/** The JSON of a response: an object, or of some calls an array. */
+function jsonOf({ status, url, data }: Reply<ArrayBuffer>, takesArrays: boolean): object {
+    const text = new TextDecoder().decode(data);
+    let value: unknown;
+    try {
+        value = fromJson(text);
+    } catch (cause) {
+        throw unreadable(url, status, text ? `the response is not JSON; it begins with "${firstWords(text)}"` : "the response is empty",
+                         cause);
+    }
+    if (typeof value !== "object" || value === null || (Array.isArray(value) && !takesArrays))
+        throw unreadable(url, status, `the response is ${firstWords(text)}, and no object`);
+    return value;
 }

@@ -1,0 +1,4 @@
+library(testthat)
+library(kldiv)
+
+test_check("kldiv")

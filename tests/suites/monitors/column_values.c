@@ -1,0 +1,180 @@
+/* Columns as people have them: decimal commas, booleans. What a table means by its form alone is in tests/tables. */
+#include "tests/suites/support/monitors.h"
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Asks with a body in which each blank of `fields` is a line end, below a header. */
+static json_t *ask_lines(const struct api_service *service, const char *line, const char *fields,
+                         int status)
+{
+    char body[400];
+    snprintf(body, sizeof body, "%s\n", fields);
+    for (char *p = body; *p; p++)
+        *p = *p == ' ' ? '\n' : *p;
+    return monitors_get(service, line, body, status);
+}
+
+/* Appends a table, with its rows ten times if each of its labels is to have a bin. */
+static void append_table(struct api_buffer *to, const char *table, bool tenfold)
+{
+    size_t header = strcspn(table, " ");
+    api_append(to, table, header);
+    for (int i = 0; i < (tenfold ? 10 : 1); i++)
+        api_append_text(to, table + header);
+    api_append(to, "", 1);
+}
+
+/* Code of the first warning but for those of labels that were chosen, or not. */
+static const char *first_warning(const json_t *json)
+{
+    size_t i;
+    const json_t *warning;
+    json_array_foreach(at(json, "warnings"), i, warning)
+    {
+        if (strncmp(text_of(warning, "code"), "labels_", 7) != 0)
+            return text_of(warning, "code");
+    }
+    return "";
+}
+
+/* ---- Decimal commas */
+
+Test(monitors_column_values, decimal_commas_are_decided_by_column)
+{
+    static const struct {
+        const char *table, *bins, *reference, *code;
+    } cases[] = {
+        /* one dot elsewhere says nothing of this column */
+        {"a;b 1,5;x.y 2,5;z 4;z", "{\"edges\":[1.5,2.5,4]}",
+         "{\"counts\":[1,2],\"missing\":0,\"overflow\":0,\"underflow\":0}", ""},
+        {"a;b 1,5;20.11.2026 2,5;21.11.2026 -0,5;NA \"\";", "{\"edges\":[-0.5,1.5,2.5]}",
+         "{\"counts\":[1,2],\"missing\":1,\"overflow\":0,\"underflow\":0}", "dates"},
+        {"a;b 1,5;2.5 2,5;3.5", "{\"edges\":[1.5,2,2.5]}",
+         "{\"counts\":[1,1],\"missing\":0,\"overflow\":0,\"underflow\":0}", ""},
+        {"a;b 1;2.5 2;3.5", "{\"labels\":[\"1\",\"2\"]}",
+         "{\"counts\":[10,10],\"missing\":0,\"other\":0}", ""},
+        {"a,b \"1,5\",2.5 2,3.5", "{\"edges\":[1.5,1.75,2]}",
+         "{\"counts\":[1,1],\"missing\":0,\"overflow\":0,\"underflow\":0}", ""},
+        {"a\tb 1,5\t2.5 2,5\t3.5", "{\"edges\":[1.5,2,2.5]}",
+         "{\"counts\":[1,1],\"missing\":0,\"overflow\":0,\"underflow\":0}", ""},
+        /* a dot in the column, or most of it, decides against commas */
+        {"a;b 1,5;x 2,5;x 3.5;x", "{\"labels\":[\"1,5\",\"2,5\",\"3.5\"]}",
+         "{\"counts\":[10,10,10],\"missing\":0,\"other\":0}", "numbers_as_text"},
+        {"a;b 1,5;x 2.5;x 3.5;x", "{\"edges\":[1.5,2.5,3.5]}",
+         "{\"counts\":[1,2],\"missing\":0,\"overflow\":0,\"underflow\":0}", "decimal_marks_mixed"},
+        {"a;b 1,5;x 2,5;x ?;x", "{\"edges\":[1.5,2,2.5]}",
+         "{\"counts\":[1,1],\"missing\":1,\"overflow\":0,\"underflow\":0}", "values_unreadable"},
+        {"a;b 1,5;x ?;x -;x", "{\"labels\":[\"-\",\"1,5\",\"?\"]}",
+         "{\"counts\":[10,10,10],\"missing\":0,\"other\":0}", ""},
+        {"a;b 1.234,5;x 1.234,5;x", "{\"labels\":[\"1.234,5\"]}",
+         "{\"counts\":[20],\"missing\":0,\"other\":0}", "numbers_as_text"},
+    };
+    struct api_service service = monitors_new(10);
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct api_buffer table = {0};
+        append_table(&table, cases[i].table, strncmp(cases[i].bins, "{\"labels\"", 9) == 0);
+        json_t *json = ask_lines(&service, "PUT /monitors/g", table.data, i ? 200 : 201);
+        expect_at(json, "monitors.0.bins", cases[i].bins);
+        const char *code = first_warning(json);
+        expect_counts_at(json, "monitors.0.reference", cases[i].reference);
+        cr_expect_eq(monitors_warnings(json), *cases[i].code != 0, "%s", cases[i].table);
+        cr_expect_str_eq(code, cases[i].code, "%s", cases[i].table);
+        json_decref(json);
+        api_buffer_free(&table);
+    }
+    monitors_end(&service);
+}
+
+/* A monitor of numbers takes both forms, whatever else the table has. */
+Test(monitors_column_values, observations_have_the_comma_that_their_monitor_expects)
+{
+    static const char *const bodies[] = {"a;d 1,5;20.11.2026 2;x", "a,d 1.5,x 2,y",
+                                         "a;d 1.5;x 2,0;y", "a,d \"1,5\",x \"2.0\",y",
+                                         "a\td 1,5\t1.1 2\tx"};
+    struct api_service service = monitors_new(10);
+    monitors_expect(&service, "PUT /monitors/g/a",
+                    "{\"bins\":{\"edges\":[1,2,3]},\"reference\":{\"counts\":[1,1]}}", 201);
+    monitors_expect(&service, "PUT /monitors/g/d",
+                    "{\"bins\":{\"labels\":[\"1.5\",\"1,5\"]},\"reference\":{\"counts\":[1,1]}}",
+                    201);
+    for (size_t i = 0; i < COUNT(bodies); i++) {
+        json_t *json = ask_lines(&service, "POST /monitors/g/observations", bodies[i], 200);
+        expect_at(json, "monitors.0.bins.1.current", "0.5");
+        expect_at(json, "monitors.0.bins.2.current", "0.5");
+        expect_at(json, "monitors.0.missing_ratio", "0");
+        expect_at(json, "warnings.0.code", "\"batches_too_small\"");
+        json_decref(json);
+    }
+    json_t *json = ask_lines(&service, "POST /monitors/g/d/evaluate", "d;x 1,5;x 1.50;x", 200);
+    expect_at(json, "bins.0.current", "0.5");
+    expect_at(json, "bins.1.current", "0.5");
+    json_decref(json);
+    monitors_end(&service);
+}
+
+/* ---- Booleans */
+
+/* Values counted by labels that are given. */
+Test(monitors_column_values, booleans_are_the_same_in_any_case)
+{
+    static const struct {
+        const char *labels, *values, *reference;
+    } cases[] = {
+        {"[true,false]", "[true,\"True\",\"TRUE\",false,\"fALSE\"]",
+         "{\"counts\":[3,2],\"missing\":0,\"other\":0}"},
+        {"[\"False\",\"True\"]", "[true,\"True\",\"TRUE\",false,\"yes\"]",
+         "{\"counts\":[1,4],\"missing\":0,\"other\":0}"},
+        {"[\"TRUE\",\"FALSE\"]", "[true,\"True\",false]",
+         "{\"counts\":[2,1],\"missing\":0,\"other\":0}"},
+        {"[true]", "[true,\"True\",false,\"False\"]", "{\"counts\":[2],\"missing\":0,\"other\":2}"},
+        {"[true,\"x\"]", "[true,\"True\",\"x\"]", "{\"counts\":[2,1],\"missing\":0,\"other\":0}"},
+        {"[true,false,\"True\"]", "[\"True\",\"TRUE\",false,null]",
+         "{\"counts\":[1,1,1],\"missing\":1,\"other\":0}"},
+        {"[\"x\"]", "[true,\"True\",\"x\"]", "{\"counts\":[1],\"missing\":0,\"other\":2}"},
+        /* as other programs write them, to and from any pair */
+        {"[true,false]", "[\"t\",\"F\",\"yes\",\"No\",\"y\",\"0\",1,0,\"1.0\",2,\"x\",null]",
+         "{\"counts\":[5,4],\"missing\":1,\"other\":2}"},
+        {"[0,1]", "[true,\"FALSE\",\"t\",\"no\",1,\"2\"]",
+         "{\"counts\":[2,3],\"missing\":0,\"other\":1}"},
+        {"[\"no\",\"yes\"]", "[true,\"FALSE\",0,\"NO\",\"maybe\"]",
+         "{\"counts\":[3,1],\"missing\":0,\"other\":1}"},
+        {"[true,false,\"maybe\"]", "[\"t\",1,\"TRUE\",\"maybe\",0]",
+         "{\"counts\":[3,1,1],\"missing\":0,\"other\":0}"},
+        {"[true,false,3]", "[\"t\",1,\"TRUE\",\"3\",0]",
+         "{\"counts\":[1,0,1],\"missing\":0,\"other\":3}"},
+        {"[\"y\",\"n\",\"a\",\"b\"]", "[true,\"yes\",1,\"y\"]",
+         "{\"counts\":[1,0,0,0],\"missing\":0,\"other\":3}"},
+        {"[\"a\",\"t\"]", "[true,\"t\",1]", "{\"counts\":[0,1],\"missing\":0,\"other\":2}"},
+        {"[\"n\"]", "[false,0,\"n\"]", "{\"counts\":[1],\"missing\":0,\"other\":2}"},
+    };
+    struct api_service service = monitors_new(10);
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        char body[300];
+        snprintf(body, sizeof body, "{\"bins\":{\"labels\":%s},\"reference\":{\"values\":%s}}",
+                 cases[i].labels, cases[i].values);
+        json_t *json = monitors_get(&service, "PUT /monitors/g/m", body, i ? 200 : 201);
+        expect_at(json, "reference", cases[i].reference);
+        json_decref(json);
+    }
+    monitors_end(&service);
+}
+
+/* Booleans as pandas writes them to CSV, and as its JSON has them, are one column without drift. */
+Test(monitors_column_values, a_csv_of_true_and_a_json_of_true_agree)
+{
+    struct api_service service = monitors_new(10);
+    json_t *json = ask_lines(&service, "PUT /monitors/g?pseudocount=0",
+                             "b True False True True False True True False True True False True "
+                             "True False True True False True True False True True False True "
+                             "True False True True False True",
+                             201);
+    expect_at(json, "monitors.0.bins", "{\"labels\":[\"true\",\"false\"]}");
+    json_decref(json);
+    json = monitors_get(&service, "POST /monitors/g/observations",
+                        "{\"columns\":{\"b\":[true,false,\"TRUE\"]}}", 200);
+    expect_at(json, "monitors.0.kl", "0");
+    json_decref(json);
+    monitors_end(&service);
+}

@@ -1,0 +1,308 @@
+/* DELETE of a window. The oracle is a monitor that never had the window: all that is left of both is the same, and what
+ * comes later, too. */
+#include "tests/suites/support/monitors.h"
+#include "tests/suites/support/store.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { BINS = 5, BEGIN = 1600000020, MAX_VALUES = 400, BODY = 1 << 13 };
+#define EDGES                                                                                      \
+    "{\"bins\":{\"edges\":[0,1,2,3,4,5]},\"reference\":{\"counts\":[1000,1000,1000,1000,1000]}}"
+#define LABELS                                                                                     \
+    "{\"bins\":{\"labels\":[\"a\",\"b\",\"c\",\"d\",\"e\"]},"                                      \
+    "\"reference\":{\"counts\":[1000,1000,1000,1000,1000],\"other\":5}}"
+
+static size_t pick(unsigned long long *seed, size_t n)
+{
+    return (size_t)(uniform(seed) * (double)n);
+}
+
+/* ---- Histories */
+
+static void make_settings(unsigned long long *seed, bool time, char *to, size_t size)
+{
+    static const int pools[] = {1, 1, 2, 4, 16, 16, 64};
+    static const double warnings[] = {0.005, 0.02, 0.05}, significances[] = {1e-4, 0.01, 1};
+    char compare[80] = "\"reference\"";
+    double warning = warnings[pick(seed, COUNT(warnings))];
+    size_t kind = pick(seed, 4);
+    if (kind > 1 && time)
+        snprintf(compare, sizeof compare, "{\"previous\":%zu,\"period\":%zu}", 1 + pick(seed, 5),
+                 60 * (1 + pick(seed, 4)));
+    else if (kind == 1)
+        snprintf(compare, sizeof compare, "{\"previous\":%zu,\"period\":null}", 1 + pick(seed, 9));
+    snprintf(to, size,
+             "{\"pool\":%d,\"fire_after\":%zu,\"clear_after\":%zu,\"compare\":%s,"
+             "\"min_observations\":%zu,\"retention_days\":36500,"
+             "\"thresholds\":{\"warning\":%g,\"critical\":%g,\"significance\":%g}}",
+             pools[pick(seed, COUNT(pools))], 1 + pick(seed, 3) / 2, 1 + pick(seed, 6), compare,
+             1 + 40 * pick(seed, 3), warning, warning * (double)(1 + 3 * pick(seed, 2)),
+             significances[pick(seed, 3)]);
+}
+
+static void make_monitor(const struct api_service *service, const char *name, bool labels,
+                         const char *window, const char *settings)
+{
+    char line[200];
+    snprintf(line, sizeof line, "PUT /monitors/g/%s?window=%s", name, window);
+    monitors_expect(service, line, labels ? LABELS : EDGES, 201);
+    snprintf(line, sizeof line, "PATCH /monitors/g/%s", name);
+    monitors_expect(service, line, settings, 200);
+}
+
+/* stream: observations with a shift that comes and goes. */
+struct stream {
+    unsigned long long seed;
+    bool labels;
+    double shift;
+    size_t size;
+    long time;
+};
+
+static void next_body(struct stream *s, char *to)
+{
+    static const char *const others[] = {"x", "y", "z"};
+    char *p = to + sprintf(to, "{\"values\":[");
+    if (pick(&s->seed, 8) == 0)
+        s->shift = 0.2 * (double)pick(&s->seed, 4);
+    size_t n = s->size + pick(&s->seed, 30);
+    for (size_t i = 0; i < n; i++) {
+        size_t bin = uniform(&s->seed) < s->shift ? 0 : pick(&s->seed, BINS);
+        p += sprintf(p, i ? "," : "");
+        if (!s->labels)
+            p += sprintf(p, "%zu.5", bin);
+        else if (uniform(&s->seed) < s->shift / 4)
+            p += sprintf(p, "\"%s\"", others[pick(&s->seed, 3)]);
+        else
+            p += sprintf(p, "\"%c\"", (char)('a' + (int)bin));
+    }
+    sprintf(p, "],\"timestamp\":%ld}", s->time);
+    s->time += 60 * (1 + (long)(pick(&s->seed, 6) == 0));
+}
+
+/* ---- Comparison */
+
+/* Copies what a monitor shows, without numbers of windows, and times of its events. */
+static char *shown(const struct api_service *service, const char *name)
+{
+    char line[100];
+    json_t *window, *all = json_object();
+    size_t i;
+    snprintf(line, sizeof line, "GET /monitors/g/%s/windows?limit=1000&counts=true", name);
+    json_t *list = monitors_get(service, line, NULL, 200);
+    json_array_foreach(at(list, "windows"), i, window)
+        json_object_del(json_object_get(window, "window"), "id");
+    snprintf(line, sizeof line, "GET /monitors?q=%s", name);
+    json_t *rows = monitors_get(service, line, NULL, 200);
+    json_t *row = json_array_get(at(rows, "monitors"), 0);
+    static const char *const members[] = {"state",  "kl",  "n",        "infinite",
+                                          "recent", "top", "sentence", "top_share"};
+    for (i = 0; i < COUNT(members); i++)
+        json_object_set(all, members[i], json_object_get(row, members[i]));
+    json_object_set(all, "windows", json_object_get(list, "windows"));
+    char *text = json_dumps(all, JSON_SORT_KEYS);
+    json_decref(list);
+    json_decref(rows);
+    json_decref(all);
+    return text;
+}
+
+static void expect_same(const struct api_service *service, const char *when,
+                        unsigned long long seed, const char *settings)
+{
+    char *got = shown(service, "one"), *due = shown(service, "two");
+    size_t i = 0;
+    while (got[i] && got[i] == due[i])
+        i++;
+    cr_expect_str_eq(got, due, "seed %llu, %s, %s: at %zu\n%.300s and not\n%.300s", seed, when,
+                     settings, i, got + (i > 150 ? i - 150 : 0), due + (i > 150 ? i - 150 : 0));
+    free(got);
+    free(due);
+}
+
+static void observe(const struct api_service *service, const char *name, const char *body)
+{
+    char line[100];
+    snprintf(line, sizeof line, "POST /monitors/g/%s/observations", name);
+    monitors_expect(service, line, body, 200);
+}
+
+static void erase(const struct api_service *service, size_t window, int status)
+{
+    char line[100];
+    snprintf(line, sizeof line, "DELETE /monitors/g/one/windows/%zu", window);
+    monitors_expect(service, line, NULL, status);
+}
+
+/* Both monitors get the same but for some windows, which are deleted; then both get the same. */
+static void run_history(unsigned long long seed)
+{
+    static const char *const windows[] = {"60s", "batch", "60s", "20"};
+    enum { MAX = 70 };
+    bool gone[MAX] = {false};
+    char settings[400], body[BODY];
+    struct database database = database_new();
+    struct api_service service = monitors_new_at(10, database.location);
+    struct stream s = {.seed = seed * 7 + 1, .labels = seed % 5 == 4, .time = BEGIN};
+    make_settings(&s.seed, seed % 2 == 0, settings, sizeof settings);
+    make_monitor(&service, "one", s.labels, windows[seed % COUNT(windows)], settings);
+    make_monitor(&service, "two", s.labels, windows[seed % COUNT(windows)], settings);
+    s.size = 20 + 60 * pick(&s.seed, 4);
+    size_t n = 10 + pick(&s.seed, MAX - 10), erased = 1 + pick(&s.seed, 3);
+    for (size_t i = 0; i < erased; i++)
+        gone[pick(&s.seed, 4) ? pick(&s.seed, n) : n - 1] = true;
+    for (size_t i = 0; i < n + 10; i++) {
+        next_body(&s, body);
+        observe(&service, "one", body);
+        if (i >= n || !gone[i])
+            observe(&service, "two", body);
+        for (size_t j = n; i + 1 == n && j > 0; j--) /* the newest first, as an undo does */
+            if (gone[j - 1])
+                erase(&service, j, 204);
+        if (i + 1 == n)
+            expect_same(&service, "after the deletion", seed, settings);
+    }
+    expect_same(&service, "later", seed, settings);
+    monitors_restart(&service, 10);
+    expect_same(&service, "after a restart", seed, settings);
+    monitors_end(&service);
+    database_free(&database);
+}
+
+Test(monitors_erase, leaves_what_a_monitor_without_the_window_has, .timeout = 300)
+{
+    for (unsigned long long seed = 0; seed < SOME_OF(24); seed++)
+        run_history(seed);
+}
+
+/* ---- One window */
+
+#define EVEN "{\"counts\":[40,40,40,40,40],\"timestamp\":%d}"
+#define FAR "{\"counts\":[200,0,0,0,0],\"timestamp\":%d}"
+
+static void observe_at(const struct api_service *service, bool far, int time)
+{
+    char body[100];
+    snprintf(body, sizeof body, far ? FAR : EVEN, time);
+    observe(service, "one", body);
+}
+
+static void expect_list(const struct api_service *service, const char *path, const char *expected)
+{
+    json_t *list = monitors_get(service, "GET /monitors?q=one", NULL, 200);
+    expect_at(list, path, expected);
+    json_decref(list);
+}
+
+/* An undo: the state is what it was before, and an event says so; what was observed stays counted. */
+Test(monitors_erase, undoes_an_alarm)
+{
+    struct api_service service = monitors_new(10);
+    make_monitor(&service, "one", false, "batch", "{}");
+    for (int i = 1; i < 4; i++)
+        observe_at(&service, false, 1000 * i);
+    observe_at(&service, true, 4000);
+    expect_list(&service, "monitors.0.state", "\"critical\"");
+    erase(&service, 4, 204);
+    expect_list(&service, "monitors.0.state", "\"ok\"");
+    expect_list(&service, "monitors.0.kl", "0");
+    expect_list(&service, "monitors.0.window.id", "3");
+    json_t *events = monitors_get(&service, "GET /monitors/g/one/events", NULL, 200);
+    expect_at(events, "events.0.from", "\"critical\"");
+    expect_at(events, "events.0.to", "\"ok\"");
+    expect_at(events, "events.0.window", "3");
+    expect_at(events, "events.1.window", "4");
+    json_decref(events);
+    for (int i = 3; i > 0; i--)
+        erase(&service, (size_t)i, 204);
+    expect_list(&service, "monitors.0.state", "\"insufficient_data\"");
+    expect_list(&service, "monitors.0.window", "null");
+    expect_list(&service, "monitors.0.last_observation", "\"1970-01-01T01:06:40Z\"");
+    observe_at(&service, false, 5000);
+    expect_list(&service, "monitors.0.window.id", "5");
+    monitors_end(&service);
+}
+
+/* A window that came with a wrong time keeps those of the right time from being stored. */
+Test(monitors_erase, of_a_wrong_time_lets_go_of_retention)
+{
+    struct api_service service = monitors_new(10);
+    make_monitor(&service, "one", false, "batch", "{\"retention_days\":1}");
+    observe_at(&service, false, 1000);
+    observe_at(&service, false, 900000000);
+    monitors_refused(&service, "POST /monitors/g/one/observations",
+                     "{\"counts\":[1,1,1,1,1],\"timestamp\":2000}", "timestamp_invalid");
+    erase(&service, 2, 204);
+    observe_at(&service, false, 2000);
+    monitors_end(&service);
+}
+
+Test(monitors_erase, takes_open_windows_and_those_of_former_revisions)
+{
+    struct api_service service = monitors_new(10);
+    char body[BODY];
+    make_monitor(&service, "one", false, "1000", "{}");
+    observe_at(&service, false, 1000);
+    erase(&service, 1, 204);
+    monitors_refused(&service, "GET /monitors/g/one/windows/current", NULL, "window_not_found");
+    observe_at(&service, false, 2000);
+    json_t *window = monitors_get(&service, "GET /monitors/g/one/windows/current", NULL, 200);
+    expect_at(window, "window.id", "2");
+    expect_at(window, "n", "200");
+    json_decref(window);
+    snprintf(body, sizeof body, "%s", EDGES);
+    body[strlen(body) - 4] = '1'; /* another reference */
+    monitors_expect(&service, "PUT /monitors/g/one?window=1000", body, 200);
+    monitors_expect(&service, "GET /monitors/g/one/windows/2", NULL, 200);
+    erase(&service, 2, 204);
+    erase(&service, 2, 404);
+    monitors_end(&service);
+}
+
+Test(monitors_erase, a_repeated_request_is_not_counted_again)
+{
+    struct api_service service = monitors_new(10);
+    const struct monitors_request post = {.line = "POST /monitors/g/one/observations",
+                                          .type = "application/json",
+                                          .body = "{\"counts\":[1,1,1,1,1]}",
+                                          .headers = {{"Idempotency-Key", "k"}}};
+    make_monitor(&service, "one", false, "batch", "{}");
+    for (int i = 0; i < 2; i++) {
+        struct answer answer = monitors_send(&service, &post);
+        cr_expect_eq(answer.status, i ? 404 : 200, "%d", answer.status);
+        answer_free(&answer);
+        erase(&service, 1, i ? 404 : 204);
+    }
+    monitors_end(&service);
+}
+
+Test(monitors_erase, refuses_what_is_not_there)
+{
+    static const struct {
+        const char *line, *problem;
+    } cases[] = {
+        {"DELETE /monitors/g/one/windows/2", "window_not_found"},
+        {"DELETE /monitors/g/one/windows/latest", "window_not_found ~by its id"},
+        {"DELETE /monitors/g/one/windows/-1", "window_not_found"},
+        {"DELETE /monitors/g/one/windows/99999999999999999999", "window_not_found"},
+        {"DELETE /monitors/g/none/windows/1", "monitor_not_found"},
+        {"DELETE /monitors/none/one/windows/1", "group_not_found"},
+        {"DELETE /monitors/g/one/windows/1?dry_run=true", "option_unknown ?dry_run"},
+        {"DELETE /monitors/g/one/windows", "method_not_allowed"},
+    };
+    struct api_service service = monitors_new(10);
+    make_monitor(&service, "one", false, "batch", "{}");
+    observe_at(&service, false, 1000);
+    for (size_t i = 0; i < COUNT(cases); i++)
+        monitors_refused(&service, cases[i].line, NULL, cases[i].problem);
+    const struct monitors_request other = {.line = "DELETE /monitors/g/one/windows/1",
+                                           .headers = {{"If-Match", "\"0-0\""}}};
+    struct answer answer = monitors_send(&service, &other);
+    cr_expect_eq(answer.status, 412);
+    answer_free(&answer);
+    monitors_expect(&service, "GET /monitors/g/one/windows/1", NULL, 200);
+    monitors_end(&service);
+}
