@@ -236,15 +236,15 @@ static const struct {
     int64_t from;
     size_t seconds;
 } cases[] = {
-    {"window=1d&pool=4", "1d", "UTC", 1700000000, 12 * 86400},
-    {"window=1d&pool=1&clear_after=1", "1d", "UTC", 1700000000, 9 * 86400},
-    {"window=1d&timezone=Europe/Berlin", "1d", "Europe/Berlin", 1743033600, 10 * 86400},
+    {"window=1d&pool=4", "1d", "UTC", 1700000000, 1036800},
+    {"window=1d&pool=1&clear_after=1", "1d", "UTC", 1700000000, 777600},
+    {"window=1d&timezone=Europe/Berlin", "1d", "Europe/Berlin", 1743033600, 864000},
     {"window=1w&timezone=America/New_York&retention_days=20", "1w", "America/New_York", 1729000000,
-     60 * 86400},
+     5184000},
     {"window=6h,60s&compare=previous:2@1d&timezone=Australia/Lord_Howe", "6h",
-     "Australia/Lord_Howe", 1743552000, 6 * 86400},
-    {"window=6h&compare=previous:3", "6h", "UTC", 1743552000, 4 * 86400},
-    {"window=12h&ratio=2,4&fire_after=2", "12h", "UTC", 1743552000, 7 * 86400},
+     "Australia/Lord_Howe", 1743552000, 518400},
+    {"window=6h&compare=previous:3", "6h", "UTC", 1743552000, 345600},
+    {"window=12h&ratio=2,4&fire_after=2", "12h", "UTC", 1743552000, 604800},
 };
 
 static struct api_monitor_settings settings_of(size_t c)
