@@ -88,7 +88,7 @@ release: deb wheel npm R dist tests/system/manifests/node_modules/.package-lock.
 # The build of an image: fewer packages, by make deps-image; its files, by make image-files.
 PACKAGES_OTHER = $(filter-out gcc pkg-config tzdata,$(PACKAGES_BUILD))
 PACKAGES_IMAGE = $(if $(CROSS_ARCH),gcc-$(subst _,-,$(TRIPLET)) $(PACKAGES_OTHER:%=%:$(CROSS_ARCH)) qemu-user, \
-                 $(PACKAGES_BUILD) libcriterion-dev) make python3 $(PACKAGES_NODE)
+                 $(PACKAGES_BUILD) libcriterion-dev) make python3 tzdata $(PACKAGES_NODE)
 deps-image:
 	$(if $(CROSS_ARCH),dpkg --add-architecture $(CROSS_ARCH))
 	@docker/install-packages.sh $(PACKAGES_IMAGE)

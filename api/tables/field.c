@@ -165,3 +165,31 @@ bool api_text_is_formatted_number(const char *text, size_t size)
     p += p < end && (*p == ')' || *p == '-');
     return has_digits && p == end;
 }
+
+/* ---- Cells */
+
+bool api_cell_is_text(const struct api_cell *cell)
+{
+    return cell->kind == API_CELL_STRING || cell->kind == API_CELL_FIELD;
+}
+
+bool api_cell_is_missing(const struct api_cell *cell)
+{
+    return cell->kind == API_CELL_MISSING ||
+           (api_cell_is_text(cell) && api_text_is_missing(cell->text, cell->size));
+}
+
+bool api_cell_is_boolean(const struct api_cell *cell, bool *value)
+{
+    *value = cell->number != 0;
+    return cell->kind == API_CELL_BOOLEAN ||
+           (api_cell_is_text(cell) && api_text_is_boolean(cell->text, cell->size, value));
+}
+
+bool api_cell_number(const struct api_cell *cell, bool decimal_comma, double *number)
+{
+    *number = cell->number;
+    return cell->kind == API_CELL_FIELD    ? api_field_number(cell, decimal_comma, number)
+           : cell->kind == API_CELL_STRING ? api_text_infinity(cell->text, cell->size, number)
+                                           : cell->kind != API_CELL_MISSING;
+}

@@ -26,3 +26,14 @@ bool api_text_is_missing(const char *text, size_t size);
 /* Reads the strings that stand for the numbers that JSON lacks: "Infinity", "-Infinity", and R's "Inf",
  * "-Inf". False for others; "NaN" is a missing value. */
 bool api_text_infinity(const char *text, size_t size, double *number);
+
+/* True for a string of JSON or a field of CSV; for a value that is not there, or a text that says so. */
+bool api_cell_is_text(const struct api_cell *cell);
+bool api_cell_is_missing(const struct api_cell *cell);
+
+/* Reads a value as a number, a boolean as 0 or 1, a string if it stands for an infinite number, a field also
+ * with a decimal comma if that is allowed. False if it is none. */
+bool api_cell_number(const struct api_cell *cell, bool decimal_comma, double *number);
+
+/* True for a boolean, and for a text that is `true` or `false` in any case. */
+bool api_cell_is_boolean(const struct api_cell *cell, bool *value);

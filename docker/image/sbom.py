@@ -148,7 +148,7 @@ def files_in(root):
 def file_entry(path):
     name = "." + path[len(ROOT):]
     return {
-        "SPDXID": identifier("File", name), "fileName": name, "licenseConcluded": NONE,
+        "SPDXID": identifier("File", name.replace("+", ".plus.").replace("_", ".")), "fileName": name, "licenseConcluded": NONE,
         "licenseInfoInFiles": [NONE], "copyrightText": NONE,
         "checksums": [{"algorithm": "SHA1", "checksumValue": digest(path, "sha1")},
                       {"algorithm": "SHA256", "checksumValue": digest(path, "sha256")}],

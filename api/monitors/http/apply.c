@@ -57,7 +57,8 @@ static void read_claim(void *context, const struct api_datum *values)
     *(bool *)context = true;
 }
 
-/* Keeps the key with the numbers of the windows. A concurrent transaction sets *claims if no other has the key: it
+/* Keeps the key with the numbers of the windows; of many, with those of the newest, and their counts by verdicts, as of
+ * monitors with negative numbers. A concurrent transaction sets *claims if no other has the key: it
  * waits for others that are about to store it, and the second one has to look up the key again. */
 static bool store_idempotency(struct api_observations *o, struct api_monitors *monitors,
                               bool *claims)
@@ -65,6 +66,10 @@ static bool store_idempotency(struct api_observations *o, struct api_monitors *m
     o->pairs.size = 0;
     for (size_t i = 0; i < o->n; i++) {
         const int64_t pair[] = {o->observed[i].held.id, o->observed[i].window};
+        api_append(&o->pairs, pair, sizeof pair);
+    }
+    for (size_t i = 0; i < API_VERDICTS && o->is_timed; i++) {
+        const int64_t pair[] = {-1 - (int64_t)i, (int64_t)o->verdicts[i]};
         api_append(&o->pairs, pair, sizeof pair);
     }
     const struct api_datum row[] = {
@@ -90,14 +95,15 @@ static struct api_monitor *same_monitor(struct api_observations *o, struct api_m
     return same ? monitor : NULL;
 }
 
-static bool check_age(struct api_observations *o, struct api_monitors *monitors,
-                      struct api_observed *observed)
+bool api_check_age(struct api_observations *o, struct api_monitors *monitors,
+                   struct api_observed *observed)
 {
     const struct api_monitor *monitor = observed->monitor;
-    double kept = monitor->config->settings.retention_days * 86400e6;
+    double kept = observed->held.config->settings.retention_days * 86400e6;
     const struct api_monitor_status *status =
         monitor->pending ? &monitor->pending->status : &monitor->status;
-    int64_t newest, end = api_window_span(&monitor->config->settings, o->time).end;
+    int64_t newest, time = api_observed_first(o, observed),
+                    end = api_window_span(&observed->held.config->settings, time).end;
     observed->is_window_ahead = api_end_is_ahead(monitors, monitor, status->newest_end);
     if (!api_status_newest_end(monitors, monitor, status, &newest))
         return false;
@@ -106,7 +112,7 @@ static bool check_age(struct api_observations *o, struct api_monitors *monitors,
            api_fail(&o->x->problem, "timestamp_invalid",
                     "timestamp, %s, is more than retention_days, %g, before the newest window of "
                     "'%.128s', which ends at %s",
-                    api_time_text(o->time, text), monitor->config->settings.retention_days,
+                    api_time_text(time, text), observed->held.config->settings.retention_days,
                     monitor->name, api_time_text(newest, last));
 }
 
@@ -118,9 +124,7 @@ static bool check_total(struct api_observations *o, const struct api_observed *o
     const struct api_monitor *monitor = observed->monitor;
     double total = (double)(monitor->pending ? monitor->pending->status.observations
                                              : monitor->status.observations);
-    for (size_t i = 0; i < observed->held.config->bins.n_bins; i++)
-        total += (double)observed->counting.counts[i];
-    return total <= max_observations ||
+    return total + (double)api_observed_count(observed) <= max_observations ||
            api_fail(&o->x->problem, "counts_invalid",
                     "the monitor '%.128s' would have counted more than 2^53 values", monitor->name);
 }
@@ -184,19 +188,20 @@ static enum api_outcome make_sums(struct api_observations *o, struct api_monitor
 
 /* Adds how many counts are read when a monitor goes back to a window: see api_previous_add_up. */
 static bool add_reads(struct api_observations *o, struct api_monitors *monitors,
-                      const struct api_monitor *monitor, double *reads)
+                      const struct api_observed *observed, double *reads)
 {
+    const struct api_monitor *monitor = observed->monitor;
     const struct api_monitor_settings *settings = &monitor->config->settings;
-    int64_t k = api_settings_running(settings), n = 0;
-    double bins = (double)monitor->config->bins.n_bins;
+    int64_t k = api_settings_running(settings), n = 0, time = api_observed_first(o, observed);
+    double bins = (double)(monitor->config->bins.n_bins * api_observed_windows(observed));
     const struct api_previous *sum = k > 0 ? &monitor->pending->previous : NULL;
     if (settings->period > 0)
         *reads += settings->previous * bins;
-    if (api_settings_pool(settings) > 1 && o->time < monitor->status.last.start)
+    if (api_settings_pool(settings) > 1 && time < monitor->status.last.start)
         *reads += 2 * settings->pool * bins; /* for the window, and for the newest */
-    if (!sum || sum->n == 0 || o->time >= sum->newest.start)
+    if (!sum || sum->n == 0 || time >= sum->newest.start)
         return true;
-    if (!count_windows(monitors, monitor, o->time, k / 2 + 1, &n))
+    if (!count_windows(monitors, monitor, time, k / 2 + 1, &n))
         return false;
     *reads += (double)(2 * n < k ? 2 * n : k) * bins;
     return true;
@@ -206,23 +211,25 @@ static bool check_reads(struct api_observations *o, struct api_monitors *monitor
 {
     double reads = 0;
     for (size_t i = 0; i < o->n && reads <= max_reads; i++)
-        if (!add_reads(o, monitors, o->observed[i].monitor, &reads))
+        if (!add_reads(o, monitors, &o->observed[i], &reads))
             return false;
     return reads <= max_reads ||
-           api_fail(&o->x->problem, "too_many_columns",
-                    "this time is before so many windows that adding up the windows to compare "
-                    "with takes too long; send fewer columns at once");
+           api_fail(
+               &o->x->problem, "too_many_columns",
+               "adding up the windows to compare with takes too long: before the newest window, "
+               "or of a season, they are many; send fewer columns%s at once",
+               o->is_timed ? ", or a shorter time," : "");
 }
 
 static bool observe(const struct api_observations *o, struct api_monitors *monitors,
                     struct api_observed *observed)
 {
-    struct api_counting *counting = &observed->counting;
-    if (!api_observe(monitors, observed->monitor, counting, o->time, &observed->dirty))
+    struct api_part *part = observed->counting.parts;
+    if (!api_observe(monitors, observed->monitor, &part->tally, o->time, &observed->dirty))
         return false;
     observed->window = observed->dirty->snapshot->window.id;
     return api_unseen_store(monitors->store, observed->held.id, observed->window,
-                            monitors->is_concurrent ? monitors->server : 0, &counting->unseen);
+                            monitors->is_concurrent ? monitors->server : 0, &part->unseen);
 }
 
 /* Sets *adds if the request only adds to open windows; their numbers are then known. Beside other servers, sums of
@@ -248,7 +255,7 @@ static bool check_all(struct api_observations *o, struct api_monitors *monitors)
     if (!check_reads(o, monitors))
         return false;
     for (size_t i = 0; i < o->n; i++)
-        if (!check_age(o, monitors, &o->observed[i]) || !check_total(o, &o->observed[i]))
+        if (!api_check_age(o, monitors, &o->observed[i]) || !check_total(o, &o->observed[i]))
             return false;
     return true;
 }
@@ -268,7 +275,9 @@ static enum api_outcome check_concurrent(struct api_observations *o, struct api_
 static bool store(struct api_observations *o, struct api_monitors *monitors)
 {
     bool claims, misses;
-    for (size_t i = 0; i < o->n; i++)
+    if (o->is_timed && !api_timed_store(o, monitors))
+        return false;
+    for (size_t i = 0; i < o->n && !o->is_timed; i++)
         if (!observe(o, monitors, &o->observed[i]))
             return false;
     if (monitors->is_concurrent)
@@ -330,6 +339,9 @@ static bool read_back_replay(struct api_observations *o, struct api_monitors *mo
 {
     const int64_t *pairs = (const int64_t *)o->pairs.data;
     size_t n = o->pairs.size / (2 * sizeof *pairs);
+    for (size_t j = 0; j < n; j++)
+        if (pairs[2 * j] < 0 && pairs[2 * j] >= -API_VERDICTS)
+            o->verdicts[-1 - pairs[2 * j]] = (size_t)pairs[2 * j + 1];
     for (size_t i = 0; i < o->n; i++) {
         api_snapshot_release(o->observed[i].snapshot);
         o->observed[i].snapshot = NULL;
@@ -347,9 +359,11 @@ bool api_apply_read_back(struct api_exchange *x, struct api_monitors *monitors)
     if (o->replayed)
         return read_back_replay(o, monitors);
     for (size_t i = 0; i < o->n; i++) {
-        api_snapshot_release(o->observed[i].snapshot);
-        o->observed[i].snapshot = o->observed[i].dirty->snapshot;
-        atomic_fetch_add(&o->observed[i].snapshot->references, 1);
+        if (!o->is_timed) {
+            api_snapshot_release(o->observed[i].snapshot);
+            o->observed[i].snapshot = o->observed[i].dirty->snapshot;
+            atomic_fetch_add(&o->observed[i].snapshot->references, 1);
+        }
         if (!api_unseen_read(monitors->store, o->observed[i].held.id, o->observed[i].snapshot,
                              &o->observed[i].unseen))
             return false;

@@ -18,6 +18,7 @@ void api_observations_drop(struct api_observations *o)
         free(o->observed[i].name);
     }
     free(o->observed);
+    api_timed_free(o);
     api_budget_release(o->x->service->budget, o->reserved);
     o->observed = NULL;
     o->n = o->reserved = o->unknown = 0;
@@ -61,16 +62,23 @@ static bool reserve(struct api_observations *o, size_t n)
     return o->observed || api_fail_oom(&o->x->problem);
 }
 
-/* Counts the values of all columns that have a monitor. */
-static bool count_values(struct api_observations *o, struct api_table *table)
+bool api_observations_count(struct api_observations *o, struct api_table *table)
 {
     struct api_counting **of_columns = calloc(table->n_columns + 1, sizeof *of_columns);
     if (!of_columns)
         return api_fail_oom(&o->x->problem);
     for (size_t i = 0; i < o->n; i++)
         of_columns[o->observed[i].column] = &o->observed[i].counting;
-    bool good = api_counting_table(of_columns, table, o->x->stop, &o->x->problem);
+    bool good = (!o->time_name || api_timed_read(o, table)) &&
+                api_counting_table(of_columns, table, o->x->stop, &o->x->problem);
     free(of_columns);
+    return good;
+}
+
+/* Counts the values of all columns that have a monitor. */
+static bool count_values(struct api_observations *o, struct api_table *table)
+{
+    bool good = api_observations_count(o, table);
     for (size_t i = 0; good && i < o->n; i++)
         api_warn_of_unreadable(&o->warnings, o->observed[i].name,
                                &o->observed[i].counting.unreadable);
@@ -84,6 +92,8 @@ static bool find_monitors(struct api_observations *o, const struct api_table *ta
         return false;
     for (size_t i = 0; i < table->n_columns; i++) {
         const char *name = table->columns[i].name;
+        if (o->time_name && strcmp(name, o->time_name) == 0)
+            continue;
         if (table->columns[i].flaws & API_NESTED) {
             api_warn(&o->warnings, "values_nested", name, 0, 0, api_nested_message);
             continue;
@@ -178,17 +188,17 @@ static bool read_weights(struct api_observations *o, const struct api_table *tab
                                       problem) &&
                 api_weights_to_counts(&weights, &observed->held.config->bins, problem);
     for (size_t i = 0; good && i < observed->held.config->bins.n_bins; i++)
-        observed->counting.counts[i] = (uint64_t)weights.values[i];
+        observed->counting.parts->tally.counts[i] = (uint64_t)weights.values[i];
     api_weights_free(&weights);
     return good;
 }
 
-/* Values that a column has, missing ones too. */
-static size_t count_observations(const struct api_observed *observed)
+size_t api_observed_count(const struct api_observed *observed)
 {
     uint64_t n = 0;
-    for (size_t i = 0; i < observed->held.config->bins.n_bins; i++)
-        n += observed->counting.counts[i];
+    for (size_t j = 0; j < observed->counting.n_parts; j++)
+        for (size_t i = 0; i < observed->held.config->bins.n_bins; i++)
+            n += observed->counting.parts[j].tally.counts[i];
     return n;
 }
 
@@ -206,7 +216,7 @@ static bool read_single(struct api_observations *o, struct api_table *table)
     }
     if (!(table->has_values ? count_values(o, table) : read_weights(o, table)))
         return false;
-    return count_observations(o->observed) > 0 ||
+    return api_observed_count(o->observed) > 0 ||
            api_fail(&o->x->problem, "observations_empty", "there is no observation");
 }
 
@@ -240,6 +250,7 @@ static bool read_table(struct api_observations *o, const json_t *parameters)
         check_members(&table, single, &x->problem) &&
         api_read_timestamp(json_object_get(parameters, "timestamp"),
                            json_object_get(table.members, "timestamp"), &o->time, &x->problem) &&
+        api_timed_begin(o, parameters, &table) &&
         (single ? read_single(o, &table) : read_many(o, &table));
     api_table_free(&table);
     return good;
@@ -251,7 +262,7 @@ static bool read_table(struct api_observations *o, const json_t *parameters)
 static bool is_too_small(const struct api_observed *observed)
 {
     const struct api_monitor_settings *settings = &observed->held.config->settings;
-    double n = (double)count_observations(observed);
+    double n = (double)api_observed_count(observed);
     return settings->window == API_BATCH && n > 0 &&
            n * (double)api_settings_pool(settings) <
                api_min_observations(settings, &observed->held.config->bins);
@@ -301,8 +312,9 @@ static bool hash_key(struct api_observations *o, const json_t *parameters)
 
 bool api_parse(struct api_observations *o, bool is_stored)
 {
-    static const char *const known[] = {"timestamp", NULL};
-    json_t *parameters = api_settings_from_query(NULL, o->x->request.query, known, &o->x->problem);
+    static const char *const known[] = {"time", "timezone", "timestamp", NULL};
+    json_t *parameters = api_settings_from_query(NULL, o->x->request.query,
+                                                 known + (is_stored ? 0 : 2), &o->x->problem);
     o->is_stored = is_stored;
     o->columns.budget = o->x->service->budget;
     bool good = parameters && read_table(o, parameters) && (!is_stored || hash_key(o, parameters));

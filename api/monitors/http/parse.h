@@ -2,6 +2,7 @@
 #pragma once
 
 #include "api/monitors/http/request.h"
+#include "api/monitors/http/timeline.h"
 #include "api/monitors/model/unseen.h"
 #include "api/text/hash.h"
 
@@ -16,8 +17,9 @@ struct api_observed {
     struct api_dirty_window *dirty; /* while the store's thread runs */
     int64_t window;                 /* number of that window */
     struct api_snapshot *snapshot;
-    struct api_unseen unseen; /* of the window */
-    bool is_window_ahead;     /* the monitor's newest window lies ahead of the clock */
+    struct api_unseen unseen;      /* of the window */
+    bool is_window_ahead;          /* the monitor's newest window lies ahead of the clock */
+    struct api_timeline *timeline; /* windows of its rows; NULL: all are of one request's time */
 };
 
 /* api_observations: a request's, for the columns of a table or for one monitor. */
@@ -28,11 +30,18 @@ struct api_observations {
     size_t n;
     size_t reserved; /* bytes of the budget for counts and windows of the columns */
     int64_t time;
-    bool replayed;              /* the key was used for the same before: nothing is counted */
-    bool is_stored;             /* not an evaluation */
-    size_t unknown;             /* columns without a monitor */
-    struct api_buffer columns;  /* what is to be known of those: see api_columns_renew */
-    struct api_columns renewed; /* after it, until they are published */
+    bool is_timed;               /* each row has a time of its own */
+    const char *time_name;       /* the column that has it; while the body is parsed */
+    size_t time_column;          /* its index */
+    const struct api_zone *zone; /* of such times; NULL: each monitor's */
+    struct api_timeline *timelines;
+    size_t n_timelines;
+    size_t verdicts[API_VERDICTS]; /* windows of the timelines by their verdicts */
+    bool replayed;                 /* the key was used for the same before: nothing is counted */
+    bool is_stored;                /* not an evaluation */
+    size_t unknown;                /* columns without a monitor */
+    struct api_buffer columns;     /* what is to be known of those: see api_columns_renew */
+    struct api_columns renewed;    /* after it, until they are published */
     unsigned char key[API_HASH], body[API_HASH]; /* hashes, if there is a key: x->job.key */
     struct api_buffer pairs; /* int64_t: the monitor and the window of each response to the key */
 };
@@ -40,6 +49,28 @@ struct api_observations {
 /* Undoes the coding of the body, reads it, and counts its values by the bins of their monitors. With `is_stored` the
  * request may have an Idempotency-Key. */
 bool api_parse(struct api_observations *o, bool is_stored);
+
+/* Values that a column has, missing ones too; the time of the first of its windows, and how many it has. */
+size_t api_observed_count(const struct api_observed *observed);
+int64_t api_observed_first(const struct api_observations *o, const struct api_observed *observed);
+size_t api_observed_windows(const struct api_observed *observed);
+
+/* Rows with times of their own, see timed.c. Reads the parameters `time` and `timezone`; has the columns be counted by
+ * windows, when their monitors are known; adds the counts to the windows, in their order, and writes each time's before the
+ * next, as requests of their own would; writes how many windows have which verdict, as a member. */
+bool api_timed_begin(struct api_observations *o, const json_t *parameters,
+                     const struct api_table *table);
+bool api_timed_read(struct api_observations *o, struct api_table *table);
+bool api_timed_store(struct api_observations *o, struct api_monitors *monitors);
+void api_timed_write(const struct api_observations *o, struct api_buffer *out);
+void api_timed_free(struct api_observations *o);
+
+/* Counts the values of a table in the columns, by windows if each row has a time of its own. */
+bool api_observations_count(struct api_observations *o, struct api_table *table);
+
+/* Fails with timestamp_invalid if observations are older than a monitor keeps its windows. */
+bool api_check_age(struct api_observations *o, struct api_monitors *monitors,
+                   struct api_observed *observed);
 
 /* Forgets the columns and their warnings. */
 void api_observations_drop(struct api_observations *o);

@@ -42,15 +42,16 @@ static bool check(struct api_exchange *x)
 static bool snapshot_counts(struct api_observations *o, struct api_observed *observed)
 {
     struct api_snapshot *snapshot = api_snapshot_new(observed->held.config);
+    struct api_part *part = observed->counting.parts;
     observed->snapshot = snapshot;
     if (!snapshot || (snapshot->settings.previous == 0 && !api_snapshot_refer(snapshot)))
         return api_fail_oom(&o->x->problem);
     for (size_t i = 0; i < observed->held.config->bins.n_bins; i++)
-        snapshot->counts[i] = (double)observed->counting.counts[i];
-    snapshot->window.moments = observed->counting.moments;
+        snapshot->counts[i] = (double)part->tally.counts[i];
+    snapshot->window.moments = part->tally.moments;
     snapshot->window.revision = observed->held.revision;
     snapshot->state = observed->held.state;
-    api_unseen_write_top(&observed->counting.unseen, &observed->unseen);
+    api_unseen_write_top(&part->unseen, &observed->unseen);
     snapshot->unseen = observed->unseen.kept;
     return true;
 }
@@ -86,7 +87,7 @@ static enum api_outcome run_evaluation(struct api_exchange *x, struct api_monito
  * be counted. */
 static bool reserve_response(struct api_observations *o)
 {
-    enum { OVERHEAD = 200, ESCAPE_FACTOR = 6, WARNING = 1200 };
+    enum { OVERHEAD = 400, ESCAPE_FACTOR = 6, WARNING = 1200 };
     size_t size =
         OVERHEAD + WARNING + o->warnings.size + ESCAPE_FACTOR * strlen(api_group_of(o->x));
     for (size_t i = 0; i < o->n; i++)
@@ -102,7 +103,7 @@ static size_t count_bins(const struct api_observations *o)
 {
     size_t n = 0;
     for (size_t i = 0; i < o->n; i++)
-        n += o->observed[i].held.config->bins.n_bins;
+        n += o->observed[i].held.config->bins.n_bins * api_observed_windows(&o->observed[i]);
     return n;
 }
 
@@ -152,8 +153,7 @@ static enum api_outcome parse_observations(struct api_exchange *x)
     if (outcome != API_DONE)
         return outcome;
     x->job.counts = count_bins(o);
-    if (o->n == 0)
-        x->place = API_HERE;
+    x->place = o->n == 0 ? API_HERE : o->is_timed ? API_STORE_WRITES : API_STORE_ADDS;
     return api_outcome_of(reserve_response(o));
 }
 
@@ -176,7 +176,8 @@ static enum api_outcome parse_evaluation(struct api_exchange *x)
 static bool read_back(struct api_exchange *x, struct api_monitors *monitors)
 {
     x->cost_ns = result_ns(x->state);
-    return x->place != API_STORE_ADDS || api_apply_read_back(x, monitors);
+    return (x->place != API_STORE_ADDS && x->place != API_STORE_WRITES) ||
+           api_apply_read_back(x, monitors);
 }
 
 /* Tells of monitors whose newest window lies ahead of the clock, as it does after the clock was wrong. */
@@ -210,7 +211,10 @@ static bool write_results(const struct api_observations *o, struct api_buffer *o
         api_snapshot_write(o->observed[i].snapshot, true, &o->observed[i].unseen, out);
         api_append(out, "}", !single);
     }
-    api_append_text(out, single ? ",\"warnings\":[" : "],\"warnings\":[");
+    api_append_text(out, single ? "" : "]");
+    if (o->is_timed)
+        api_timed_write(o, out);
+    api_append_text(out, ",\"warnings\":[");
     api_append(out, o->warnings.data, o->warnings.size);
     api_append_text(out, "]}\n");
     return !single || !first;

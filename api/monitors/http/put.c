@@ -19,6 +19,7 @@
 void api_replacing_drop(struct api_exchange *x)
 {
     struct api_replacing *d = x->state;
+    api_history_free(d);
     api_references_free(&d->references);
     api_replay_free(&d->replay);
     api_buffer_free(&d->columns);
@@ -63,13 +64,14 @@ bool api_replacing_read_dry(struct api_exchange *x, const json_t *parameters)
  * settings; the names point into it. */
 static bool read_query(struct api_exchange *x, json_t **parameters)
 {
-    static const char *const known[] = {"include", "exclude", "dry_run", NULL};
+    static const char *const known[] = {"include", "exclude", "time", "dry_run", NULL};
     struct api_replacing *d = x->state;
     api_settings_init(&d->references.settings);
     *parameters = api_settings_from_query(&d->references.settings, x->request.query,
-                                          known + (api_name_of(x) ? 2 : 0), &x->problem);
+                                          known + (api_name_of(x) ? 3 : 0), &x->problem);
     d->references.include = json_string_value(json_object_get(*parameters, "include"));
     d->references.exclude = json_string_value(json_object_get(*parameters, "exclude"));
+    d->references.time = json_string_value(json_object_get(*parameters, "time"));
     return *parameters && api_replacing_read_dry(x, *parameters);
 }
 
@@ -135,7 +137,8 @@ static bool read_table(struct api_exchange *x)
     if (!api_open_table(x, &table))
         return false;
     json_t *parameters = NULL;
-    bool good = read_query(x, &parameters) && read_members(x, &table, table.members);
+    bool good = read_query(x, &parameters) && read_members(x, &table, table.members) &&
+                (!d->references.time || api_history_read(x, &table, parameters));
     json_decref(parameters);
     bool has_values = table.has_values;
     if (good && !api_name_of(x))
@@ -167,7 +170,7 @@ static enum api_outcome parse(struct api_exchange *x)
 static size_t response_size(const struct api_exchange *x)
 {
     const struct api_replacing *d = x->state;
-    enum { OVERHEAD = 60 + API_STANDING_SIZE, ESCAPE_FACTOR = 6 };
+    enum { OVERHEAD = 200 + API_STANDING_SIZE, ESCAPE_FACTOR = 6 };
     size_t size = OVERHEAD + d->references.warnings.size + ESCAPE_FACTOR * strlen(api_group_of(x));
     for (size_t i = 0; i < d->references.n; i++) {
         const struct api_replacement *r = &d->references.replacements[i];
@@ -197,7 +200,8 @@ static enum api_outcome run(struct api_exchange *x, struct api_monitors *monitor
     struct api_replacing *d = x->state;
     d->renews_columns &= !d->is_dry;
     return api_outcome_of(
-        api_check_conditions(x, monitors, &x->problem) && api_replacing_store(x, monitors) &&
+        api_check_conditions(x, monitors, &x->problem) && api_history_check(x, monitors) &&
+        api_replacing_store(x, monitors) &&
         (!d->renews_columns || api_columns_renew(monitors, &d->columns, &d->renewed)));
 }
 
@@ -224,7 +228,8 @@ bool api_replacing_read_back(struct api_exchange *x, struct api_monitors *monito
     x->cost_ns = (double)response_size(x); /* a nanosecond a byte */
     return d->is_dry
                ? dry_run(x, monitors)
-               : api_replace_after_windows(monitors, d->references.replacements, d->references.n);
+               : api_replace_after_windows(monitors, d->references.replacements, d->references.n) &&
+                     api_history_store(x, monitors);
 }
 
 void api_replacing_publish(struct api_exchange *x, struct api_monitors *monitors)
@@ -272,6 +277,8 @@ static void write_group(const struct api_replacing *d, const char *group, struct
         api_append(out, "}", 1);
     }
     api_append(out, "]", 1);
+    if (d->history.is_timed && !d->is_dry)
+        api_timed_write(&d->history, out);
 }
 
 bool api_replacing_write(struct api_exchange *x)

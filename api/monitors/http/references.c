@@ -271,7 +271,9 @@ static bool choose_columns(const struct reading *r, enum choice *choices)
     return (!references->include ||
             choose(table, "include", references->include, INCLUDED, choices, r->problem)) &&
            (!references->exclude ||
-            choose(table, "exclude", references->exclude, EXCLUDED, choices, r->problem));
+            choose(table, "exclude", references->exclude, EXCLUDED, choices, r->problem)) &&
+           (!references->time ||
+            choose(table, "time", references->time, EXCLUDED, choices, r->problem));
 }
 
 /* ---- All columns */
@@ -309,7 +311,7 @@ bool api_references_read(struct api_references *references, struct api_table *ta
 /* Counts the reference by bins that the body has. */
 static bool count_reference(const struct reading *r, size_t column, const char *name)
 {
-    struct api_counting counting = {.counts = NULL};
+    struct api_counting counting = {.parts = NULL};
     struct api_counting **of_columns = calloc(r->table->n_columns, sizeof *of_columns);
     struct api_bins bins = {.n = 0};
     struct api_weights reference = {.n = 0};
@@ -319,11 +321,11 @@ static bool count_reference(const struct reading *r, size_t column, const char *
     bool good = api_bins_from_json(&bins, json_object_get(r->members, "bins"), r->problem) &&
                 api_counting_init(&counting, &bins, r->problem) &&
                 api_counting_table(of_columns, r->table, r->references->stop, r->problem) &&
-                (api_weights_of_counts(&reference, counting.counts, bins.n_bins) ||
+                (api_weights_of_counts(&reference, counting.parts->tally.counts, bins.n_bins) ||
                  api_fail_oom(r->problem));
-    if (good)
-        api_weights_set_spread(
-            &reference, api_moments_spread(&counting.moments, &bins, counting.moments.covered));
+    const struct api_moments *sums = good ? &counting.parts->tally.moments : NULL;
+    if (sums)
+        api_weights_set_spread(&reference, api_moments_spread(sums, &bins, sums->covered));
     good = good && configure(r, name, &bins, &reference);
     if (good)
         api_warn_of_unreadable(&r->references->warnings, name, &counting.unreadable);

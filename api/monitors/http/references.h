@@ -14,7 +14,8 @@ struct api_references {
     struct api_buffer left_out; /* names of columns that get no monitor, and why, for people */
     struct api_monitor_settings settings; /* of the query */
     const char *include, *exclude;        /* names of columns with commas between, or NULL */
-    bool renews; /* of a group: columns without a monitor are left out, and warned of */
+    const char *time; /* a column that has times, which gets no monitor; or NULL */
+    bool renews;      /* of a group: columns without a monitor are left out, and warned of */
 };
 
 /* Makes configs of the columns that have a name and values, by the settings among `members`: of the columns that

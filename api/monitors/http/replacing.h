@@ -2,6 +2,7 @@
  * the replacements; the rest is here. */
 #pragma once
 
+#include "api/monitors/http/parse.h"
 #include "api/monitors/http/period.h"
 #include "api/monitors/http/references.h"
 #include "api/monitors/http/request.h"
@@ -12,12 +13,22 @@ struct api_replacing {
     bool is_dry;   /* true if nothing is to be stored: the client wants to see the result */
     bool previews; /* a dry run tells what the windows of a monitor would have raised */
     struct api_replay replay;
-    struct api_period period;   /* whose windows become the reference */
-    bool has_table;             /* or a table does */
-    bool renews_columns;        /* columns without a monitor are others than before */
-    struct api_buffer columns;  /* those that are left out: see api_columns_renew */
-    struct api_columns renewed; /* after it, until they are published */
+    struct api_period period;        /* whose windows become the reference */
+    bool has_table;                  /* or a table does */
+    bool renews_columns;             /* columns without a monitor are others than before */
+    struct api_buffer columns;       /* those that are left out: see api_columns_renew */
+    struct api_columns renewed;      /* after it, until they are published */
+    struct api_observations history; /* rows of a reference that have times: windows, too */
+    struct api_monitor **stand_ins;  /* see history_of_reference.c; NULL for those without one */
 };
+
+/* A reference whose rows have times of their own: they are also observations of the monitors that it makes, as if the table
+ * were sent once more. Reads them by the configs that were made; checks, before anything is written, that the windows are
+ * not too old; adds them after the monitors are written. */
+bool api_history_read(struct api_exchange *x, struct api_table *table, const json_t *parameters);
+bool api_history_check(struct api_exchange *x, struct api_monitors *monitors);
+bool api_history_store(struct api_exchange *x, struct api_monitors *monitors);
+void api_history_free(struct api_replacing *d);
 
 /* Reads dry_run from the parameters; with it the request only reads the store. */
 bool api_replacing_read_dry(struct api_exchange *x, const json_t *parameters);

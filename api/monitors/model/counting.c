@@ -197,77 +197,58 @@ size_t api_counting_find(const struct api_counting *counting, const struct api_c
 
 /* ---- Counts */
 
+/* AT_ONCE: numbers that are counted at once, of one part and of each of many. */
+enum { AT_ONCE = 256, AT_ONCE_OF_MANY = 16 };
+
+static size_t at_once(size_t n) { return n > 1 ? AT_ONCE_OF_MANY : AT_ONCE; }
+
+size_t api_counting_size(const struct api_bins *bins, size_t n)
+{
+    return n * (sizeof(struct api_part) + bins->n_bins * sizeof(uint64_t) +
+                (bins->labelled ? 0 : at_once(n) * sizeof(double)));
+}
+
+bool api_counting_split(struct api_counting *counting, size_t n, const uint32_t *part_of_row,
+                        struct api_problem *problem)
+{
+    const struct api_bins *bins = counting->bins;
+    free(counting->parts);
+    counting->parts = calloc(1, api_counting_size(bins, n));
+    counting->n_parts = counting->parts ? n : 0;
+    counting->part_of_row = part_of_row;
+    uint64_t *counts = (uint64_t *)(counting->parts + counting->n_parts);
+    double *waiting = (double *)(void *)(counts + counting->n_parts * bins->n_bins);
+    for (size_t i = 0; i < counting->n_parts; i++)
+        counting->parts[i].tally =
+            (struct api_tally){.counts = counts + i * bins->n_bins,
+                               .waiting = waiting + (bins->labelled ? 0 : i * at_once(n)),
+                               .max_waiting = at_once(n)};
+    return counting->parts || api_fail_oom(problem);
+}
+
 bool api_counting_init(struct api_counting *counting, const struct api_bins *bins,
                        struct api_problem *problem)
 {
-    counting->bins = bins;
-    counting->unreadable = (struct api_unreadable){0};
-    counting->unseen = (struct api_label_table){.n = 0};
-    counting->moments = (struct api_moments){.n = 0};
-    counting->buffered = 0;
-    counting->numbered = NULL;
-    counting->n_numbered = 0;
+    *counting = (struct api_counting){.bins = bins};
     find_booleans(counting);
-    counting->counts = calloc(bins->n_bins, sizeof *counting->counts);
-    return (counting->counts && find_numbered(counting)) || api_fail_oom(problem);
+    return api_counting_split(counting, 1, NULL, problem) &&
+           (find_numbered(counting) || api_fail_oom(problem));
 }
 
 void api_counting_free(struct api_counting *counting)
 {
-    free(counting->counts);
+    for (size_t i = 0; i < counting->n_parts; i++)
+        api_labels_free(&counting->parts[i].unseen);
+    free(counting->parts);
     free(counting->numbered);
-    counting->counts = NULL;
-    counting->numbered = NULL;
-    api_labels_free(&counting->unseen);
+    *counting = (struct api_counting){.n_parts = 0};
 }
 
-static void flush(struct api_counting *counting)
+/* The part of a row; NULL if it goes to none. */
+static struct api_part *part_of(const struct api_counting *counting, size_t row)
 {
-    if (counting->buffered == 0)
-        return;
-    kl_bin_counts(counting->bins->edges, counting->bins->n, KL_FLOAT64, counting->buffer,
-                  counting->buffered, counting->counts);
-    api_moments_take(&counting->moments, counting->bins, counting->buffer, counting->buffered);
-    counting->buffered = 0;
-}
-
-static void add_number(struct api_counting *counting, double number)
-{
-    counting->buffer[counting->buffered++] = number;
-    if (counting->buffered == API_COUNTED_AT_ONCE)
-        flush(counting);
-}
-
-static void add_missing(struct api_counting *counting)
-{
-    counting->counts[api_bins_missing(counting->bins)]++;
-    counting->moments.covered++;
-}
-
-bool api_cell_is_text(const struct api_cell *cell)
-{
-    return cell->kind == API_CELL_STRING || cell->kind == API_CELL_FIELD;
-}
-
-bool api_cell_is_missing(const struct api_cell *cell)
-{
-    return cell->kind == API_CELL_MISSING ||
-           (api_cell_is_text(cell) && api_text_is_missing(cell->text, cell->size));
-}
-
-bool api_cell_is_boolean(const struct api_cell *cell, bool *value)
-{
-    *value = cell->number != 0;
-    return cell->kind == API_CELL_BOOLEAN ||
-           (api_cell_is_text(cell) && api_text_is_boolean(cell->text, cell->size, value));
-}
-
-bool api_cell_number(const struct api_cell *cell, bool decimal_comma, double *number)
-{
-    *number = cell->number;
-    return cell->kind == API_CELL_FIELD    ? api_field_number(cell, decimal_comma, number)
-           : cell->kind == API_CELL_STRING ? api_text_infinity(cell->text, cell->size, number)
-                                           : cell->kind != API_CELL_MISSING;
+    uint32_t i = counting->part_of_row ? counting->part_of_row[row] : 0;
+    return i == API_NO_PART ? NULL : &counting->parts[i];
 }
 
 static bool is_code(const struct api_cell *cell)
@@ -276,27 +257,27 @@ static bool is_code(const struct api_cell *cell)
 }
 
 /* Counts what has no label as the label that it would be. */
-static void add_unseen(struct api_counting *counting, const struct api_cell *cell,
+static void add_unseen(struct api_label_table *unseen, const struct api_cell *cell,
                        enum kl_dtype dtype)
 {
     char text[API_DECIMAL_MAX];
     double number;
     bool value;
     if (api_cell_is_boolean(cell, &value))
-        api_unseen_add(&counting->unseen, value ? "true" : "false", value ? 4 : 5);
+        api_unseen_add(unseen, value ? "true" : "false", value ? 4 : 5);
     else if (!is_code(cell) && api_cell_number(cell, true, &number))
-        api_unseen_add(&counting->unseen, text, api_label_of_value(text, dtype, number));
+        api_unseen_add(unseen, text, api_label_of_value(text, dtype, number));
     else
-        api_unseen_add(&counting->unseen, cell->text, cell->size);
+        api_unseen_add(unseen, cell->text, cell->size);
 }
 
-static void count_label(struct api_counting *counting, const struct api_cell *cell,
-                        enum kl_dtype dtype)
+static void count_label(const struct api_counting *counting, struct api_part *part,
+                        const struct api_cell *cell, enum kl_dtype dtype)
 {
     size_t bin = api_counting_find(counting, cell, dtype);
-    counting->counts[bin]++;
+    part->tally.counts[bin]++;
     if (bin == api_bins_other(counting->bins))
-        add_unseen(counting, cell, dtype);
+        add_unseen(&part->unseen, cell, dtype);
 }
 
 bool api_check_cancelled(const atomic_bool *stop, const struct api_cell *cell,
@@ -319,15 +300,18 @@ static bool count_cell(void *context, size_t column, const struct api_cell *cell
     const struct pass *pass = context;
     const struct api_table *table = pass->table;
     struct api_counting *counting = pass->of_columns[column];
+    struct api_part *part = part_of(counting, cell->row);
     double number;
     if (!api_check_cancelled(pass->stop, cell, problem))
         return false;
+    if (!part)
+        return true;
     if (counting->bins->labelled) {
-        count_label(counting, cell, KL_FLOAT64);
+        count_label(counting, part, cell, KL_FLOAT64);
         return true;
     }
     if (api_cell_number(cell, true, &number)) {
-        add_number(counting, number);
+        api_tally_number(&part->tally, counting->bins, number);
         return true;
     }
     bool is_missing = api_cell_is_missing(cell);
@@ -335,23 +319,24 @@ static bool count_cell(void *context, size_t column, const struct api_cell *cell
         return api_table_fail(table, column, cell, problem, "value_not_number",
                               "the monitor expects numbers, but this is the text '%.*s'",
                               cell->size < 60 ? (int)cell->size : 60, cell->text);
-    add_missing(counting);
+    api_tally_missing(&part->tally, counting->bins);
     if (!is_missing && counting->unreadable.count++ == 0)
         counting->unreadable.line = cell->line;
     return true;
 }
 
 /* Adds up an array of numbers of any type. */
-static void add_up(struct api_counting *counting, enum kl_dtype dtype, const void *values, size_t n)
+static void add_up(const struct api_counting *counting, enum kl_dtype dtype, const void *values,
+                   size_t n)
 {
-    double part[API_COUNTED_AT_ONCE];
+    double part[AT_ONCE];
     for (size_t i = 0, size; i < n; i += size) {
-        size = n - i < API_COUNTED_AT_ONCE ? n - i : API_COUNTED_AT_ONCE;
+        size = n - i < AT_ONCE ? n - i : AT_ONCE;
         if (dtype == KL_FLOAT64)
             memcpy(part, (const double *)values + i, size * sizeof *part);
         for (size_t j = 0; dtype != KL_FLOAT64 && j < size; j++)
             part[j] = kl_load(dtype, values, i + j);
-        api_moments_take(&counting->moments, counting->bins, part, size);
+        api_moments_take(&counting->parts->tally.moments, counting->bins, part, size);
     }
 }
 
@@ -362,13 +347,19 @@ static bool count_numbers(void *context, size_t column, enum kl_dtype dtype, con
     struct api_counting *counting = pass->of_columns[column];
     struct api_cell cell = {.kind = API_CELL_NUMBER};
     (void)problem;
-    for (size_t i = 0; counting->bins->labelled && i < n; i++) {
+    bool is_whole = !counting->bins->labelled && !counting->part_of_row;
+    for (size_t i = 0; !is_whole && i < n; i++) {
+        struct api_part *of_row = part_of(counting, i);
         cell.number = kl_load(dtype, values, i);
-        count_label(counting, &cell, dtype);
+        if (of_row && counting->bins->labelled)
+            count_label(counting, of_row, &cell, dtype);
+        else if (of_row)
+            api_tally_number(&of_row->tally, counting->bins, cell.number);
     }
-    if (counting->bins->labelled)
+    if (!is_whole)
         return true;
-    kl_bin_counts(counting->bins->edges, counting->bins->n, dtype, values, n, counting->counts);
+    kl_bin_counts(counting->bins->edges, counting->bins->n, dtype, values, n,
+                  counting->parts->tally.counts);
     add_up(counting, dtype, values, n);
     return true;
 }
@@ -386,12 +377,12 @@ bool api_counting_table(struct api_counting *const *of_columns, struct api_table
     const struct api_sink sink = {&pass, count_cell, count_numbers};
     for (size_t i = 0; i < table->n_columns; i++) {
         table->columns[i].wanted = of_columns[i] != NULL;
-        if (of_columns[i])
-            set_budget(&of_columns[i]->unseen, table->budget);
+        for (size_t j = 0; of_columns[i] && j < of_columns[i]->n_parts; j++)
+            set_budget(&of_columns[i]->parts[j].unseen, table->budget);
     }
     bool good = api_table_read(table, &sink, problem);
     for (size_t i = 0; i < table->n_columns; i++)
-        if (of_columns[i])
-            flush(of_columns[i]);
+        for (size_t j = 0; of_columns[i] && j < of_columns[i]->n_parts; j++)
+            api_tally_flush(&of_columns[i]->parts[j].tally, of_columns[i]->bins);
     return good;
 }

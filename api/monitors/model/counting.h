@@ -4,18 +4,8 @@
 #include "api/monitors/model/config.h"
 #include "api/monitors/model/moments.h"
 #include "api/monitors/model/unseen.h"
+#include "api/tables/field.h"
 #include "api/tables/table.h"
-
-/* True for a string of JSON or a field of CSV; for a value that is not there, or a text that says so. */
-bool api_cell_is_text(const struct api_cell *cell);
-bool api_cell_is_missing(const struct api_cell *cell);
-
-/* Reads a value as a number, a boolean as 0 or 1, a string if it stands for an infinite number, a field also
- * with a decimal comma if that is allowed. False if it is none. */
-bool api_cell_number(const struct api_cell *cell, bool decimal_comma, double *number);
-
-/* True for a boolean, and for a text that is `true` or `false` in any case. */
-bool api_cell_is_boolean(const struct api_cell *cell, bool *value);
 
 /* Fails, when it looks at every 4,096th row, if nobody waits for the response any more. */
 bool api_check_cancelled(const atomic_bool *stop, const struct api_cell *cell,
@@ -26,28 +16,38 @@ struct api_unreadable {
     size_t count, line; /* of the first */
 };
 
-/* api_counting: counts of a column by the bins of a config, which outlives it. */
-enum { API_COUNTED_AT_ONCE = 256 };
+/* api_part: what is counted of the rows of one window. */
+struct api_part {
+    struct api_tally tally;
+    struct api_label_table unseen; /* texts that are no label */
+};
+
+/* api_counting: counts of a column by the bins of a config, which outlives it; of all rows, or apart for each window that
+ * they go to. API_NO_PART is of a row that goes to none. */
+#define API_NO_PART UINT32_MAX
 struct api_counting {
     const struct api_bins *bins;
-    uint64_t *counts;        /* one for each bin */
-    size_t of_booleans[2];   /* bins of false and true; the number of bins if they have none */
-    bool takes_any_booleans; /* t, yes, y and 1 mean true, too */
+    struct api_part *parts;
+    size_t n_parts;
+    const uint32_t *part_of_row; /* NULL: all rows are of the first */
+    size_t of_booleans[2];       /* bins of false and true; the number of bins if they have none */
+    bool takes_any_booleans;     /* t, yes, y and 1 mean true, too */
     struct api_numbered {
         double number;
         size_t bin;
     } * numbered; /* labels that are numbers, but not as they are written here: 1.0, 00501; sorted */
     size_t n_numbered;
     struct api_unreadable unreadable;
-    struct api_label_table unseen; /* texts that are no label */
-    struct api_moments moments;    /* of numbers */
-    size_t buffered;
-    double buffer[API_COUNTED_AT_ONCE];
 };
 
 bool api_counting_init(struct api_counting *counting, const struct api_bins *bins,
                        struct api_problem *problem);
 void api_counting_free(struct api_counting *counting);
+
+/* Has the rows be counted apart, in n parts instead of one; before any is counted. The bytes that n parts take. */
+bool api_counting_split(struct api_counting *counting, size_t n, const uint32_t *part_of_row,
+                        struct api_problem *problem);
+size_t api_counting_size(const struct api_bins *bins, size_t n);
 
 /* Reads a label as a number, if a field of CSV would be one. */
 bool api_label_number(const char *label, double *number);

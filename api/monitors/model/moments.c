@@ -1,5 +1,7 @@
 #include "api/monitors/model/moments.h"
 
+#include "lib/drift.h"
+
 #include <float.h>
 #include <string.h>
 
@@ -121,4 +123,29 @@ struct api_spread api_moments_spread(const struct api_moments *moments, const st
     double squares = (moments->squares.high + moments->squares.low) / moments->n;
     double sd = isfinite(squares) ? sqrt(fmax(0, squares - mean * mean)) : (double)NAN;
     return (struct api_spread){shift(bins) + mean, sd};
+}
+
+/* ---- Counts with them */
+
+void api_tally_flush(struct api_tally *tally, const struct api_bins *bins)
+{
+    if (tally->n_waiting == 0)
+        return;
+    kl_bin_counts(bins->edges, bins->n, KL_FLOAT64, tally->waiting, tally->n_waiting,
+                  tally->counts);
+    api_moments_take(&tally->moments, bins, tally->waiting, tally->n_waiting);
+    tally->n_waiting = 0;
+}
+
+void api_tally_number(struct api_tally *tally, const struct api_bins *bins, double number)
+{
+    tally->waiting[tally->n_waiting++] = number;
+    if (tally->n_waiting == tally->max_waiting)
+        api_tally_flush(tally, bins);
+}
+
+void api_tally_missing(struct api_tally *tally, const struct api_bins *bins)
+{
+    tally->counts[api_bins_missing(bins)]++;
+    tally->moments.covered++;
 }

@@ -20,6 +20,19 @@ struct api_moments {
     struct api_long_sum sum, squares;
 };
 
+/* api_tally: counts by bins, and moments. Numbers wait until there are enough to be counted at once. */
+struct api_tally {
+    uint64_t *counts; /* one for each bin */
+    struct api_moments moments;
+    double *waiting;
+    size_t n_waiting, max_waiting;
+};
+void api_tally_number(struct api_tally *tally, const struct api_bins *bins, double number);
+void api_tally_missing(struct api_tally *tally, const struct api_bins *bins);
+
+/* Counts the numbers that wait. */
+void api_tally_flush(struct api_tally *tally, const struct api_bins *bins);
+
 /* api_spread: mean and standard deviation of finite values, of them all as numpy.std has it; NaN if nothing is known. */
 struct api_spread {
     double mean, sd;

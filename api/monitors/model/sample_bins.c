@@ -64,7 +64,7 @@ static bool count_cut(const struct api_bins *bins, const struct api_label *cut, 
                       uint64_t *counts, struct api_problem *problem)
 {
     char text[API_MAX_LABEL + API_PADDING] = "";
-    struct api_counting counting = {.counts = NULL};
+    struct api_counting counting = {.parts = NULL};
     struct api_cell cell = {.kind = API_CELL_FIELD, .text = text};
     if (!api_counting_init(&counting, bins, problem))
         return false;

@@ -1,7 +1,7 @@
 /* Windows are found and added to, written, scored, closed and deleted. */
 #pragma once
 
-#include "api/monitors/model/counting.h"
+#include "api/monitors/model/moments.h"
 #include "api/monitors/state/transaction.h"
 
 /* *window becomes the number of the window that a time belongs to, if it is open and stays so for now: then a
@@ -11,8 +11,7 @@ bool api_observe_only_adds(struct api_monitors *monitors, struct api_monitor *mo
 
 /* Adds what was counted to the window that a time belongs to; *dirty becomes that window. */
 bool api_observe(struct api_monitors *monitors, struct api_monitor *monitor,
-                 const struct api_counting *counting, int64_t time,
-                 struct api_dirty_window **dirty);
+                 const struct api_tally *tally, int64_t time, struct api_dirty_window **dirty);
 
 /* Writes the counts that jobs have added, and closes windows that are due. */
 bool api_flush(struct api_monitors *monitors);

@@ -144,9 +144,9 @@ static void judge_window(const struct api_monitors *monitors, struct api_pending
 }
 
 bool api_observe(struct api_monitors *monitors, struct api_monitor *monitor,
-                 const struct api_counting *counting, int64_t time, struct api_dirty_window **dirty)
+                 const struct api_tally *tally, int64_t time, struct api_dirty_window **dirty)
 {
-    const uint64_t *counts = counting->counts;
+    const uint64_t *counts = tally->counts;
     struct api_pending_monitor *pending = api_pending_of(monitors, monitor);
     size_t n_bins = monitor->config->bins.n_bins;
     double n = 0;
@@ -164,8 +164,8 @@ bool api_observe(struct api_monitors *monitors, struct api_monitor *monitor,
         n += (double)counts[i];
     }
     to->snapshot->window.n += n;
-    api_moments_add(&to->moments, &counting->moments);
-    api_moments_add(&to->snapshot->window.moments, &counting->moments);
+    api_moments_add(&to->moments, &tally->moments);
+    api_moments_add(&to->snapshot->window.moments, &tally->moments);
     pending->status.observations += (int64_t)n;
     pending->counted += (int64_t)n;
     pending->status.missed = 0;

@@ -11,7 +11,7 @@ bool api_transaction_fail_oom(struct api_monitors *monitors)
 
 /* ---- Pending monitors */
 
-static void free_pending(struct api_pending_monitor *pending)
+void api_pending_clear(struct api_pending_monitor *pending)
 {
     for (struct api_dirty_window *t = pending->windows, *next; t; t = next) {
         next = t->next;
@@ -19,6 +19,13 @@ static void free_pending(struct api_pending_monitor *pending)
         free(t->added);
         free(t);
     }
+    pending->windows = NULL;
+    pending->last = &pending->windows;
+}
+
+static void free_pending(struct api_pending_monitor *pending)
+{
+    api_pending_clear(pending);
     api_previous_free(&pending->previous);
     api_pool_release(pending->pool);
     free(pending->own);

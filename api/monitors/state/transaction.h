@@ -109,6 +109,9 @@ struct api_dirty_window *api_mark_dirty(struct api_monitors *monitors,
 /* Has the windows of its pools read again if one that starts then is among them: it changes, or goes. */
 void api_pending_forget_pool(struct api_pending_monitor *pending, int64_t start);
 
+/* Forgets the windows that were changed, once api_flush has written them. */
+void api_pending_clear(struct api_pending_monitor *pending);
+
 /* Frees the pending monitor that was made last, in which nothing has changed. */
 void api_pending_drop(struct api_monitors *monitors);
 

@@ -57,6 +57,7 @@ class Adding {
         this.warning = threshold("warning", "0.02");
         this.critical = threshold("critical", "0.1");
         this.when = element("input", { id: "when", type: "datetime-local", title: "Empty: now" });
+        this.time = element("select", { id: "time" });
         this.method = element("select", { id: "method", change: () => this.preview() },
             ...METHODS.map(([value, text]) => element("option", { value }, text)));
         this.bins = element("input", { id: "bins", type: "number", min: 1, max: 1000, value: 10,
@@ -204,6 +205,7 @@ class Adding {
         if (!response)
             return;
         this.names = /** @type {Config[]} */ (response.monitors).map(({ name }) => name);
+        const times = this.offerTimes(response.warnings);
         const heading = element("h2", { tabindex: -1 }, "2. A batch to compare");
         fill(this.made, element("div", { class: "panel" },
             element("p", { class: "ok" }, `${plural(response.monitors.length, "monitor")} of `,
@@ -213,9 +215,20 @@ class Adding {
             this.isSample && element("p", {}, element("button", { type: "button", class: "primary",
                 click: () => this.observe(group, sampleBatch()) }, "Use the sample’s batch")),
             element("div", { class: "fields" },
-                element("div", {}, element("label", { for: "when" }, "When, if not now"), this.when)),
+                element("div", {}, element("label", { for: "when" }, "When, if not now"), this.when),
+                times && element("div", {}, element("label", { for: "time" }, "Time of each row"), this.time)),
             fileChooser("Batch", (file) => this.observe(group, file))));
         heading.focus();
+    }
+
+    /** Offers the columns of dates, the first one chosen, where windows are of time. @param {Warning[]} all */
+    offerTimes(all) {
+        const isOfTime = /^\d+[a-z]/.test(this.window.value);
+        const names = all.filter(({ code, column }) => isOfTime && code === "dates" && column)
+            .map(({ column }) => column ?? "");
+        fill(this.time, ...names.map((name) => element("option", { value: name }, name)),
+            element("option", { value: "" }, "the same for all"));
+        return names.length > 0;
     }
 
     /**
@@ -223,8 +236,9 @@ class Adding {
      * @param {File | null} file
      */
     async observe(group, file) {
-        const timestamp = this.when.value ? new Date(this.when.value).toISOString() : null;
-        const url = address(["monitors", group, "observations"], { timestamp });
+        const time = this.time.value || null;
+        const timestamp = this.when.value && !time ? new Date(this.when.value).toISOString() : null;
+        const url = address(["monitors", group, "observations"], { timestamp, time });
         const response = await attempt(this.results, () =>
             call("POST", url, { body: file ?? "", type: "text/csv" }));
         if (!response)
@@ -235,6 +249,7 @@ class Adding {
         const heading = element("h2", { tabindex: -1 }, "3. Verdicts on the batch");
         fill(this.results, element("div", { class: "panel" }, heading,
             ...warnings(response.warnings.filter((/** @type {Warning} */ { code }) => code !== "column_absent")),
+            response.windows && element("p", {}, windowsText(response.windows)),
             left.length > 0 && element("p", { class: "alert" },
                 `The batch has no values of ${list(left.map(isolate))}.`),
             element("div", { class: "scroll" }, element("table", {},
@@ -249,6 +264,13 @@ class Adding {
         this.charts.forEach((chart) => chart.stop());
         this.charts = [];
     }
+}
+
+/** How many windows a table went to; the verdicts are those of the newest. @param {Record<string, number>} counts */
+function windowsText(counts) {
+    const said = [["ok", "ok"], ["warning", "warning"], ["critical", "critical"], ["insufficient_data", "with too few values"]]
+        .filter(([name]) => counts[name] > 0).map(([name, text]) => `${counts[name]} ${text}`);
+    return `Windows of all monitors: ${said.join(", ")}. Below are the newest.`;
 }
 
 /**

@@ -40,6 +40,14 @@ static int status_of_example(const struct visit *visit)
     return 0;
 }
 
+/* True for the parameters of a table with a column of times, which take the place of timestamp. */
+static bool is_of_times(const struct visit *visit, const json_t *parameter)
+{
+    const char *name = text_of(parameter, "name");
+    return strcmp(name, "time") == 0 ||
+           (strstr(visit->path, "/observations") && strcmp(name, "timezone") == 0);
+}
+
 /* Sends an operation with the first example of a media type, NULL for no body, and `accept`; all parameters are filled
  * in if `full`. */
 static void check_example(const struct visit *visit, const char *type, const json_t *media,
@@ -57,7 +65,7 @@ static void check_example(const struct visit *visit, const char *type, const jso
     {
         char value[600];
         fill_in(resolve(item), value, sizeof value);
-        if (full)
+        if (full && !is_of_times(visit, resolve(item)))
             add_parameter(&asked, resolve(item), value);
     }
     struct answer answer = send_asked(&service, &asked, media ? first_example(media) : NULL);

@@ -268,12 +268,11 @@ Test(zones, of_damaged_files)
         char *bytes = decode_base64(text_of(row, "file"), &n);
         for (size_t k = 0; k < 200; k++) {
             size_t cut = k % 4 ? n : (size_t)(uniform(&state) * (double)n);
-            unsigned char *copy = malloc(cut + 1);
+            unsigned char *copy = malloc(cut > 0 ? cut : 1);
             memcpy(copy, bytes, cut);
             for (size_t j = 0; cut > 0 && j < 1 + k % 3; j++)
                 copy[(size_t)(uniform(&state) * (double)cut)] =
                     (unsigned char)(uniform(&state) * 256);
-            copy = realloc(copy, cut > 0 ? cut : 1);
             struct api_tzif tzif;
             if (api_tzif_read(&tzif, copy, cut)) {
                 int64_t second = (int64_t)((uniform(&state) - 0.5) * 1e11);

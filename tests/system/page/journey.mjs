@@ -193,6 +193,31 @@ async function checkReplacing({binary, browser, report}) {
     await server.stop();
 }
 
+/** A table whose rows have days goes to a window for each. @param {Room} room */
+async function checkTimes({browser, report, binary}) {
+    const server = await startServer(binary);
+    const path = join(server.folder, "year.csv");
+    const rows = Array.from({length: 800}, (_, i) =>
+        `2025-${String(1 + i % 12).padStart(2, "0")}-${String(1 + i % 28).padStart(2, "0")},${(i * 7919) % 1000 / 10}`);
+    writeFileSync(path, `created_at,age\n${rows.join("\n")}\n`);
+    await report.check("a column of dates sends each row to its own window", () =>
+        visiting(browser, `${server.url}/dashboard/?add`, {}, async ({page, requests}) => {
+            await choose(page, /reference/i, path);
+            await find(page, "heading", /with these bins/i);
+            await page.select("#window", "1w,1h");
+            await click(page, "button", /create/i);
+            await find(page, "heading", /batch/i);
+            expectSame(await page.$eval("#time", each => /** @type {HTMLSelectElement} */ (each).value), "created_at",
+                       "the column that is chosen");
+            await choose(page, /^batch/i, path);
+            const [told] = await waitForText(page, /Windows of all monitors: .*/);
+            const sent = requests.filter(({method, url}) => method === "POST" && url.pathname.endsWith("/observations"));
+            expectSame(sent.map(({url}) => url.search).join(), "?time=created_at", "parameters");
+            return told;
+        }));
+    await server.stop();
+}
+
 /** @param {Room} room */
 export async function checkJourney(room) {
     await room.report.check("by choosing files: from no monitors to why income is critical", () =>
@@ -201,4 +226,5 @@ export async function checkJourney(room) {
         travel(room, drop, "prêts / 😀 <b>"));
     await checkRefusals(room);
     await checkReplacing(room);
+    await checkTimes(room);
 }

@@ -171,6 +171,41 @@ class Groups(unittest.TestCase):
         between = rows(self.group.windows("age", datetime.datetime(2026, 1, 1, 1), "2026-01-01T04:00:00Z"))
         self.assertEqual(len(between), 2)
 
+    def test_rows_with_times_of_their_own(self):
+        start = datetime.datetime(2026, 1, 1)
+        times = [start + datetime.timedelta(hours=7 * i) for i in range(30)]
+        table = {**data(30, 2), "at": times[::-1]}
+        tables = [table, {**table, "at": [f"{t:%d.%m.%Y %H:%M}" for t in times[::-1]]},
+                  {**table, "at": np.array(times[::-1], "datetime64[s]")}]
+        if pandas:
+            frame = pandas.DataFrame(table)
+            there = frame.assign(at=frame["at"].dt.tz_localize("Europe/Berlin"))
+            tables += [frame, there]
+        for i, each in enumerate(tables):
+            self.group.reference(data(2000, 1), window="1d", retention_days=36500, timezone="Europe/Berlin")
+            results = self.group.observe(each, time="at", key=None)
+            self.assertEqual(sum(results.windows.values()), 27, i)
+            windows = rows(self.group.windows("age"))
+            self.assertEqual([w["n"] for w in windows[:2]], [2, 4], i)
+            self.assertEqual(str(windows[0]["start"])[:16].replace("T", " "), "2026-01-08 23:00", i)
+            self.group.delete()
+        self.group.reference(data(2000, 1), window="1d", retention_days=36500)
+        again = [self.group.observe(table, time="at", timezone="Asia/Kolkata") for _ in range(2)]
+        self.assertEqual([results.replayed for results in again], [False, True])
+        self.assertEqual(again[0].windows, again[1].windows)
+        self.group.delete()
+        configs = self.group.reference(table, window="1d", retention_days=36500, time="at", kinds={"age": "numbers"})
+        self.assertEqual(sorted(config["name"] for config in configs), ["age", "country", "member"])
+        self.assertEqual(len(rows(self.group.windows("country"))), 9)
+        with self.assertRaisesRegex(ValueError, "at most 10 rows"):
+            self.group.reference(table, window="1d", time="at", sample=10)
+        with self.assertRaisesRegex(ValueError, "leave timestamp out"):
+            self.group.observe(table, 5, time="at")
+        with self.assertRaisesRegex(kldiv.ServiceError, "column 'when'"):
+            self.group.observe(table, time="when")
+        with self.assertRaisesRegex(ValueError, "one request"):
+            self.group.observe(iter([table, table]), time="at")
+
     def test_windows_events_and_settings(self):
         self.group.reference(data(2000, 1), fire_after=1, retention_days=36500)
         for hour in range(5):

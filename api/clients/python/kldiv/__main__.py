@@ -55,6 +55,8 @@ def parser() -> argparse.ArgumentParser:
                                  help="as the API has them: window=1h, critical=0.2, include=age,country")
         if name == "observe":
             command.add_argument("--timestamp", help="RFC 3339, or seconds since 1970; default now")
+            command.add_argument("--time", metavar="COLUMN", help="each row goes to the window of its own time")
+            command.add_argument("--timezone", metavar="ZONE", help="of times in that column that have none")
             command.add_argument("--again", action="store_true", help="counts the same content again")
     watch = commands.add_parser("watch", help="prints what drifts, whenever that changes")
     watch.add_argument("group")
@@ -109,8 +111,8 @@ def run(arguments: argparse.Namespace) -> int:
               f"{len(monitors)} monitors: {', '.join(config['name'] for config in monitors)}")
         return 0
     if arguments.command == "observe":
-        return print_results(group.observe(data, arguments.timestamp, key=None if arguments.again else "content"),
-                             arguments.json)
+        return print_results(group.observe(data, arguments.timestamp, time=arguments.time, timezone=arguments.timezone,
+                                           key=None if arguments.again else "content"), arguments.json)
     return print_results(group.evaluate(data), arguments.json)
 
 

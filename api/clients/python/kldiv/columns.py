@@ -194,6 +194,29 @@ def time_columns(data: Any) -> list[str]:
         getattr(value.dtype, "kind", "") == "M" or str(value.dtype).startswith("period"))]
 
 
+def time_texts(data: Any, name: str) -> Columns:
+    """A column of times as texts, those with a zone in UTC, by its name; nothing if it has texts or numbers."""
+    if isinstance(data, (list, tuple)):
+        values: Any = [row.get(name) for row in data if isinstance(row, Mapping)]
+    else:
+        values = data[name] if name in getattr(data, "columns", getattr(data, "column_names", data)) else []
+    kind, zone = (getattr(getattr(values, "dtype", None), part, None) for part in ("kind", "tz"))
+    if zone is not None:
+        return {name: [text and f"{text}Z" for text in moments(values.dt.tz_convert(None))]}
+    if kind == "M":
+        return {name: moments(values)}
+    if kind in (None, "O") and any(isinstance(value, datetime.date) for value in values):
+        return {name: [value.isoformat() if isinstance(value, datetime.date) and value == value else None
+                       for value in values]}
+    return {}
+
+
+def moments(values: Any) -> list[Any]:
+    """datetime64 as texts."""
+    texts = np.datetime_as_string(np.asarray(values).astype("datetime64[us]"))
+    return [None if text == "NaT" else text for text in texts.tolist()]
+
+
 @dataclass(frozen=True)
 class Selection:
     """The columns that are read, by their names."""

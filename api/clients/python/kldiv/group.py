@@ -14,7 +14,7 @@ import numpy as np
 from ._tables import as_json, compact, encode_reference
 from ._transport import PIECE, Body, Response
 from .client import Client, segment
-from .columns import Columns, Selection, integer_categories, is_scalar, nbytes, size, time_columns
+from .columns import Columns, Selection, integer_categories, is_scalar, nbytes, size, time_columns, time_texts
 from .counts import TableCounts, digest
 from .errors import ServiceError, warn
 from .results import Result, Results, Summary, as_frame
@@ -101,13 +101,19 @@ class Group:
         """Creates or replaces a monitor for each column; the service's configs. Settings are those of api/monitors/README.md.
 
         `kinds` says what columns are, "labels" or "numbers", where their values do not: {"zip": "labels"}; categories of
-        integers are labels. Of more than `sample` rows a uniform sample is the reference, and a warning says so."""
+        integers are labels. Of more than `sample` rows a uniform sample is the reference, and a warning says so. With
+        `time`, a column of times, the rows also go to the windows of their times, as observe() has it."""
         kinds = {**dict.fromkeys(integer_categories(data), "labels"), **(kinds or {})}
         unknown = {str(kind) for kind in kinds.values()} - set(METHODS)
         if unknown:
             raise ValueError(f"kinds are labels or numbers, not {', '.join(sorted(unknown))}")
         chosen = Selection(*(names_of(settings.get(name)) for name in ("include", "exclude")))
         table = self._reference_table(data, sample, seed, progress, chosen)
+        time = settings.get("time")
+        if time is not None and not isinstance(table, tuple):
+            table = {**table, **time_texts(data, time)}
+            if len({len(column) for column in table.values()}) > 1:
+                raise ValueError(f"a reference with times has at most {sample:,} rows, or more with sample=")
         alone: dict[str, dict[str, Any]] = {str(name): {"method": METHODS[kind]} for name, kind in kinds.items()
                                             if chosen.has(str(name))}
         commas = [name for name in (*(chosen.include or ()), *(chosen.exclude or ()), *alone) if "," in name]
@@ -122,7 +128,7 @@ class Group:
             table, {**own, "include": included, "exclude": exclude or None}, set(alone))
         for name, kind in alone.items():
             one = table if isinstance(table, tuple) else encode_reference({name: table[name]} if name in table else {})
-            configs.append(self._put(f"{self._path}/{segment(name)}", {**own, **kind}, *one))
+            configs.append(self._put(f"{self._path}/{segment(name)}", {**own, "time": None, **kind}, *one))
         times = time_columns(data)
         for config in configs:
             if config["name"] in times:
@@ -181,9 +187,13 @@ class Group:
         (header, rows), = columns.items()
         return kept.media_type, [header.encode(errors="surrogateescape"), b"".join(rows)]
 
-    def observe(self, data: Any, timestamp: Any = None, *, key: str | None = "content",
-                progress: bool | None = None) -> Results:
+    def observe(self, data: Any, timestamp: Any = None, *, time: str | None = None, timezone: str | None = None,
+                key: str | None = "content", progress: bool | None = None) -> Results:
         """Adds a table to the monitors of its columns: one window, or part of one, whatever the table's size.
+
+        `time` names a column that has each row's time: rows go to the windows of their own times, which monitors must have
+        (window="1d"). Times without a zone are of `timezone`, else of the monitors' own. `windows` of the results counts the
+        windows by verdict. Such a table is sent in one request.
 
         A table that is large, or comes in batches, is counted first, in the bins of the monitors, and counts are added:
         a request for each monitor. The same rows at the same timestamp, for monitors of the same revision, count once in
@@ -191,36 +201,45 @@ class Group:
         Another `key` is used as it is, None for none."""
         if not isinstance(key, (str, type(None))):
             raise TypeError(f"key must be a text or None, not {key!r}")
+        if time is not None and timestamp is not None:
+            raise ValueError("time gives each row a time of its own: leave timestamp out")
         when = time_text(timestamp)
-        table, monitors = self._prepared(data, progress)
+        table, monitors = self._prepared(data, progress, time)
         if isinstance(table, TableCounts):
+            if time is not None:
+                raise ValueError(f"a table with a time for each row is sent in one request, of at most {MAX_REQUEST >> 20} MiB: "
+                                 "observe its parts one after another, in the order of time")
             results = self._post_counts(table, when, key)
         else:
             if key == "content":
-                key = idempotency_key(table.rows, when, [(each["name"], each["revision"]) for each in monitors
+                key = idempotency_key(table.rows, when if time is None else (time, timezone), [(each["name"], each["revision"]) for each in monitors
                                                          if table.names is None or each["name"] in table.names])
-            response = self._post(f"{self._path}/observations", table.media_type, table.body, when, key)
-            results = Results(response.json()["monitors"], response.json()["warnings"], is_replay(response))
+            response = self._post(f"{self._path}/observations", table.media_type, table.body,
+                                  {"timestamp": when, "time": time, "timezone": timezone}, key)
+            answer = response.json()
+            results = Results(answer["monitors"], answer["warnings"], is_replay(response), answer.get("windows"))
         self._told(results, monitors)
         if results.replayed:
             warn("these rows were counted before, and are not counted again: the results are those of their windows; "
                  "key=None counts them once more")
         return results
 
-    def _prepared(self, data: Any, progress: bool | None) -> tuple[TableCounts | Encoded, Monitors]:
+    def _prepared(self, data: Any, progress: bool | None, time: str | None = None) -> tuple[TableCounts | Encoded, Monitors]:
         """A table as it travels, and the monitors as they are once it is read: those that counts are for, or ValueError."""
         whole = whole_file(data)
         table = data if isinstance(data, TableCounts) else Encoded(*whole, Path(data)) if whole else \
-            self._count_or_encode(data, Progress(progress))
+            self._count_or_encode(data, Progress(progress), time)
         monitors = self.monitors()
         if isinstance(table, TableCounts):
             table.check(monitors)
         return table, monitors
 
-    def _count_or_encode(self, data: Any, shown: Progress) -> TableCounts | Encoded:
-        """The counts of a table that is large or comes in batches; another one encoded."""
+    def _count_or_encode(self, data: Any, shown: Progress, time: str | None) -> TableCounts | Encoded:
+        """The counts of a table that is large or comes in batches; another one encoded. Times are texts."""
         monitors, source = self.monitors(), batches(data, shown)
         heads = list(itertools.islice(source, 2))
+        if time is not None and len(heads) == 1 and not isinstance(heads[0], Piece):
+            heads[0] = {**heads[0], **time_texts(data, time)}
         body: tuple[str, Body] | None = None
         head = heads[0] if heads else {}
         if len(heads) < 2 and isinstance(head, Piece):
@@ -255,14 +274,14 @@ class Group:
         for each in counts.found():
             own = idempotency_key(counts.digest, when, [(each.name, each.revision)]) if key == "content" else key
             response = self._post(f"{self._path}/{segment(each.name)}/observations", "application/json",
-                                  [json.dumps(each.body()).encode()], when, own)
+                                  [json.dumps(each.body()).encode()], {"timestamp": when}, own)
             results.append(response.json())
             replayed &= is_replay(response)
         return Results(results, counts.warnings(), replayed)
 
-    def _post(self, path: str, media_type: str, body: Body, when: Any, key: str | None) -> Response:
+    def _post(self, path: str, media_type: str, body: Body, query: dict[str, Any], key: str | None) -> Response:
         headers = {"Content-Type": media_type, **({} if key is None else {"Idempotency-Key": key})}
-        return self.client.transport.request("POST", path, {"timestamp": when}, headers, body, repeatable=key is not None)
+        return self.client.transport.request("POST", path, query, headers, body, repeatable=key is not None)
 
     def evaluate(self, data: Any, *, progress: bool | None = None) -> Results:
         """Scores a table alone, as observe() would alone, and stores nothing."""

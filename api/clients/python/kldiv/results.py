@@ -135,12 +135,12 @@ class Result(dict):  # type: ignore[type-arg]
 
 class Results(List[Result]):
     """The results of a table, by monitor; `warnings` are the service's, `replayed` is true if its rows were counted
-    before."""
+    before. `windows` counts windows by verdict, of a table whose rows have times of their own."""
 
     def __init__(self, results: Iterable[dict[str, Any]], warnings: list[dict[str, Any]] | None = None,
-                 replayed: bool = False) -> None:
+                 replayed: bool = False, windows: dict[str, int] | None = None) -> None:
         super().__init__(Result(result) for result in results)
-        self.warnings, self.replayed = warnings or [], replayed
+        self.warnings, self.replayed, self.windows = warnings or [], replayed, windows
 
     def __getitem__(self, key: Any) -> Any:
         """By position, or by the monitor's name."""
