@@ -5,10 +5,12 @@
 #include <string.h>
 #include <unistd.h>
 
-int getaddrinfo(const char *node, const char *service, const struct addrinfo *hints, struct addrinfo **list)
+int getaddrinfo(const char *node, const char *service, const struct addrinfo *hints,
+                struct addrinfo **list)
 {
     int (*next)(const char *, const char *, const struct addrinfo *, struct addrinfo **) =
-        (int (*)(const char *, const char *, const struct addrinfo *, struct addrinfo **))dlsym(RTLD_NEXT, "getaddrinfo");
+        (int (*)(const char *, const char *, const struct addrinfo *, struct addrinfo **))dlsym(
+            RTLD_NEXT, "getaddrinfo");
     const char *end = node ? strrchr(node, '.') : NULL;
     if (end && strcmp(end, ".hangs") == 0)
         sleep(60);
