@@ -53,6 +53,21 @@ static bool probe(struct api_monitors *monitors)
            api_store_run(monitors->store, API_SQL_PROBE, down, NULL);
 }
 
+/* True if the last observation of a monitor came when the clock was ahead by more than servers' clocks differ. */
+static bool was_seen_ahead(const struct api_monitor *monitor, int64_t now)
+{
+    return monitor->status.last_observation > now + API_MINUTE_US;
+}
+
+/* Has silence count from now on. */
+static bool see_now(struct api_monitors *monitors, struct api_monitor *monitor)
+{
+    struct api_pending_monitor *pending = api_pending_of(monitors, monitor);
+    if (pending)
+        api_status_see(&pending->status, monitors->now, monitors->now);
+    return pending;
+}
+
 bool api_maintain(struct api_monitors *monitors)
 {
     const struct api_registry *registry = &monitors->registry;
@@ -60,12 +75,15 @@ bool api_maintain(struct api_monitors *monitors)
     if ((!atomic_load(&monitors->stored) && !probe(monitors)) ||
         !refresh_before_reporting(monitors))
         return false;
-    for (size_t i = 0; i < registry->n && due < MAX_DUE; i++)
-        if (registry->monitors[i]->status.next_close <= monitors->now) {
-            if (!api_close_open(monitors, registry->monitors[i], true))
-                return false;
-            due++;
-        }
+    for (size_t i = 0; i < registry->n && due < MAX_DUE; i++) {
+        struct api_monitor *monitor = registry->monitors[i];
+        bool closes = monitor->status.next_close <= monitors->now,
+             is_ahead = was_seen_ahead(monitor, monitors->now);
+        if ((closes && !api_close_open(monitors, monitor, true)) ||
+            (is_ahead && !see_now(monitors, monitor)))
+            return false;
+        due += closes || is_ahead;
+    }
     return api_mutes_end(monitors) && api_outbox_watch(monitors) && prune_keys(monitors) &&
            api_gc(monitors);
 }
@@ -74,14 +92,16 @@ bool api_maintenance_is_due(struct api_monitors *monitors)
 {
     const struct api_registry *registry = &monitors->registry;
     int64_t now = api_now();
-    bool gc_unfinished = monitors->n_tombstones > 0;
+    bool gc_unfinished = monitors->n_tombstones > 0, is_ahead = false;
     monitors->next_close = INT64_MAX;
     for (size_t i = 0; i < registry->n; i++) {
         const struct api_monitor *monitor = registry->monitors[i];
         gc_unfinished |= monitor->may_have_expired;
+        is_ahead |= was_seen_ahead(monitor, now);
         if (monitor->status.next_close < monitors->next_close)
             monitors->next_close = monitor->status.next_close;
     }
-    return gc_unfinished || monitors->next_close <= now || keys_are_due(monitors, now) ||
-           api_mutes_are_due(registry) || api_outbox_is_due(monitors);
+    return gc_unfinished || is_ahead || monitors->next_close <= now ||
+           keys_are_due(monitors, now) || api_mutes_are_due(registry) ||
+           api_outbox_is_due(monitors);
 }

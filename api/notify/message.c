@@ -83,7 +83,11 @@ static void write_text(const struct api_message *message, struct api_buffer *out
 {
     const struct api_change *first = message->changes;
     size_t states[API_NOTIFY_STATES] = {0};
-    api_append_text(out, message->is_test ? "Test: " : "");
+    api_append_text(out, message->is_test ? "Test: " : message->is_reminder ? "Reminder: " : "");
+    if (message->is_reminder && message->n > 1) {
+        api_append_format(out, "%zu monitors are still critical", message->n);
+        return;
+    }
     api_append_text(out, first->group);
     if (message->n == 1) {
         api_append_text(out, " / ");
@@ -173,7 +177,9 @@ static void write_json(const struct api_message *message, struct api_buffer *out
     api_write_time(out, message->sent_at);
     api_append_text(out, ",\"text\":");
     WRITE_STRING(out, write_text(message, &text));
-    api_append_text(out, message->is_test ? ",\"test\":true,\"changes\":[" : ",\"changes\":[");
+    api_append_text(out, message->is_test ? ",\"test\":true" : "");
+    api_append_text(out, message->is_reminder ? ",\"reminder\":true" : "");
+    api_append_text(out, ",\"changes\":[");
     for (size_t i = 0; i < message->n && !out->failed; i++) {
         api_append(out, ",", i > 0);
         write_change(message, &message->changes[i], out);
@@ -277,6 +283,8 @@ static void write_slack(const struct api_message *message, struct api_buffer *ou
     api_append_text(out, ",\"blocks\":[");
     if (message->is_test)
         api_append_text(out, SECTION "\"*Test* of kldiv: nothing has happened.\"}},");
+    if (message->is_reminder)
+        api_append_text(out, SECTION "\"*Reminder* of what is still critical.\"}},");
     for (size_t i = 0; i < message->n && i < SHOWN; i++) {
         api_append_text(out, i ? "," SECTION : SECTION);
         WRITE_STRING(out, write_slack_line(message, &message->changes[i], &text));

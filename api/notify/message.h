@@ -17,13 +17,14 @@ struct api_change {
     struct api_trace trace; /* of the request that made it; empty if there is none */
 };
 
-/* api_message: changes of monitors of one group. A repetition has the same id. */
+/* api_message: changes of monitors of one group; or, as a reminder, monitors of all groups that have a state, from which and
+ * to which they "change". A repetition has the same id. */
 enum { API_MESSAGE_ID = 17 };
 struct api_message {
     char id[API_MESSAGE_ID]; /* 16 hexadecimal digits */
     int64_t sent_at;
     const char *public_url; /* where this server is reached, without a slash at its end; or NULL */
-    bool is_test;
+    bool is_test, is_reminder;
     size_t n;
     const struct api_change *changes;
 };

@@ -190,6 +190,24 @@ static bool read_header(struct api_receiver *receiver, const json_t *value,
     return true;
 }
 
+/* Reads the time between two reminders: 24h, 7d. */
+static bool read_remind(struct api_receiver *receiver, const json_t *value,
+                        const struct location *location)
+{
+    enum { HOUR = 3600, DAY = 24 * HOUR, MAX = 30 * DAY };
+    const char *text = json_string_value(value);
+    char *end = NULL;
+    unsigned long n = text && isdigit((unsigned char)*text) ? strtoul(text, &end, 10) : 0,
+                  unit = !end                    ? 0
+                         : strcmp(end, "h") == 0 ? HOUR
+                         : strcmp(end, "d") == 0 ? DAY
+                                                 : 0;
+    if (n == 0 || unit == 0 || n > MAX / unit)
+        return fail(location, "must be a time such as 24h or 7d, of 1 hour to 30 days");
+    receiver->remind = (unsigned)(n * unit);
+    return true;
+}
+
 /* ---- The file */
 
 static const struct member {
@@ -200,7 +218,8 @@ static const struct member {
 } members[] = {{"name", true, read_name},      {"url", true, read_url},
                {"format", true, read_format},  {"groups", false, read_groups},
                {"states", false, read_states}, {"secret_file", false, read_secret_file},
-               {"header", false, read_header}, {"ca_file", false, read_ca_file}};
+               {"header", false, read_header}, {"ca_file", false, read_ca_file},
+               {"remind", false, read_remind}};
 #define N_MEMBERS (sizeof members / sizeof *members)
 
 static bool fail_unknown(const char *name, const struct location *location)
@@ -212,7 +231,7 @@ static bool fail_unknown(const char *name, const struct location *location)
     const struct location at = within(location, name);
     return api_fail_at(location->problem, API_BODY, at.pointer, "option_unknown",
                        "is no member%s%s%s; they are name, url, format, groups, states, "
-                       "secret_file, header and ca_file",
+                       "secret_file, header, ca_file and remind",
                        nearest ? "; did you mean " : "", nearest ? nearest : "",
                        nearest ? "?" : "");
 }
@@ -242,6 +261,10 @@ static bool read_receiver(struct api_receiver *receiver, const json_t *object,
         if (value && !members[i].read(receiver, value, &at))
             return false;
     }
+    const struct location remind = within(location, "remind");
+    if (receiver->remind > 0 && receiver->format == API_NOTIFY_ALERTMANAGER)
+        return fail(&remind,
+                    "is not for an Alertmanager, which reminds by itself (repeat_interval)");
     return receiver->groups[0] || api_fail_oom(location->problem);
 }
 

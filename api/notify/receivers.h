@@ -21,8 +21,9 @@ enum { API_MAX_RECEIVERS = 32, API_MAX_GROUP_PATTERNS = 64, API_MAX_NOTIFY_HEADE
 struct api_receiver {
     char *name, *url;
     enum api_notify_format format;
-    char *groups[API_MAX_GROUP_PATTERNS + 1];  /* patterns of fnmatch, NULL at the end */
-    unsigned states;                           /* bit n: state n is told */
+    char *groups[API_MAX_GROUP_PATTERNS + 1]; /* patterns of fnmatch, NULL at the end */
+    unsigned states;                          /* bit n: state n is told */
+    unsigned remind; /* seconds between two reminders of what is still critical; 0: none */
     char *headers[API_MAX_NOTIFY_HEADERS + 1]; /* "Name: value", NULL at the end */
     char *secret_file, *ca_file;               /* or NULL */
     char *secret;                              /* what its file holds, set by the host; or NULL */

@@ -27,9 +27,9 @@ static void send_message(struct srv_slot *slot, const struct api_receiver *recei
                          struct api_outbox_job *job, bool is_reminder, double now)
 {
     const struct srv_sender *sender = slot->sender;
-    const struct api_message message =
+    struct api_message message =
         srv_message_of(api_outbox_changes(job), job->n, job->number, sender->notifier->public_url);
-    slot->is_reminder = is_reminder;
+    message.is_reminder = slot->is_reminder = is_reminder;
     slot->number = job->number;
     slot->n = job->n;
     if (!srv_post_begin(&slot->post, sender->multi, receiver, &message, sender->budget))
@@ -59,22 +59,32 @@ void srv_slot_ask(struct srv_slot *slot, const struct api_receiver *receiver, do
     slot->is_asking = api_monitors_submit(sender->monitors, &job->job);
 }
 
+/* When the next reminder is due: of an Alertmanager a minute later, else when the clock shows a multiple of the time between
+ * two, at midnight of UTC if that is a day: a start of the server leaves none out. */
+static double reminder_after(const struct api_receiver *receiver, double now)
+{
+    int64_t length = (int64_t)receiver->remind * API_SECOND_US;
+    return now + (length > 0 ? (double)(length - api_now() % length) / API_SECOND_US : reminder_s);
+}
+
 /* Sends what the store has answered: the next message, or a reminder of what lasts. */
 static void send_answer(struct srv_slot *slot, const struct api_receiver *receiver, double now)
 {
     struct api_outbox_job *job = &slot->job;
-    bool reminds = receiver->format == API_NOTIFY_ALERTMANAGER;
+    bool reminds = receiver->format == API_NOTIFY_ALERTMANAGER || receiver->remind > 0;
+    if (slot->next_reminder == 0)
+        slot->next_reminder = receiver->remind > 0 ? reminder_after(receiver, now) : now;
     slot->delivered = 0;
     note_outbox(slot->sender->notifier, receiver, job);
     slot->due = now + (job->is_shared ? shared_s : idle_s);
     if (job->wait > 0 && now + (double)job->wait / 1e6 < slot->due)
         slot->due = now + (double)job->wait / 1e6;
-    if (reminds && slot->reminded + reminder_s < slot->due)
-        slot->due = slot->reminded + reminder_s;
+    if (reminds && slot->next_reminder < slot->due)
+        slot->due = slot->next_reminder;
     if (job->number) {
         send_message(slot, receiver, job, false, now);
-    } else if (reminds && job->is_sender && now >= slot->reminded + reminder_s) {
-        slot->reminded = now;
+    } else if (reminds && job->is_sender && now >= slot->next_reminder) {
+        slot->next_reminder = reminder_after(receiver, now);
         slot->due = now + shared_s;
         api_outbox_collect_lasting(slot->sender->monitors, receiver, job);
         if (job->n > 0)
@@ -125,10 +135,12 @@ void srv_slot_finish(struct srv_slot *slot, const struct api_receiver *receiver,
     slot->due = is_done ? now : now + wait_after(slot->failures, outcome.retry_after);
     if (is_done && !slot->is_reminder)
         slot->delivered = slot->number;
+    if (!is_done && slot->is_reminder)
+        slot->next_reminder = slot->due;
 }
 
 void srv_slot_reset(struct srv_slot *slot, const struct srv_sender *sender)
 {
     srv_post_free(&slot->post);
-    *slot = (struct srv_slot){.sender = sender, .reminded = -reminder_s};
+    *slot = (struct srv_slot){.sender = sender};
 }

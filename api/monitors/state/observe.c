@@ -169,8 +169,7 @@ bool api_observe(struct api_monitors *monitors, struct api_monitor *monitor,
     pending->status.observations += (int64_t)n;
     pending->counted += (int64_t)n;
     pending->status.missed = 0;
-    if (time > pending->status.last_observation)
-        pending->status.last_observation = time;
+    api_status_see(&pending->status, time, monitors->now);
     judge_window(monitors, pending, to);
     return true;
 }

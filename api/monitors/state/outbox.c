@@ -376,6 +376,7 @@ void api_outbox_collect_lasting(struct api_monitors *monitors, const struct api_
                                 struct api_outbox_job *job)
 {
     struct api_registry *registry = &monitors->registry;
+    const bool tells_all = receiver->format == API_NOTIFY_ALERTMANAGER;
     int64_t now = api_now();
     api_outbox_job_free(job);
     pthread_rwlock_rdlock(&registry->lock);
@@ -386,9 +387,10 @@ void api_outbox_collect_lasting(struct api_monitors *monitors, const struct api_
             continue;
         if (is_muted(monitors, monitor, now))
             continue;
-        if (state >= API_WARNING && api_receiver_wants(receiver, monitor->group, state, state))
+        if (state >= (tells_all ? API_WARNING : API_CRITICAL) &&
+            api_receiver_wants(receiver, monitor->group, state, state))
             add_lasting(monitor, state, job);
-        if (monitor->status.stale_told &&
+        if (tells_all && monitor->status.stale_told &&
             api_receiver_wants(receiver, monitor->group, API_STALE, API_STALE))
             add_lasting(monitor, API_STALE, job);
     }

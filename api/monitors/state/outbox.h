@@ -43,6 +43,6 @@ void api_outbox_job_free(struct api_outbox_job *job);
 struct api_change *api_outbox_changes(struct api_outbox_job *job);
 
 /* Fills a job with the present states, as changes, of monitors that are not ok, or stale, and that the receiver
- * wants. */
+ * wants; but for an Alertmanager only of those that are critical. */
 void api_outbox_collect_lasting(struct api_monitors *monitors, const struct api_receiver *receiver,
                                 struct api_outbox_job *job);

@@ -178,6 +178,13 @@ void api_standing_write(const struct api_standing *standing, struct api_buffer *
     api_mute_write(&standing->mute, out);
 }
 
+void api_status_see(struct api_monitor_status *status, int64_t time, int64_t now)
+{
+    int64_t seen = time < now ? time : now;
+    if (seen > status->last_observation || status->last_observation > now)
+        status->last_observation = seen;
+}
+
 void api_status_restart(struct api_monitor_status *status)
 {
     status->state = API_INSUFFICIENT;

@@ -22,14 +22,15 @@ struct api_monitor_status {
     enum api_verdict state;
     int64_t
         since; /* time of the event by which the state left ok or returned to it; API_NO_TIME without one */
-    int64_t severity_since;   /* time of the event that made the state */
-    struct api_turns turns;   /* of the state */
-    int64_t observations;     /* values counted since the monitor was made */
-    int64_t missed;           /* requests of the group in a row that lacked the column */
-    int64_t last_observation; /* newest timestamp, or API_NO_TIME */
-    int64_t last_window;      /* highest number of a window */
-    int64_t newest_end;       /* of all windows, or API_NO_TIME */
-    int64_t next_close;       /* time at which an open window is due, or INT64_MAX */
+    int64_t severity_since; /* time of the event that made the state */
+    struct api_turns turns; /* of the state */
+    int64_t observations;   /* values counted since the monitor was made */
+    int64_t missed;         /* requests of the group in a row that lacked the column */
+    int64_t
+        last_observation; /* newest timestamp, or when it arrived, if that was before; or API_NO_TIME */
+    int64_t last_window; /* highest number of a window */
+    int64_t newest_end;  /* of all windows, or API_NO_TIME */
+    int64_t next_close;  /* time at which an open window is due, or INT64_MAX */
     struct api_window
         last;        /* the closed one of this revision that starts last, without settings and
                              * reference, whose top fits the bins; or api_no_window */
@@ -114,6 +115,10 @@ bool api_monitor_is_stale(const struct api_monitor *monitor);
 /* Appends it as members, of at most API_STANDING_SIZE bytes. */
 enum { API_STANDING_SIZE = 160 + API_MUTE_SIZE };
 void api_standing_write(const struct api_standing *standing, struct api_buffer *out);
+
+/* Notes that an observation of a time has arrived now. A time ahead of the clock counts as now, and one that was noted when
+ * the clock was ahead does not count: else nobody would be told of silence until then. */
+void api_status_see(struct api_monitor_status *status, int64_t time, int64_t now);
 
 /* Forgets what belongs to the windows of a revision. */
 void api_status_restart(struct api_monitor_status *status);

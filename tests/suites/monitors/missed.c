@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
 static void observe(const struct api_service *service, const char *table)
 {
@@ -112,6 +114,20 @@ Test(monitors_missed, a_time_decides_where_there_is_one)
     group = monitors_get(&service, "GET /groups/h", NULL, 200);
     expect_at(group, "absent", "[{\"last_observation\":\"1970-01-01T00:16:40Z\",\"name\":\"b\"}]");
     json_decref(group);
+    monitors_end(&service);
+}
+
+/* A time of tomorrow, which is accepted, says nothing of a silence from now on. */
+Test(monitors_missed, a_time_ahead_of_the_clock_hides_no_silence)
+{
+    struct api_service service = monitors_new(100);
+    char line[120];
+    monitors_expect(&service, "PUT /monitors/g?stale_after=0.5", "a\n1\n2\n", 201);
+    snprintf(line, sizeof line, "POST /monitors/g/observations?timestamp=%ld", time(NULL) + 82800);
+    monitors_expect(&service, line, "a\n1\n", 200);
+    expect_stale(&service, "a", false);
+    usleep(600000);
+    expect_stale(&service, "a", true);
     monitors_end(&service);
 }
 

@@ -431,6 +431,30 @@ Test(store_times, tells_the_same_of_its_monitors_after_a_start)
     database_free(&database);
 }
 
+/* A clock that was ahead hides silence no longer than until the server looks again. */
+Test(store_times, of_a_clock_that_was_ahead_are_corrected)
+{
+    struct database database = database_new();
+    struct server server = store_start(&database, NULL);
+    free(expect_status(&server, "PUT", MONITOR "?stale_after=1",
+                       "{\"bins\": {\"edges\": [0, 1]}, \"reference\": {\"counts\": [5]}}", 201));
+    free(expect_status(&server, "POST", MONITOR "/observations", "{\"values\": [0.5]}", 200));
+    cr_expect_eq(server_stop(&server, false), 0);
+    change_file(&database,
+                "UPDATE kldiv_monitors SET last_observation = last_observation + 864000000000");
+    server = store_start(&database, NULL);
+    bool stale = false;
+    for (int waited = 0; waited < 200 && !stale; waited++) {
+        char *config = expect_status(&server, "GET", MONITOR, NULL, 200);
+        stale = strstr(config, "\"stale\":true");
+        free(config);
+        wait_ms(50);
+    }
+    cr_expect(stale);
+    cr_expect_eq(server_stop(&server, false), 0);
+    database_free(&database);
+}
+
 /* Another setting, or annotation, leaves the sum that windows are compared with as it is. */
 Test(store_times, keeps_sums_of_windows_while_what_they_are_of_stays)
 {

@@ -111,9 +111,14 @@ class Receiver:
 
 
 class Server:
-    def __init__(self, receivers, *flags, store="memory", preload=None):
+    def __init__(self, receivers, *flags, store="memory", ahead=None):
         self.folder = tempfile.mkdtemp()
-        self.environment = {**os.environ, "LD_PRELOAD": preload} if preload else None
+        self.environment = None
+        if ahead is not None:
+            library = os.path.join(self.folder, "preload.so")
+            subprocess.run(["gcc", "-shared", "-fPIC", "-o", library,
+                            os.path.join(os.path.dirname(__file__), "preload.c")], check=True)
+            self.environment = {**os.environ, "LD_PRELOAD": library, "AHEAD": str(ahead)}
         self.store = store if store != "sqlite" else "sqlite:" + os.path.join(self.folder, "store.db")
         self.flags = flags
         self.set(receivers)
@@ -273,13 +278,9 @@ def try_bad_receivers():
 
 def try_names():
     """A name whose look-up hangs holds up no other receiver, no change of the file, no test and not the end."""
-    folder = tempfile.mkdtemp()
-    library = os.path.join(folder, "slow_names.so")
-    subprocess.run(["gcc", "-shared", "-fPIC", "-o", library,
-                    os.path.join(os.path.dirname(__file__), "slow_names.c")], check=True)
     receiver = Receiver()
     good = {**one(receiver), "url": receiver.url().replace("127.0.0.1", "localhost")}
-    server = Server([{"name": "bad", "url": "http://name.hangs/x", "format": "json"}, good], store="sqlite", preload=library)
+    server = Server([{"name": "bad", "url": "http://name.hangs/x", "format": "json"}, good], store="sqlite", ahead=0)
     server.put()
     told = flap(server, 2)
     wait_until(lambda: receiver.changes() == told, 9, "a good receiver beside one whose name hangs")
@@ -298,7 +299,44 @@ def try_names():
     server.end()
     expect(time.monotonic() - begun < 10, "the end takes %g s" % (time.monotonic() - begun))
     receiver.close()
-    shutil.rmtree(folder)
+
+
+def try_reminders():
+    """Each hour one message says what is still critical and not muted; a start of the server leaves none out."""
+    def fail_once(handler, n):
+        if b'"reminder"' in receiver.posts[-1].body and len(reminders(receiver)) == 1:
+            handler.reply(503)
+            return True
+
+    def reminders(of):
+        return [json.loads(post.body) for post in of.posts if b'"reminder"' in post.body]
+
+    receiver, plain = Receiver(fail_once), Receiver()
+    hour, before = 3600, 25
+    server = Server([one(receiver, remind="1h"), {**one(plain), "name": "plain"}], store="sqlite",
+                    ahead=hour - time.time() % hour - before)
+    begun = time.monotonic()
+    for group, name in (("g", "a"), ("h", "b"), ("h", "muted"), ("h", "fine")):
+        server.put(name, group)
+        server.ask("POST", "/monitors/%s/%s/observations" % (group, name), GOOD)
+        if name != "fine":
+            server.ask("POST", "/monitors/%s/%s/observations" % (group, name), BAD)
+    wait_until(lambda: len(receiver.changes()) == 3, 15, receiver.changes())
+    server.ask("POST", "/monitors/h/muted/mute", {"seconds": 600})
+    server.process.terminate()
+    server.process.wait()
+    server.start()
+    wait_until(lambda: len(reminders(receiver)) == 2, before + 15, "a reminder, which is repeated")
+    expect(before - 3 < time.monotonic() - begun, "not before the hour")
+    for message in reminders(receiver):
+        expect(message["reminder"] is True and message["text"] == "Reminder: 2 monitors are still critical", message)
+        expect(sorted((c["group"], c["name"], c["from"], c["to"]) for c in message["changes"]) ==
+               [("g", "a", "critical", "critical"), ("h", "b", "critical", "critical")], message)
+    time.sleep(3)
+    expect(len(reminders(receiver)) == 2 and not reminders(plain), "one reminder an hour, of those that ask for it")
+    server.end()
+    receiver.close()
+    plain.close()
 
 
 def try_many_tests():
