@@ -56,6 +56,7 @@ static void write_metrics(void *options, struct api_buffer *out)
         .open_connections = srv_connections_open(),
         .pending_jobs = srv_jobs_pending(),
         .is_draining = srv_http_is_draining(),
+        .certificate_until = srv_tls_until(),
     };
     srv_metrics_write(&snapshot, out);
 }

@@ -3,6 +3,7 @@
 #include "server/config/text_file.h"
 #include "server/connection/tls.h"
 #include "server/telemetry/log.h"
+#include "server/telemetry/metrics.h"
 
 #include <time.h>
 
@@ -21,6 +22,14 @@ static bool read_tokens(const struct srv_options *options, struct api_tokens *to
            (parse_error.line ? srv_file_fail(error, option, "%s, line %zu: %s", path,
                                              parse_error.line, parse_error.what)
                              : srv_file_fail(error, option, "%s: %s", path, parse_error.what));
+}
+
+/* Tells that a file could not be read again. */
+static void tell(const struct srv_file_error *error)
+{
+    srv_log(SRV_LOG_WARNING, "%s: %s; the previous contents stay in use", error->option,
+            error->text);
+    srv_metrics_reload(false);
 }
 
 static void log_tokens(const struct srv_options *options, struct api_tokens *tokens)
@@ -73,16 +82,16 @@ void srv_files_log(const struct srv_options *options, struct api_tokens *tokens)
 
 void srv_files_reload(const struct srv_options *options, struct api_tokens *tokens)
 {
-    static const char failed[] = "%s: %s; the previous contents stay in use";
     struct srv_file_error error;
+    srv_metrics_reload(true);
     if (!tokens && !options->tls_cert && !options->notify)
         srv_log(SRV_LOG_INFO, "SIGHUP: there is no file to read again");
     if (tokens && read_tokens(options, tokens, &error))
         log_tokens(options, tokens);
     else if (tokens)
-        srv_log(SRV_LOG_WARNING, failed, error.option, error.text);
+        tell(&error);
     if (options->tls_cert && srv_tls_set(options->tls_cert, options->tls_key, &error))
         log_certificate(options);
     else if (options->tls_cert)
-        srv_log(SRV_LOG_WARNING, failed, error.option, error.text);
+        tell(&error);
 }

@@ -186,7 +186,13 @@ bool srv_tls_set(const char *cert_file, const char *key_file, struct srv_file_er
     return good;
 }
 
-time_t srv_tls_until(void) { return tls.pair.until; }
+time_t srv_tls_until(void)
+{
+    pthread_rwlock_rdlock(&tls.lock);
+    time_t until = tls.pair.until;
+    pthread_rwlock_unlock(&tls.lock);
+    return until;
+}
 
 bool srv_tls_is_on(void) { return atomic_load(&tls.is_on); }
 

@@ -1,6 +1,7 @@
 #include "server/notify/notify_file.h"
 
 #include "server/telemetry/log.h"
+#include "server/telemetry/metrics.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -83,5 +84,6 @@ void srv_notify_file_reload(const char *path, struct api_notifier *notifier)
     } else {
         srv_log(SRV_LOG_WARNING, "%s: %s; the previous contents stay in use", error.option,
                 error.text);
+        srv_metrics_reload(false);
     }
 }

@@ -146,6 +146,14 @@ void srv_log_stop(void)
     pthread_mutex_unlock(&logger.lock);
 }
 
+unsigned long srv_log_lost(void)
+{
+    pthread_mutex_lock(&logger.lock);
+    unsigned long lost = logger.lost;
+    pthread_mutex_unlock(&logger.lock);
+    return lost;
+}
+
 bool srv_log_enabled(enum srv_log_level level) { return level <= logger.level; }
 
 /* Formats a time as "2026-11-21T01:02:03"; keeps the text, which changes once per second. */

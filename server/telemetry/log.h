@@ -14,6 +14,9 @@ bool srv_log_start(enum srv_log_format format, enum srv_log_level level);
 /* Writes the remaining lines and ends the thread. */
 void srv_log_stop(void);
 
+/* Lines that were dropped, since standard error was not read. */
+unsigned long srv_log_lost(void);
+
 bool srv_log_enabled(enum srv_log_level level);
 
 /* Writes one line; bytes that are not printable are escaped. At most 10 warnings of one format are

@@ -3,6 +3,7 @@
 #include "api/endpoints.h"
 #include "api/loss/warnings.h"
 #include "api/metrics/histogram.h"
+#include "server/telemetry/log.h"
 
 #include <dirent.h>
 #include <stdatomic.h>
@@ -42,6 +43,7 @@ static struct {
     atomic_ulong warnings[API_WARNINGS];
     atomic_ulong refused;
     atomic_ulong ended[COUNT(endings)];
+    atomic_bool reload_failed;
 } counters;
 
 static void increment(atomic_ulong *counter, unsigned long n)
@@ -207,6 +209,22 @@ static void write_regions(struct api_regions *regions, struct api_buffer *out)
            (double)bytes);
 }
 
+void srv_metrics_reload(bool good) { atomic_store(&counters.reload_failed, !good); }
+
+static void write_operation(const struct srv_snapshot *snapshot, struct api_buffer *out)
+{
+    single(out, "kldiv_config_last_reload_successful", "gauge",
+           "0 if a file could not be read again at the last SIGHUP, else 1.",
+           !atomic_load(&counters.reload_failed));
+    single(out, "kldiv_log_lines_lost_total", "counter",
+           "Lines of the log that were dropped, since standard error was not read.",
+           (double)srv_log_lost());
+    if (snapshot->certificate_until > 0)
+        single(out, "kldiv_tls_certificate_expiry_timestamp_seconds", "gauge",
+               "End of the certificate of --tls-cert, in Unix time.",
+               (double)snapshot->certificate_until);
+}
+
 /* ---- The process */
 
 static double cpu_seconds(void)
@@ -292,5 +310,6 @@ void srv_metrics_write(const struct srv_snapshot *snapshot, struct api_buffer *o
     write_warnings(out);
     write_memory(snapshot->budget, reserved, out);
     write_regions(snapshot->regions, out);
+    write_operation(snapshot, out);
     write_process(out);
 }

@@ -4,6 +4,8 @@
 #include "api/api.h"
 #include "api/regions/regions.h"
 
+#include <time.h>
+
 /* Counts a request that begins. Counters are atomic; any thread may update them. */
 void srv_metrics_begin_request(void);
 
@@ -25,6 +27,9 @@ void srv_metrics_connection_refused(void);
 /* Counts a connection that the server ended, by the code of the reason. */
 void srv_metrics_connection_ended(const char *code);
 
+/* Notes whether the files were read again well at the last SIGHUP: `good` at its begin, else for each that was not. */
+void srv_metrics_reload(bool good);
+
 /* srv_snapshot: numbers of this moment, beside those that were counted. */
 struct srv_snapshot {
     const struct api_budget *budget;
@@ -32,6 +37,7 @@ struct srv_snapshot {
     size_t max_connections, open_connections;
     size_t pending_jobs;
     bool is_draining;
+    time_t certificate_until; /* end of the certificate; 0 without one */
 };
 
 void srv_metrics_write(const struct srv_snapshot *snapshot, struct api_buffer *out);

@@ -22,6 +22,17 @@ static long status_with(const struct server *server, const char *target, const c
     return status;
 }
 
+static bool says_reload(const struct server *server, int good)
+{
+    char line[60];
+    static const char *const header[] = {"Authorization: Bearer " SECOND, NULL};
+    struct fetched f = fetch(server, "GET", "/metrics", header, NULL, 0);
+    snprintf(line, sizeof line, "\nkldiv_config_last_reload_successful %d\n", good);
+    bool says = strstr(f.body.data, line);
+    fetched_free(&f);
+    return says;
+}
+
 Test(reload, tokens_are_wanted_named_in_the_log_and_read_again_at_sighup)
 {
     char path[] = "/tmp/kldiv-tokens-XXXXXX", port[40], output[1000];
@@ -43,10 +54,12 @@ Test(reload, tokens_are_wanted_named_in_the_log_and_read_again_at_sighup)
     cr_expect(server_logs(&server, "read 1 token from /tmp/", 2));
     cr_expect_eq(status_with(&server, "/kl_div", "Authorization: Bearer " FIRST), 401);
     cr_expect_eq(status_with(&server, "/kl_div", "Authorization: Bearer " SECOND), 200);
+    cr_expect(says_reload(&server, 1));
 
     write_file(path, "second " SECOND "\nthird too/short*\n");
     kill(server.pid, SIGHUP);
     cr_expect(server_logs(&server, "line 2: the token is not 1", 1));
+    cr_expect(says_reload(&server, 0));
     cr_expect_eq(status_with(&server, "/kl_div", "Authorization: Bearer " SECOND), 200);
     unlink(path);
     kill(server.pid, SIGHUP);

@@ -155,6 +155,11 @@ Test(tls, plain_requests_to_a_tls_port_are_closed)
     struct fetched f = fetch(&secure.server, "GET", "/livez", NULL, NULL, 0);
     cr_expect_eq(f.status, 200);
     fetched_free(&f);
+    f = fetch(&secure.server, "GET", "/metrics", NULL, NULL, 0);
+    static const char ends[] = "\nkldiv_tls_certificate_expiry_timestamp_seconds ";
+    const char *line = strstr(f.body.data, ends);
+    cr_expect(line && atof(line + sizeof ends - 1) > (double)time(NULL));
+    fetched_free(&f);
     stop(false);
 }
 

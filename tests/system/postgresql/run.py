@@ -587,7 +587,7 @@ def try_names(folder):
     sql("DROP TABLE kldiv_sums, kldiv_mutes, kldiv_notes, kldiv_outbox, kldiv_server_counts, kldiv_columns; DELETE FROM meta WHERE name IN ('mute', 'note', 'server', 'notify_owner', 'notify_until', 'columns'); UPDATE meta SET value = 3 WHERE name = 'schema'; "
         "DROP INDEX kldiv_events_by_time; DROP TABLE kldiv_unseen; "
         "UPDATE monitors SET settings = replace(replace(settings, ',\"pool\":16', ''), ',\"stale_after\":null', ''); "
-        "ALTER TABLE monitors DROP COLUMN since, DROP COLUMN pool_from, DROP COLUMN sentence, DROP COLUMN sentence_of, DROP COLUMN stale_told, DROP COLUMN missed, DROP COLUMN rose_at, DROP COLUMN rose_window; "
+        "ALTER TABLE monitors DROP COLUMN since, DROP COLUMN pool_from, DROP COLUMN sentence, DROP COLUMN sentence_of, DROP COLUMN stale_told, DROP COLUMN missed, DROP COLUMN told, DROP COLUMN rose_at, DROP COLUMN rose_window; "
         "ALTER TABLE monitors RENAME COLUMN severity_since TO since; "
         "ALTER TABLE windows DROP COLUMN pooled_windows, DROP COLUMN pooled_n, DROP COLUMN pooled_kl, "
         "DROP COLUMN pooled_p_value, DROP COLUMN pooled_noise_floor, DROP COLUMN pooled_bins, "
