@@ -62,14 +62,16 @@ static bool matches(const char *pattern, const char *path, bool slash,
     return *path == '\0' || (slash && is_last_slash(path));
 }
 
-/* Accepts one slash more at the end of a path: a redirection would lose the body of a POST. Not for probes: proxies
- * keep outsiders from /metrics by its exact path. Not for requests that write: DELETE of "/monitors/g/$NAME" with an
- * empty NAME must not delete the group. */
+/* Accepts one slash more at the end of a path: a redirection would lose the body of a POST. Not for requests that write:
+ * DELETE of "/monitors/g/$NAME" with an empty NAME must not delete the group. Paths of probes are taken as they stand, with
+ * neither a slash nor an encoded character more: proxies keep outsiders from /metrics by its exact path. */
 static bool has_path(const struct api_endpoint *endpoint, const char *path,
                      struct api_captures *captures)
 {
     captures->n = captures->used = 0;
-    return matches(endpoint->path, path, !(endpoint->flags & (API_PROBE | API_WRITES)), captures);
+    bool is_probe = endpoint->flags & API_PROBE, writes = endpoint->flags & API_WRITES;
+    return (!is_probe || !strchr(path, '%')) &&
+           matches(endpoint->path, path, !is_probe && !writes, captures);
 }
 
 static bool has_method(const struct api_endpoint *endpoint, const char *method)

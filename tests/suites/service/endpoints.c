@@ -69,6 +69,21 @@ static void sample_path(const struct api_endpoint *e, char *to)
     *to = '\0';
 }
 
+/* Proxies keep outsiders from these paths as they stand, which one encoded character must not get around. */
+Test(endpoints, probes_have_no_encoded_character)
+{
+    char path[100], encoded[110];
+    for (const struct api_endpoint *e = api_endpoints; e->path; e++) {
+        sample_path(e, path);
+        for (size_t i = 1; e->flags & API_PROBE && path[i]; i++) {
+            snprintf(encoded, sizeof encoded, "%.*s%%%02x%s", (int)i, path, path[i], path + i + 1);
+            struct answer answer = ask(e->method, encoded, NULL, NULL, NULL, 0);
+            cr_expect_eq(answer.status, 404, "%s: %d", encoded, answer.status);
+            answer_free(&answer);
+        }
+    }
+}
+
 /* Answers are those of the path without the slash: a redirection would lose the body of a POST. Pages
  * have one address each, and so have probes, which proxies keep from outsiders. */
 /* Probes have none, nor has what writes: a script's empty name would be another path. */

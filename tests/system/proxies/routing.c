@@ -85,6 +85,20 @@ static double losses_of(const struct server *server)
     return n;
 }
 
+/* Neither the proxy nor a server behind it shows outsiders its metrics. */
+static void expect_no_metrics(const struct server *front)
+{
+    static const char *const paths[] = {"/metrics",  "/%6detrics", "/metric%73",
+                                        "/metrics/", "/./metrics", "/x/../metrics"};
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+        char request[100], answer[2000];
+        int size = snprintf(request, sizeof request,
+                            "GET %s HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", paths[i]);
+        talk(front, request, (size_t)size, answer, sizeof answer, 5);
+        cr_expect(strncmp(answer, "HTTP/1.1 4", 10) == 0, "%s: %.200s", paths[i], answer);
+    }
+}
+
 static void check(enum proxy_kind kind)
 {
     struct routed r;
@@ -96,6 +110,7 @@ static void check(enum proxy_kind kind)
     }
     r.proxy = proxy_start_shipped(kind, ports);
     sleep_seconds(1.2); /* HAProxy has to see both servers first */
+    expect_no_metrics(&r.proxy.front);
     use_groups(&r, at_home);
     for (int i = 0; i < SERVERS; i++)
         cr_expect_geq(at_home[i], GROUPS / 5, "server %d has %d", i, at_home[i]);
