@@ -7,7 +7,7 @@ struct api_shared *api_shared_new(struct api_budget *budget)
     struct api_shared *shared = calloc(1, sizeof *shared);
     if (!shared)
         return NULL;
-    shared->references = 1;
+    shared->refcount = 1;
     shared->bytes.budget = budget;
     return shared;
 }
@@ -15,13 +15,13 @@ struct api_shared *api_shared_new(struct api_budget *budget)
 struct api_shared *api_shared_hold(struct api_shared *shared)
 {
     if (shared)
-        atomic_fetch_add(&shared->references, 1);
+        atomic_fetch_add(&shared->refcount, 1);
     return shared;
 }
 
 void api_shared_release(struct api_shared *shared)
 {
-    if (!shared || atomic_fetch_sub(&shared->references, 1) > 1)
+    if (!shared || atomic_fetch_sub(&shared->refcount, 1) > 1)
         return;
     api_buffer_free(&shared->bytes);
     free(shared);

@@ -7,7 +7,7 @@
 
 /* The maker fills `bytes` before any other thread has the object; after that nobody changes them. */
 struct api_shared {
-    atomic_uint references;
+    atomic_uint refcount;
     struct api_buffer bytes;
 };
 

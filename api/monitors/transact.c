@@ -20,7 +20,7 @@ static void cache_open(struct api_pending_monitor *pending)
             continue;
         api_snapshot_release(monitor->open);
         monitor->open = t->snapshot;
-        atomic_fetch_add(&monitor->open->references, 1);
+        atomic_fetch_add(&monitor->open->refcount, 1);
     }
 }
 

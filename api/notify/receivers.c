@@ -294,7 +294,7 @@ struct api_receivers *api_receivers_read(const char *text, size_t size, struct a
     struct api_receivers *receivers = calloc(1, sizeof *receivers);
     bool good = receivers != NULL;
     if (good)
-        receivers->references = 1;
+        receivers->refcount = 1;
     if (!good || (!api_json_load(&json, text, size) && json.out_of_memory))
         good = api_fail_oom(problem);
     else if (!json.root)
@@ -310,7 +310,7 @@ struct api_receivers *api_receivers_read(const char *text, size_t size, struct a
 
 struct api_receivers *api_receivers_hold(struct api_receivers *receivers)
 {
-    atomic_fetch_add(&receivers->references, 1);
+    atomic_fetch_add(&receivers->refcount, 1);
     return receivers;
 }
 
@@ -329,7 +329,7 @@ static void free_secret(char *secret, size_t size)
 
 void api_receivers_release(struct api_receivers *receivers)
 {
-    if (!receivers || atomic_fetch_sub(&receivers->references, 1) > 1)
+    if (!receivers || atomic_fetch_sub(&receivers->refcount, 1) > 1)
         return;
     for (size_t i = 0; i < receivers->n; i++) {
         struct api_receiver *receiver = &receivers->list[i];

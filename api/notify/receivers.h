@@ -32,7 +32,7 @@ struct api_receiver {
 
 /* Many may hold the receivers of a file, which nobody changes. */
 struct api_receivers {
-    atomic_uint references;
+    atomic_uint refcount;
     size_t n;
     struct api_receiver list[API_MAX_RECEIVERS];
 };

@@ -20,7 +20,7 @@ void api_region_free(struct api_region *region)
 void api_region_release(struct api_region *region)
 {
     pthread_mutex_lock(&region->of->lock);
-    bool is_last = --region->references == 0;
+    bool is_last = --region->refcount == 0;
     region->of->open -= is_last;
     region->of->open_bytes -= is_last ? region->size : 0;
     pthread_mutex_unlock(&region->of->lock);
@@ -39,7 +39,7 @@ static struct api_region *allocate(struct api_regions *regions, const char *name
     region->key = memcpy(region->name + name_size, key->key, key_size);
     pthread_mutex_init(&region->lock, NULL);
     region->of = regions;
-    region->references = 1;
+    region->refcount = 1;
     region->fd = -1;
     region->offset = key->offset;
     region->size = key->byte_size;

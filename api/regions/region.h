@@ -19,8 +19,8 @@ struct api_regions {
 struct api_region {
     struct api_region *next;
     struct api_regions *of;
-    size_t references; /* of the list, and of slices */
-    int fd;            /* of the object, for reading */
+    size_t refcount; /* of the list, and of slices */
+    int fd;          /* of the object, for reading */
     struct stat object;
     size_t offset, size; /* bytes of it */
 

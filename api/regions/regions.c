@@ -44,7 +44,7 @@ struct api_region *api_regions_find(struct api_regions *regions, const char *nam
     pthread_mutex_lock(&regions->lock);
     struct api_region *region = *find(regions, name);
     if (region)
-        region->references++;
+        region->refcount++;
     pthread_mutex_unlock(&regions->lock);
     return region;
 }

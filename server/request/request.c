@@ -61,7 +61,7 @@ struct srv_request *srv_request_new(const struct api_service *service, struct sr
     request->entry = entry;
     request->exchange.stop = &entry->stop;
     request->exchange.resume = resume;
-    request->references = 1;
+    request->refcount = 1;
     request->unread = -1;
     request->body.budget = service->budget;
     api_buffer_borrow(&request->exchange.response.body, request->small_response, SMALL_REPLY);
@@ -73,7 +73,7 @@ struct srv_request *srv_request_new(const struct api_service *service, struct sr
 void srv_request_release(void *argument)
 {
     struct srv_request *request = argument;
-    if (--request->references > 0)
+    if (--request->refcount > 0)
         return;
     api_end(&request->exchange);
     api_buffer_free(&request->body);

@@ -27,7 +27,7 @@ struct srv_request {
     struct srv_message message;
     struct srv_job job;
     struct srv_connection *entry; /* in the table of connections */
-    unsigned references;          /* of the connection and of libmicrohttpd's response */
+    unsigned refcount;            /* of the connection and of libmicrohttpd's response */
     enum srv_step step;
     enum srv_queue queue;
     bool chunked;

@@ -104,7 +104,7 @@ struct MHD_Response *srv_response_make(struct srv_request *request, bool is_drai
     struct MHD_Response *mhd_response = make_body(request);
     if (!mhd_response)
         return NULL;
-    request->references++;
+    request->refcount++;
     if (add_headers(request, is_draining, mhd_response))
         return mhd_response;
     MHD_destroy_response(mhd_response);

@@ -362,7 +362,7 @@ bool api_apply_read_back(struct api_exchange *x, struct api_monitors *monitors)
         if (!o->is_timed) {
             api_snapshot_release(o->observed[i].snapshot);
             o->observed[i].snapshot = o->observed[i].dirty->snapshot;
-            atomic_fetch_add(&o->observed[i].snapshot->references, 1);
+            atomic_fetch_add(&o->observed[i].snapshot->refcount, 1);
         }
         if (!api_unseen_read(monitors->store, o->observed[i].held.id, o->observed[i].snapshot,
                              &o->observed[i].unseen))

@@ -69,9 +69,9 @@ static void write_item(const struct api_registry *registry, const struct api_mon
 {
     const struct api_monitor_status *status = &monitor->status;
     const struct api_scores *last = &status->last.scores;
-    const struct api_standing standing = api_monitor_standing(registry, monitor);
+    const struct api_monitor_state state = api_monitor_state_of(registry, monitor);
     api_write_names(out, monitor->group, monitor->name);
-    api_standing_write(&standing, out);
+    api_monitor_state_write(&state, out);
     api_write_member(out, "kl", last->drift.kl);
     api_write_flag(out, "infinite", isinf(last->drift.kl));
     api_append_text(out, ",\"thresholds\":");
@@ -158,8 +158,8 @@ const struct api_steps api_list_monitors = {.state = sizeof(struct api_paginatio
 static void write_config(const struct api_registry *registry, const struct api_monitor *monitor,
                          struct api_buffer *out)
 {
-    const struct api_standing standing = api_monitor_standing(registry, monitor);
-    api_config_write(monitor->config, monitor->group, monitor->name, &standing, monitor->revision,
+    const struct api_monitor_state state = api_monitor_state_of(registry, monitor);
+    api_config_write(monitor->config, monitor->group, monitor->name, &state, monitor->revision,
                      out);
     api_append(out, "}", 1);
 }

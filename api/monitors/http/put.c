@@ -170,7 +170,7 @@ static enum api_outcome parse(struct api_exchange *x)
 static size_t response_size(const struct api_exchange *x)
 {
     const struct api_replacing *d = x->state;
-    enum { OVERHEAD = 200 + API_STANDING_SIZE, ESCAPE_FACTOR = 6 };
+    enum { OVERHEAD = 200 + API_MONITOR_STATE_SIZE, ESCAPE_FACTOR = 6 };
     size_t size = OVERHEAD + d->references.warnings.size + ESCAPE_FACTOR * strlen(api_group_of(x));
     for (size_t i = 0; i < d->references.n; i++) {
         const struct api_replacement *r = &d->references.replacements[i];
@@ -246,7 +246,7 @@ void api_replacing_publish(struct api_exchange *x, struct api_monitors *monitors
 static void write_replaced(const struct api_replacing *d, size_t i, struct api_buffer *out)
 {
     const struct api_replacement *r = &d->references.replacements[i];
-    api_config_write(r->config, r->group, r->name, &r->standing, r->revision, out);
+    api_config_write(r->config, r->group, r->name, &r->state, r->revision, out);
 }
 
 static void write_warnings(const struct api_replacing *d, struct api_buffer *out)

@@ -259,7 +259,7 @@ static void settle(struct api_observations *o)
                                                 : scores.verdict]++;
             api_snapshot_release(observed->snapshot);
             observed->snapshot = snapshot;
-            atomic_fetch_add(&snapshot->references, 1);
+            atomic_fetch_add(&snapshot->refcount, 1);
             observed->window = snapshot->window.id;
         }
         if (pending)

@@ -133,7 +133,7 @@ struct api_config *api_config_new(const struct api_monitor_settings *given, cons
         api_fail_oom(problem);
         return NULL;
     }
-    config->references = 1;
+    config->refcount = 1;
     config->bins = *bins;
     config->reference = *reference;
     *bins = (struct api_bins){.n = 0};
@@ -264,13 +264,13 @@ double api_config_result_ns(const struct api_config *config)
 
 struct api_config *api_config_hold(struct api_config *config)
 {
-    atomic_fetch_add(&config->references, 1);
+    atomic_fetch_add(&config->refcount, 1);
     return config;
 }
 
 void api_config_release(struct api_config *config)
 {
-    if (!config || atomic_fetch_sub(&config->references, 1) > 1)
+    if (!config || atomic_fetch_sub(&config->refcount, 1) > 1)
         return;
     api_budget_forget(config->budget, config->retained);
     api_bins_free(&config->bins);

@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 struct api_config {
-    atomic_uint references;
+    atomic_uint refcount;
     struct api_monitor_settings settings;
     struct api_bins bins;
     struct api_weights reference;

@@ -25,7 +25,7 @@ struct api_pool *api_pool_new(const struct api_monitor_settings *settings,
     struct api_pool *pool = malloc(size_of(settings, bins));
     if (!pool)
         return NULL;
-    *pool = (struct api_pool){.references = 1,
+    *pool = (struct api_pool){.refcount = 1,
                               .compared = settings->period > 0,
                               .max = api_settings_pool(settings) - 1,
                               .n_bins = bins->n_bins,
@@ -40,13 +40,13 @@ struct api_pool *api_pool_new(const struct api_monitor_settings *settings,
 struct api_pool *api_pool_hold(struct api_pool *pool)
 {
     if (pool)
-        atomic_fetch_add(&pool->references, 1);
+        atomic_fetch_add(&pool->refcount, 1);
     return pool;
 }
 
 void api_pool_release(struct api_pool *pool)
 {
-    if (pool && atomic_fetch_sub(&pool->references, 1) == 1)
+    if (pool && atomic_fetch_sub(&pool->refcount, 1) == 1)
         free(pool);
 }
 

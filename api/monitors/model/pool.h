@@ -16,7 +16,7 @@ enum { API_MAX_POOL = 64 };
 /* api_pool: windows in order, newest first. It is not changed once a snapshot has it, so that any thread
  * may read one that it holds a reference to. */
 struct api_pool {
-    atomic_uint references;
+    atomic_uint refcount;
     bool compared; /* each window has counts that it was compared with, after its own */
     size_t max, n, n_bins;
     int64_t *starts, *ids;

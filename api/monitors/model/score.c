@@ -13,7 +13,7 @@ struct api_snapshot *api_snapshot_new(struct api_config *config)
     struct api_snapshot *snapshot = calloc(1, sizeof *snapshot);
     if (!snapshot)
         return NULL;
-    snapshot->references = 1;
+    snapshot->refcount = 1;
     snapshot->config = api_config_hold(config);
     snapshot->settings = config->settings;
     snapshot->turns = API_NO_TURNS;
@@ -68,7 +68,7 @@ bool api_snapshot_refer(struct api_snapshot *snapshot)
 
 void api_snapshot_release(struct api_snapshot *snapshot)
 {
-    if (!snapshot || atomic_fetch_sub(&snapshot->references, 1) > 1)
+    if (!snapshot || atomic_fetch_sub(&snapshot->refcount, 1) > 1)
         return;
     api_config_release(snapshot->config);
     api_window_free(&snapshot->window);

@@ -7,7 +7,7 @@
 
 /* Many requests may share a snapshot, which none of them changes. */
 struct api_snapshot {
-    atomic_uint references;
+    atomic_uint refcount;
     struct api_config *config;            /* of the window's revision */
     struct api_monitor_settings settings; /* by which the window is scored */
     struct api_window window;             /* id 0 if nothing is stored */

@@ -42,7 +42,7 @@ static double seconds(int64_t time) { return time == API_NO_TIME ? NAN : (double
 static void add_sample(struct samples *samples, const struct api_registry *registry,
                        const struct api_monitor *monitor)
 {
-    const struct api_standing standing = api_monitor_standing(registry, monitor);
+    const struct api_monitor_state state = api_monitor_state_of(registry, monitor);
     const struct api_monitor_status *status = &monitor->status;
     const struct api_window *last = &status->last;
     struct api_buffer *labels = &samples->labels;
@@ -63,8 +63,8 @@ static void add_sample(struct samples *samples, const struct api_registry *regis
                                   .critical = monitor->config->settings.critical,
                                   .observations = (double)status->observations,
                                   .last_observation = seconds(status->last_observation),
-                                  .stale = standing.stale,
-                                  .muted = standing.mute.until != API_NO_TIME,
+                                  .stale = state.stale,
+                                  .muted = state.mute.until != API_NO_TIME,
                                   .state = status->state};
     api_append(&samples->of_monitors, &sample, sizeof sample);
     api_append_text(labels, ",monitor=\"");
@@ -309,7 +309,7 @@ static struct api_shared *make_lines(struct api_monitor_metrics *metrics,
 /* True if a text has lines that no response holds. */
 static bool is_idle(const struct api_metrics_text *text)
 {
-    return text->lines && atomic_load(&text->lines->references) == 1;
+    return text->lines && atomic_load(&text->lines->refcount) == 1;
 }
 
 /* Makes new lines in the memory that is counted already, or on the budget while responses hold the lines in it. */

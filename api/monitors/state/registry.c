@@ -158,24 +158,24 @@ bool api_monitor_is_stale(const struct api_monitor *monitor)
                               : status->last_observation != API_NO_TIME && silence > stale_after;
 }
 
-struct api_standing api_monitor_standing(const struct api_registry *registry,
-                                         const struct api_monitor *monitor)
+struct api_monitor_state api_monitor_state_of(const struct api_registry *registry,
+                                              const struct api_monitor *monitor)
 {
     const struct api_monitor_status *status = &monitor->status;
-    return (struct api_standing){
+    return (struct api_monitor_state){
         status->state, status->since, status->severity_since, api_monitor_is_stale(monitor),
         api_mutes_find(&registry->mutes, monitor->group, monitor->name, api_now())};
 }
 
-void api_standing_write(const struct api_standing *standing, struct api_buffer *out)
+void api_monitor_state_write(const struct api_monitor_state *state, struct api_buffer *out)
 {
-    api_append_format(out, ",\"state\":\"%s\",\"since\":", api_verdict_names[standing->state]);
-    api_write_time(out, standing->since);
+    api_append_format(out, ",\"state\":\"%s\",\"since\":", api_verdict_names[state->state]);
+    api_write_time(out, state->since);
     api_append_text(out, ",\"severity_since\":");
-    api_write_time(out, standing->severity_since);
-    api_write_flag(out, "stale", standing->stale);
+    api_write_time(out, state->severity_since);
+    api_write_flag(out, "stale", state->stale);
     api_append_text(out, ",\"muted\":");
-    api_mute_write(&standing->mute, out);
+    api_mute_write(&state->mute, out);
 }
 
 void api_status_see(struct api_monitor_status *status, int64_t time, int64_t now)

@@ -99,22 +99,22 @@ struct api_monitor *api_monitor_new(int64_t id, const char *group, const char *n
                                     struct api_config *config);
 void api_monitor_free(struct api_monitor *monitor);
 
-/* api_standing: how a monitor is now. It is stale without an observation for as long as its settings say; or if they leave
+/* api_monitor_state: how a monitor is now. It is stale without an observation for as long as its settings say; or if they leave
  * that open, and its windows are not of time, after API_MISSED requests of its group that lack its column. */
 enum { API_MISSED = 3 };
-struct api_standing {
+struct api_monitor_state {
     enum api_verdict state;
     int64_t since, severity_since;
     bool stale;
     struct api_mute mute;
 };
-struct api_standing api_monitor_standing(const struct api_registry *registry,
-                                         const struct api_monitor *monitor);
+struct api_monitor_state api_monitor_state_of(const struct api_registry *registry,
+                                              const struct api_monitor *monitor);
 bool api_monitor_is_stale(const struct api_monitor *monitor);
 
-/* Appends it as members, of at most API_STANDING_SIZE bytes. */
-enum { API_STANDING_SIZE = 160 + API_MUTE_SIZE };
-void api_standing_write(const struct api_standing *standing, struct api_buffer *out);
+/* Appends it as members, of at most API_MONITOR_STATE_SIZE bytes. */
+enum { API_MONITOR_STATE_SIZE = 160 + API_MUTE_SIZE };
+void api_monitor_state_write(const struct api_monitor_state *state, struct api_buffer *out);
 
 /* Notes that an observation of a time has arrived now. A time ahead of the clock counts as now, and one that was noted when
  * the clock was ahead does not count: else nobody would be told of silence until then. */

@@ -134,11 +134,12 @@ bool api_replace_dry_run(struct api_monitors *monitors, struct api_replacement *
         r->revision = 1;
         if (monitor)
             compare(r, monitor);
-        r->standing = monitor && !r->revises
-                          ? api_monitor_standing(&monitors->registry, monitor)
-                          : (struct api_standing){API_INSUFFICIENT, API_NO_TIME, API_NO_TIME, false,
-                                                  api_mutes_find(&monitors->registry.mutes,
-                                                                 r->group, r->name, monitors->now)};
+        r->state =
+            monitor && !r->revises
+                ? api_monitor_state_of(&monitors->registry, monitor)
+                : (struct api_monitor_state){
+                      API_INSUFFICIENT, API_NO_TIME, API_NO_TIME, false,
+                      api_mutes_find(&monitors->registry.mutes, r->group, r->name, monitors->now)};
     }
     return check_room(monitors, replacements, n, problem);
 }
@@ -197,7 +198,7 @@ void api_replace_publish(struct api_monitors *monitors, struct api_replacement *
             monitor->version = r->version;
             monitor->may_have_expired = true;
         }
-        r->standing = api_monitor_standing(&monitors->registry, monitor);
+        r->state = api_monitor_state_of(&monitors->registry, monitor);
     }
 }
 
@@ -209,10 +210,11 @@ static void append_members(struct api_buffer *out, const char *object)
 }
 
 void api_config_write(const struct api_config *config, const char *group, const char *name,
-                      const struct api_standing *standing, int64_t revision, struct api_buffer *out)
+                      const struct api_monitor_state *state, int64_t revision,
+                      struct api_buffer *out)
 {
     api_write_names(out, group, name);
-    api_standing_write(standing, out);
+    api_monitor_state_write(state, out);
     api_append_format(out, ",\"revision\":%lld", (long long)revision);
     append_members(out, config->definition);
     append_members(out, config->others);

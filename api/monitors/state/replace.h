@@ -23,7 +23,7 @@ struct api_replacement {
     struct api_monitor *made; /* not in the registry yet */
     bool is_new, changes, revises;
     int64_t id, revision, version;
-    struct api_standing standing;
+    struct api_monitor_state state;
 };
 
 /* Frees what a replacement holds. */
@@ -44,5 +44,5 @@ bool api_replace_dry_run(struct api_monitors *monitors, struct api_replacement *
 
 /* Appends a config, in the form that PUT takes, as an object without its last brace. */
 void api_config_write(const struct api_config *config, const char *group, const char *name,
-                      const struct api_standing *standing, int64_t revision,
+                      const struct api_monitor_state *state, int64_t revision,
                       struct api_buffer *out);
