@@ -3,6 +3,7 @@
 Kinds of steps:
   build  makes what the others need, before them
   batch  needs nothing but processors: one after another, with all of them and the lowest priority
+  first  the same, with the usual priority: what takes longest waits for it
   wait   mostly waits, with time limits that a busy machine keeps: three at a time, beside a batch step
   alone  measures time or fills the machine: no other step but a batch step beside it
 Each step needs what it names first, and is a process group of its own, which ends with this process. While steps run, a
@@ -22,7 +23,7 @@ import sys
 import time
 
 CPUS = len(os.sched_getaffinity(0))
-BUILD, BATCH, WAIT, ALONE = "build", "batch", "wait", "alone"
+BUILD, BATCH, FIRST, WAIT, ALONE = "build", "batch", "first", "wait", "alone"
 AT_ONCE = 3  # steps that wait
 TELL_EVERY = 20
 LOGS = "build/steps"
@@ -34,15 +35,15 @@ TEST = [
     ("journey", WAIT, ["build"], ["journey"]),
 ]
 REST = [
-    ("tools", BATCH, [], ["tools"]),
     ("programs", BATCH, [], ["programs"]),
+    ("build-asan", FIRST, ["programs"], ["build/asan/tests/all", "build/asan/libkldiv.so", "VARIANT=asan"]),
+    ("tools", FIRST, ["programs"], ["tools"]),
     ("load", ALONE, ["programs"], ["load"]),
     ("memory", ALONE, ["programs"], ["memory"]),
-    ("build-asan", BATCH, ["programs"], ["build/asan/tests/all", "build/asan/libkldiv.so", "VARIANT=asan"]),
     ("page", WAIT, ["programs", "tools"], ["page"]),
     ("postgresql", WAIT, ["programs"], ["postgresql"]),
     ("proxies", WAIT, ["programs"], ["proxies"]),
-    ("build-tsan", BATCH, ["build-asan"], ["build/tsan/stress/pool", "build/tsan/kldivd", "VARIANT=tsan"]),
+    ("build-tsan", FIRST, ["build-asan", "tools"], ["build/tsan/stress/pool", "build/tsan/kldivd", "VARIANT=tsan"]),
     ("check-asan", WAIT, ["build-asan"], ["check-asan"]),
     ("notify", WAIT, ["programs"], ["notify"]),
     ("units", WAIT, ["programs"], ["units"]),
@@ -75,7 +76,7 @@ class Step:
         self.seconds = self.cpu = 0
         self.log = f"{LOGS}/{name}.log"
         self.command = [os.environ.get("MAKE", "make"), "--no-print-directory", *arguments]
-        if kind in (BUILD, BATCH):
+        if kind in (BUILD, BATCH, FIRST):
             self.command.append(f"-j{CPUS}")
         if kind == BATCH:
             self.command[:0] = ["nice", "-n", "19"]
@@ -114,8 +115,8 @@ class Step:
 def fits(step, running):
     """True if a step may run beside those that run."""
     kinds = [other.kind for other in running]
-    if step.kind in (BUILD, BATCH):
-        return BUILD not in kinds and BATCH not in kinds
+    if step.kind in (BUILD, BATCH, FIRST):
+        return not {BUILD, BATCH, FIRST} & set(kinds)
     return ALONE not in kinds and kinds.count(WAIT) < (AT_ONCE if step.kind == WAIT else 1)
 
 

@@ -216,14 +216,16 @@ bool api_counting_split(struct api_counting *counting, size_t n, const uint32_t 
     counting->parts = calloc(1, api_counting_size(bins, n));
     counting->n_parts = counting->parts ? n : 0;
     counting->part_of_row = part_of_row;
-    uint64_t *counts = (uint64_t *)(counting->parts + counting->n_parts);
-    double *waiting = (double *)(void *)(counts + counting->n_parts * bins->n_bins);
-    for (size_t i = 0; i < counting->n_parts; i++)
+    if (!counting->parts)
+        return api_fail_oom(problem);
+    uint64_t *counts = (uint64_t *)(counting->parts + n);
+    double *waiting = (double *)(void *)(counts + n * bins->n_bins);
+    for (size_t i = 0; i < n; i++)
         counting->parts[i].tally =
             (struct api_tally){.counts = counts + i * bins->n_bins,
                                .waiting = waiting + (bins->labelled ? 0 : i * at_once(n)),
                                .max_waiting = at_once(n)};
-    return counting->parts || api_fail_oom(problem);
+    return true;
 }
 
 bool api_counting_init(struct api_counting *counting, const struct api_bins *bins,

@@ -341,7 +341,7 @@ Test(monitors_pools, are_those_of_the_rule_in_plain_counts)
     cr_assert(mkdtemp(folder));
     snprintf(path, sizeof path, "%s/store.db", folder);
     snprintf(location, sizeof location, "sqlite:%s", path);
-    for (unsigned long long seed = 0; seed < SOME_OF(60); seed++) {
+    for (unsigned long long seed = 0; seed < 10 + SOME_OF(50); seed++) {
         struct rule *r = calloc(1, sizeof *r);
         r->service = monitors_new_at(10, location);
         r->seed = seed;
