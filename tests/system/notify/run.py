@@ -690,11 +690,23 @@ def try_slow_store():
 def try_alertmanager():
     """Debian's Alertmanager, set up as in docker/, has the alert while the drift lasts, by labels that a silence
     matches; then it resolves."""
-    port = Receiver().port + 1
-    with tempfile.TemporaryDirectory() as folder:
-        alertmanager = subprocess.Popen(
+    def start(folder):
+        """Starts it at a port that is free now; (process, port)."""
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        return subprocess.Popen(
             ["prometheus-alertmanager", "--config.file=docker/alertmanager/alertmanager.yml", "--storage.path=" + folder, "--cluster.listen-address=",
-             "--web.listen-address=127.0.0.1:%d" % port], stderr=open(os.path.join(folder, "log"), "w"))
+             "--web.listen-address=127.0.0.1:%d" % port], stderr=open(os.path.join(folder, "log"), "w")), port
+
+    with tempfile.TemporaryDirectory() as folder:
+        alertmanager, port = start(folder)
+        for _ in range(20):
+            time.sleep(0.5)
+            if alertmanager.poll() is None and "Listening" in open(os.path.join(folder, "log")).read():
+                break
+            if alertmanager.poll() is not None:  # another one has taken the port meanwhile
+                alertmanager, port = start(folder)
         url = "http://127.0.0.1:%d" % port
 
         def ask(path, body=None):
