@@ -163,9 +163,15 @@ def expressions(folder):
             yield variable["name"], f"count by ({found[2]}) ({found[1]})".replace("$job", ".*").replace("$group", ".*")
 
 
+CERTIFICATE = "kldiv_tls_certificate_expiry_timestamp_seconds"
+
+
 def check_expressions(fleet, folder):
     n = 0
     for where, expression in expressions(folder):
+        if CERTIFICATE in expression:
+            print(f"NOT RUN: {where} beside servers: they have no certificate; the suite tls has its metric")
+            continue
         samples = fleet.query(expression)
         if not samples:
             sys.exit(f"{where}: no series\n{expression}")
