@@ -18,7 +18,7 @@ struct srv_lookup {
     char host[256], port[8];
 };
 
-/* Those under way, and the handle that is told of their ends. */
+/* Look-ups under way, and the handle that is told of their ends. */
 static struct {
     pthread_mutex_t lock;
     struct srv_lookup *first;

@@ -98,9 +98,6 @@ static bool finish_posts(void)
     return any;
 }
 
-/* True if a post waits for a look-up. */
-static bool looks_up(const struct srv_post *post) { return post->lookup && !post->multi; }
-
 /* Asks the store for the messages that are due; gives the time until the next look at them, in ms. */
 static int take_steps(size_t n_tests)
 {
@@ -111,7 +108,7 @@ static int take_steps(size_t n_tests)
         struct srv_slot *slot = &notify.slots[i];
         double now = api_seconds();
         slot->has_news |= has_news;
-        if (looks_up(&slot->post) && now + LOOK_MS / 1e3 < next)
+        if (srv_post_looks_up(&slot->post) && now + LOOK_MS / 1e3 < next)
             next = now + LOOK_MS / 1e3;
         if (slot->post.easy || slot->is_asking || notify.is_renewing)
             continue;

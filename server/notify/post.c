@@ -144,9 +144,11 @@ bool srv_post_begin(struct srv_post *post, CURLM *multi, const struct api_receiv
     return good;
 }
 
+bool srv_post_looks_up(const struct srv_post *post) { return post->lookup && !post->multi; }
+
 bool srv_post_has_no_address(struct srv_post *post, CURLM *multi)
 {
-    if (!post->lookup || post->multi)
+    if (!srv_post_looks_up(post))
         return false;
     if (!srv_lookup_is_done(post->lookup))
         return api_seconds() - post->begun > CONNECT_SECONDS;

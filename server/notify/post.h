@@ -35,6 +35,9 @@ struct api_message srv_message_of(const struct api_change *changes, size_t n, in
 bool srv_post_begin(struct srv_post *post, CURLM *multi, const struct api_receiver *receiver,
                     const struct api_message *message, struct api_budget *budget);
 
+/* True if a post waits for the addresses of its receiver. */
+bool srv_post_looks_up(const struct srv_post *post);
+
 /* Goes on with a post whose look-up has ended. True if the post has failed, as there are no addresses, or not in time. */
 bool srv_post_has_no_address(struct srv_post *post, CURLM *multi);
 

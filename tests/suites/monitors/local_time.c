@@ -163,7 +163,7 @@ Test(monitors_local_time, the_same_hour_over_changes_of_clocks)
     cr_expect_gt(count_alarms("Europe/Berlin", "UTC", cases[0].from, DAYS), 10);
 }
 
-/* What an hour is compared with: the counts of the hours before tell which. */
+/* Counts of the hours before tell which of them an hour is compared with. */
 Test(monitors_local_time, skipped_and_repeated_hours)
 {
     /* hours of Berlin's local time, the first one of those that occur twice; counts are the hours since the epoch, in bits */

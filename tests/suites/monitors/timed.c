@@ -210,7 +210,7 @@ static const char *const views[] = {"GET /monitors/g/age/windows?limit=1000&coun
                                     "GET /monitors/g/age",
                                     "GET /monitors/g/country"};
 
-/* What is seen of a group afterwards. */
+/* Windows, events and states of a group, as a client sees them afterwards. */
 static void look(const struct api_service *service, json_t *seen[COUNT(views)])
 {
     for (size_t i = 0; i < COUNT(views); i++)
@@ -311,7 +311,7 @@ static void compare_ways(size_t c, enum form form)
     json_decref(last);
 }
 
-/* The same is stored and answered as by a request for each window. */
+/* One request stores and answers the same as a request for each window. */
 Test(monitors_timed, is_a_request_for_each_window)
 {
     for (size_t i = 0; i < COUNT(cases) * FORMS; i++) {
@@ -475,7 +475,7 @@ Test(monitors_timed, refuses_too_many_windows)
     monitors_end(&service);
 }
 
-/* What is older than the retention is refused, all of it; later tables go on. */
+/* Tables with rows older than the retention are refused whole; later tables go on. */
 Test(monitors_timed, goes_on_where_windows_are)
 {
     struct api_service service = monitors_new(10);

@@ -84,9 +84,9 @@ Test(endpoints, probes_have_no_encoded_character)
     }
 }
 
-/* Answers are those of the path without the slash: a redirection would lose the body of a POST. Pages
- * have one address each, and so have probes, which proxies keep from outsiders. */
-/* Probes have none, nor has what writes: a script's empty name would be another path. */
+/* Answers are those of the path without the slash: a redirection would lose the body of a POST. Pages have one address each,
+ * and so have probes, which proxies keep from outsiders, and requests that write: a script's empty name would be another
+ * path. */
 Test(endpoints, a_slash_at_the_end_of_a_path_changes_nothing)
 {
     static const char body[] = "{\"input\": [-1], \"target\": [1]}";

@@ -312,7 +312,7 @@ static void expect_same(const struct api_buffer *a, const struct api_buffer *b)
               a->data + from, b->data + from);
 }
 
-/* What only the newest version keeps. */
+/* Members that only the newest version keeps. */
 static void forget_values(struct api_buffer *told)
 {
     cut(told, "\"pooled\":{", "}");

@@ -138,7 +138,7 @@ Test(tables_encodings, that_are_wrong_are_told_with_the_byte)
     }
 }
 
-/* What it becomes is bounded as what is unpacked. */
+/* A converted text is bounded as an unpacked one. */
 Test(tables_encodings, have_a_bound)
 {
     struct api_budget small = {.limit = 100000};

@@ -123,7 +123,7 @@ Test(zones, are_those_of_the_c_library)
     }
 }
 
-/* Of each form of a day and of a time. */
+/* Rules of each form of a day and of a time. */
 static const char *const rules[] = {
     "CET-1CEST,M3.5.0,M10.5.0/3",
     "EST5EDT,M3.2.0/2:00,M11.1.0/2:00:00",

@@ -339,6 +339,32 @@ def try_reminders():
     plain.close()
 
 
+def try_waiting():
+    """What waits for a receiver after failures is sent as soon as a test arrives, and at SIGHUP."""
+    failing = True
+
+    def fail(handler, n):
+        if failing:
+            handler.reply(503)
+        return failing
+
+    receiver = Receiver(fail)
+    server = Server([one(receiver)], store="sqlite")
+    server.put()
+    flap(server, 1)
+    for wake in (lambda: expect(server.ask("POST", "/notifications/ops/test", {})["delivered"], "a test"),
+                 lambda: server.process.send_signal(signal.SIGHUP)):
+        before = len(receiver.posts)
+        wait_until(lambda: len(receiver.posts) == before + 4, 30, "four failures")  # the next attempt is 8 s later
+        failing = False
+        wake()
+        wait_until(lambda: server.status()["pending"] == 0, 3, "what waits, at once")
+        failing = True
+        server.post(GOOD)
+    server.end()
+    receiver.close()
+
+
 def try_many_tests():
     """Tests of a receiver that hangs: 16 at most, which end when their clients leave, and hold up no other."""
     hanging, receiver = Receiver(lambda handler, n: time.sleep(40)), Receiver()
