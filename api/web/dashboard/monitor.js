@@ -16,7 +16,7 @@ import { Notes } from "./notes.js";
 import { loadPlot } from "./plot.js";
 import { Refresher } from "./refresh.js";
 import { saveReport } from "./report.js";
-import { badge, shape, word } from "./states.js";
+import { badge, lookOf, shape, word } from "./states.js";
 import { Timeline } from "./timeline.js";
 import { WindowTable } from "./windows.js";
 
@@ -157,11 +157,12 @@ class Monitor {
         this.main.setAttribute("aria-busy", "false");
         if (!this.summary.isConnected)
             fill(this.content, ...this.panels());
-        renew(this.badge, badge(config.state));
+        renew(this.badge, badge(lookOf(config)));
         showVerdict(this.summary, config, latest);
         this.showRanges(changes.length === LISTED);
         const { notes } = this.notes;
-        this.chart.show({ windows: this.history.windows, changes, notes, config, result, zoom: this.zoom() });
+        this.chart.show({ windows: this.history.windows, changes, notes, config, result, zoom: this.zoom(),
+                          cut: !this.query.has("range") });
         this.table.show(this.history.windows, result?.window.id ?? null, this.path);
         this.showActions(config);
         this.compare.show(this.query.get("compare"), Date.parse(latest?.window.end ?? "") || Date.now());
@@ -337,16 +338,19 @@ function sinceText({ state, since, severity_since: began }) {
  * @param {Result | null} latest
  */
 function showVerdict(parent, config, latest) {
-    parent.className = `answer ${config.state}`;
+    const look = lookOf(config);
+    parent.className = `answer ${look}`;
     const open = latest && !latest.window.closed
         ? "The first window is still open; there is no verdict yet. " : "";
     const cause = latest ? blameOf(latest) : "";
-    const silent = config.stale && latest
-        ? `Silent: no values came since ${time(latest.window.end)}, for ${lasting(latest.window.end)}. ` : "";
+    const end = latest?.window.end ?? "";
+    const silent = config.stale && latest ? ` no values came since ${time(end)}, for ${lasting(end)}` : "";
+    const state = `${word(config.state)}${sinceText(config)}`;
     fill(parent,
-        element("h2", {}, shape(config.state), ` ${word(config.state)}${sinceText(config)}`),
+        look === "silent" ? element("h2", {}, shape(look), ` silent:${silent || " no values come"}`)
+            : element("h2", {}, shape(look), ` ${state}`),
         cause && element("p", { class: "blame" }, cause),
-        element("p", {}, silent, open, latest ? reason(latest, config)
+        element("p", {}, look === "silent" ? `Its last state: ${state.replace(/, for .*/, "")}. ` : silent && `Silent:${silent}. `, open, latest ? reason(latest, config)
             : `${isolate(config.name)} has received no values yet.`));
 }
 

@@ -1,6 +1,6 @@
 /* Spans of time in which a monitor was not ok, shaded; a mark where each alarm began. */
 import { colourOf, drawLine, font, isInside, rem } from "./plot.js";
-import { STATES, word } from "./states.js";
+import { isAlarm, STATES, word } from "./states.js";
 
 /**
  * @import uPlot from "./uplot.js"
@@ -34,11 +34,6 @@ export function spansOf(changes) {
     if (first && isAlarm(first.from))
         spans.push({ from: -Infinity, to, state: first.from });
     return spans;
-}
-
-/** @param {State} state */
-function isAlarm(state) {
-    return state === "critical" || state === "warning";
 }
 
 /** True if a change is to something worse. @param {Change} change */

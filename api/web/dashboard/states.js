@@ -1,4 +1,4 @@
-/* States of monitors and verdicts of windows: a word, a shape, a colour. */
+/* States of monitors, verdicts of windows, and silence: a word, a shape, a colour. */
 import { element, svg } from "./dom.js";
 
 /**
@@ -9,7 +9,15 @@ import { element, svg } from "./dom.js";
  */
 export const STATES = ["critical", "warning", "insufficient_data", "ok"];
 
-/** @type {Record<State, { word: string, shape: string, means: string }>} */
+/**
+ * What a monitor looks like: one that is silent is not known to be in its state.
+ *
+ * @typedef {State | "silent"} Look
+ * @type {Look[]}
+ */
+export const LOOKED = ["critical", "warning", "silent", "insufficient_data", "ok"];
+
+/** @type {Record<Look, { word: string, shape: string, means: string }>} */
 const LOOKS = {
     critical: {
         word: "critical",
@@ -20,6 +28,11 @@ const LOOKS = {
         word: "warning",
         shape: "M8 1l8 14H0zM7 6v5h2V6zM7 12v2h2v-2z",
         means: "KL reached the warning threshold, and chance hardly explains it",
+    },
+    silent: {
+        word: "silent",
+        shape: "M8 0l8 8-8 8-8-8zM5 5v6h2V5zM9 5v6h2V5z",
+        means: "no values for longer than stale_after: whether it drifts is not known",
     },
     insufficient_data: {
         word: "too little data",
@@ -34,22 +47,32 @@ const LOOKS = {
 };
 
 /** @param {State} state */
+export function isAlarm(state) {
+    return state === "critical" || state === "warning";
+}
+
+/** How a monitor, or a group, looks. @param {{ state: State, stale: boolean | number }} of @returns {Look} */
+export function lookOf({ state, stale }) {
+    return stale && !isAlarm(state) ? "silent" : state;
+}
+
+/** @param {Look} state */
 export function word(state) {
     return LOOKS[state].word;
 }
 
-/** @param {State} state */
+/** @param {Look} state */
 export function meaning(state) {
     return LOOKS[state].means;
 }
 
-/** @param {State} state */
+/** @param {Look} state */
 export function shape(state) {
     return svg("svg", { class: `shape ${state}`, viewBox: "0 0 16 16", "aria-hidden": "true" },
         svg("path", { d: LOOKS[state].shape, "fill-rule": "evenodd" }));
 }
 
-/** @param {State} state */
+/** @param {Look} state */
 export function badge(state) {
     return element("span", { class: `badge ${state}`, title: meaning(state) }, shape(state),
         word(state));

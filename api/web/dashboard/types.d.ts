@@ -24,6 +24,7 @@ export interface Listed {
     state: State;
     kl: number | null;
     infinite: boolean;
+    noise_floor: number | null;
     thresholds: Thresholds;
     n: number | null;
     window: Window | null;
@@ -59,6 +60,7 @@ export interface Group {
     monitors: number;
     states: Record<State, number>;
     stale: number;
+    stale_states: Record<State, number>;
     share: number | null;
     since: string | null;
     last_observation: string | null;

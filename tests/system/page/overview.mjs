@@ -76,7 +76,7 @@ async function checkRows({browser, filled, report}) {
     await report.check("each row says its state in a word and a shape", () =>
         visiting(browser, url, {}, async ({page}) => {
             const rows = await rowsOf(page);
-            const words = rows.map(row => /critical|warning|too little data|ok/.exec(row)?.[0]);
+            const words = rows.map(row => /critical|warning|silent|too little data|ok/.exec(row)?.[0]);
             expect(words.every(Boolean), `rows without: ${rows.filter((_, i) => !words[i])}`);
             const shapes = await page.$$eval("[role=cell]:first-child svg path", paths =>
                 paths.map(path => path.getAttribute("d")));
@@ -161,6 +161,31 @@ async function checkFilters({browser, filled, report}) {
 }
 
 /** @param {Room} room */
+async function checkSilence({browser, filled, report}) {
+    await report.check("silence has a mark of its own in the sentence, the states, the group and the row, never green", () =>
+        visiting(browser, `${filled.url}/dashboard/`, {}, async ({page}) => {
+            await rowsOf(page);
+            const [told] = await waitForText(page, /\d+ critical, \d+ warning and 1 silent of \d+ monitors/);
+            await click(page, "link", /^1 silent/);
+            await page.waitForFunction(() => document.querySelectorAll("[role=row]").length === 2);
+            const [row] = await rowsOf(page);
+            expect(/^silent/.test(row) && /No values since/.test(row) && !/\bok\b/.test(row), row);
+            const looks = await page.$$eval(".card.silent .badge, [role=cell] .badge, [role=cell] .meter", all =>
+                all.map(each => [each.className, getComputedStyle(each).color].join()));
+            const colours = new Set(looks.map(look => look.split(",").slice(1).join()));
+            const ok = await page.$eval(".chip.ok", each => getComputedStyle(each).color);
+            expect(looks.length === 3 && colours.size === 1 && !colours.has(ok), looks.join(" "));
+            const order = await page.$$eval(".card", all => all.map(each => each.className.split(" ")[1]));
+            const places = ["critical", "warning", "silent", "insufficient_data", "ok"];
+            expect(order.every((look, i) => i === 0 || places.indexOf(order[i - 1]) <= places.indexOf(look)), order.join());
+            await click(page, "link", /^\d+ ok/);
+            await page.waitForFunction(() => document.querySelectorAll("[role=row]").length > 2);
+            expect((await rowsOf(page)).every(each => /^ok/.test(each)), "a row that is not ok");
+            return told;
+        }));
+}
+
+/** @param {Room} room */
 async function checkLeaving({browser, filled, report}) {
     await report.check("a search that is left at once does not follow to the next page", () =>
         visiting(browser, `${filled.url}/dashboard/`, {}, async ({page}) => {
@@ -237,6 +262,7 @@ export async function checkOverview(room) {
     await checkRows(room);
     await checkNames(room);
     await checkFilters(room);
+    await checkSilence(room);
     await checkLeaving(room);
     await checkGroup(room);
     await checkMeaning(room);
