@@ -15,6 +15,9 @@ const MISSED = 1.5;
 /** The axis of the latest windows ends before now if they are this many times shorter than the silence after them. */
 const SHORT = 3;
 
+/** The part of the axis after now, so that a window that ended now is not cut. */
+const EDGE = 100;
+
 /** Pixels between the lines of a hatch, around a text, and of a line of it. */
 const HATCH_PX = 7;
 const PAD_PX = 4;
@@ -35,13 +38,14 @@ export function lengthOf({ window }) {
  *
  * @param {Result[]} windows oldest first
  * @param {boolean} cut true if the silence may be cut
- * @param {number} margin
  */
-export function axisEnd(windows, cut, margin) {
+export function axisEnd(windows, cut) {
     const now = Date.now() / 1000;
+    const first = endOf(windows[0]);
     const last = endOf(windows[windows.length - 1]);
-    const span = last - endOf(windows[0]);
-    return cut && span > 0 && now - last > SHORT * span ? last + span / SHORT : Math.max(now, last + margin);
+    const span = last - first;
+    const end = Math.max(now, last);
+    return cut && span > 0 && now - last > SHORT * span ? last + span / SHORT : end + (end - first) / EDGE;
 }
 
 /**
@@ -59,8 +63,9 @@ export function gapsOf(windows, config, end) {
         if (ends[i] - ends[i - 1] > MISSED * length)
             gaps.push({ from: ends[i - 1], to: ends[i] - length });
     const last = ends[ends.length - 1];
-    if (config.stale || end < Date.now() / 1000 - 1 || (length > 0 && end - last > MISSED * length))
-        gaps.push({ from: last, to: end, last: true });
+    const now = Date.now() / 1000;
+    if (config.stale || end < now - 1 || (length > 0 && now - last > MISSED * length))
+        gaps.push({ from: last, to: Math.min(now, end), last: true });
     return gaps;
 }
 

@@ -23,7 +23,6 @@ export class GroupPanel {
     /** @param {import("./refresh.js").Refresher} refresher of the view, for what an action changes */
     constructor(refresher) {
         this.refresher = refresher;
-        this.name = element("bdi");
         this.state = element("span");
         this.text = element("p");
         this.silent = element("p");
@@ -37,7 +36,7 @@ export class GroupPanel {
         /** @type {Group | null} */
         this.group = null;
         this.node = element("section", { class: "panel", "aria-label": "Group" },
-            element("div", { class: "title" }, element("h2", {}, this.name), this.state, this.actions),
+            element("div", { class: "title" }, this.state, this.actions),
             this.text, this.past, this.written, this.silent, this.columns);
     }
 
@@ -68,7 +67,6 @@ export class GroupPanel {
     show(group) {
         const silent = group.silent ?? [];
         this.group = group;
-        renew(this.name, group.group);
         renew(this.state, badge(lookOf(group)), group.stale > 0 && isAlarm(group.state) && silentTag(`${group.stale} silent`));
         renew(this.text, `${drifting(group)}${group.since && lookOf(group) !== "silent" ? `, since ${time(group.since)}, for ${lasting(group.since)}` : ""}. `,
             group.muted && `${mutedText(group.muted)}. `,

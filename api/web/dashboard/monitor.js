@@ -1,12 +1,13 @@
 /* The page of one monitor. */
 import { actionRow, subjectOf } from "./action-row.js";
-import { editSettings, remove, takeReference } from "./actions.js";
+import { editSettings, lastOk, remove, takeReference } from "./actions.js";
 import { address, ApiError, call } from "./api.js";
 import { BinChart } from "./bars.js";
 import { Compare } from "./compare.js";
 import { Contributions } from "./contributions.js";
-import { element, fill, renew } from "./dom.js";
+import { element, fill, renew, visible } from "./dom.js";
 import { isolate, lasting, span, time } from "./format.js";
+import { lengthOf } from "./gaps.js";
 import { HealthAlert } from "./health.js";
 import { History, RANGES } from "./history.js";
 import { Scores } from "./scores.js";
@@ -88,7 +89,7 @@ class Monitor {
             element("div", { class: "title" }, element("h1", {}, element("bdi", {}, name)),
                 this.badge, this.refresher.bar),
             this.health.node, this.refresher.alert, this.content);
-        document.title = `${name} · ${group} · kldiv`;
+        document.title = `${visible(name)} · ${visible(group)} · kldiv`;
     }
 
     panels() {
@@ -189,7 +190,7 @@ class Monitor {
             actionRow(subjectOf(config), changed),
             element("div", { class: "buttons" },
                 button("Settings …", () => editSettings(path, config)),
-                button("New reference …", () => takeReference(path, this.zoom())),
+                button("New reference …", () => this.takeReference(config)),
                 button("Note …", () => this.writeNote()),
                 element("button", { type: "button", click: () => saveReport(path[2]) }, "Save report"),
                 element("button", { type: "button", click: async () => {
@@ -198,6 +199,16 @@ class Monitor {
                 } }, "Delete …")));
         if (focused >= 0)
             buttons()[focused]?.focus();
+    }
+
+    /** @param {Config} config */
+    takeReference(config) {
+        const zoom = this.zoom();
+        const starts = new Map(this.history.windows.map(({ window }) => [window.id, Date.parse(window.start)]));
+        const startOf = (/** @type {Change} */ { at, window }) =>
+            starts.get(window) ?? Date.parse(at) - 1000 * lengthOf(config);
+        return takeReference(this.path, zoom && [zoom[0] * 1000, zoom[1] * 1000],
+                             lastOk(this.data?.changes ?? [], startOf));
     }
 
     /** Writes a note on what the chart shows a part of, on the window that the reader chose, or on now. */

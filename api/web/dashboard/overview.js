@@ -1,7 +1,7 @@
 /* The overview: groups, and all monitors, worst first; or one group. */
 import { address, call } from "./api.js";
 import { curlLines } from "./commands.js";
-import { element, fill, renew } from "./dom.js";
+import { element, fill, renew, visible } from "./dom.js";
 import { takeDrops } from "./files.js";
 import { GroupPanel } from "./group.js";
 import { Cards } from "./groups.js";
@@ -47,6 +47,8 @@ class Overview {
             load: (signal) => this.load(signal),
             failed: (error) => this.failed(error),
         });
+        this.heading = element("h1", {}, "Monitors");
+        this.crumbs = element("p", { class: "crumbs", hidden: true }, element("a", { href: "?" }, "Monitors"), " ›");
         this.counts = element("span");
         this.worst = element("a", {});
         this.cause = element("span");
@@ -54,7 +56,7 @@ class Overview {
         this.heard = element("p", { class: "heard", "aria-live": "polite" });
         this.chips = element("div", { class: "chips", role: "group", "aria-label": "States" });
         this.search = element("input", {
-            type: "search", placeholder: "Search names", "aria-label": "Search names",
+            type: "search", size: 30, placeholder: "Search names, labels, owners", "aria-label": "Search names, labels and annotations",
             value: this.query.get("q") ?? "", input: () => this.typed(),
         });
         this.group = element("span");
@@ -68,9 +70,9 @@ class Overview {
     }
 
     build() {
-        fill(this.main,
+        fill(this.main, this.crumbs,
             element("div", { class: "title" },
-                element("h1", {}, "Monitors"),
+                this.heading,
                 element("a", { class: "button", href: "?add" }, "Add monitors"),
                 this.refresher.bar),
             this.health.node, this.refresher.alert, this.content);
@@ -135,7 +137,10 @@ class Overview {
         const worst = this.table.sort ? undefined : this.table.monitors[0];
         const [first] = LOOKED.filter((look) => totals[look] > 0);
         const told = first === "critical" || first === "silent" ? `${totals[first]} ${first} · ` : "";
-        document.title = `${told}Monitors · kldiv`;
+        const group = this.query.get("group");
+        document.title = `${told}${group === null ? "Monitors" : visible(group)} · kldiv`;
+        renew(this.heading, group === null ? "Monitors" : element("bdi", {}, group));
+        this.crumbs.hidden = group === null;
         const drifts = worst && (worst.stale || isAlarm(worst.state));
         const counts = glance(totals, this.groups.reduce((sum, { monitors }) => sum + monitors, 0), this.more);
         renew(this.heard, counts);

@@ -40,7 +40,7 @@ export function pointsOf(windows, config, cut) {
     if (windows.length === 0)
         return points;
     const margin = marginOf(windows);
-    const last = axisEnd(windows, cut, margin);
+    const last = axisEnd(windows, cut);
     points.gaps = gapsOf(windows, config, last);
     const breaks = new Map(points.gaps.map(({ from, to }) => [from, (from + to) / 2]));
     add(null, endOf(windows[0]) - margin);

@@ -1,6 +1,6 @@
 /* A row of a list of monitors: state, names, KL against its thresholds, its course, why, since when. */
 import { element } from "./dom.js";
-import { ago, count, isolate, isolateLabels, number, time } from "./format.js";
+import { ago, count, isolate, isolateLabels, nats, number, time } from "./format.js";
 import { sparkline } from "./spark.js";
 import { badge, isAlarm, lookOf, LOOKED, meaning, shape } from "./states.js";
 import { term } from "./term.js";
@@ -102,17 +102,25 @@ function figure(monitor) {
         class: `meter ${lookOf(monitor)}`, "aria-hidden": "true",
         title: `warning ${number(warning)}, critical ${number(critical)}`,
     });
+    if (isBeyond(monitor))
+        meter.style.setProperty("--chance", `${(100 * Math.min(monitor.noise_floor ?? 0, full)) / full}%`);
     meter.style.setProperty("--value", `${(100 * value) / full}%`);
     meter.style.setProperty("--at-warning", `${(100 * warning) / full}%`);
     meter.style.setProperty("--at-critical", `${(100 * critical) / full}%`);
     return cell("kl", element("span", { class: "figure" }, number(monitor.kl)), meter);
 }
 
+/** True if KL is beyond a threshold, and yet it is no alarm. @param {Listed} monitor */
+function isBeyond({ state, kl, noise_floor: noise, thresholds }) {
+    return state === "ok" && noise !== null && (kl ?? 0) >= thresholds.warning;
+}
+
 /** What moved, in the server's words, or what is missing. @param {Listed} monitor */
 function cause(monitor) {
     const { last_observation: last, sentence, state } = monitor;
     const text = isAlarm(state) ? isolateLabels(sentence)
-        : lookOf(monitor) === "silent" && last ? `No values since ${time(last)}` : "";
+        : lookOf(monitor) === "silent" && last ? `No values since ${time(last)}`
+        : isBeyond(monitor) ? `Chance explains it: noise floor of so few values ${nats(monitor.noise_floor)}` : "";
     return cell("cause", text && element("span", { title: text }, text));
 }
 

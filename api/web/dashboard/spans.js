@@ -37,7 +37,7 @@ export function spansOf(changes) {
 }
 
 /** True if a change is to something worse. @param {Change} change */
-function rises(change) {
+export function rises(change) {
     return isAlarm(change.to) && STATES.indexOf(change.to) < STATES.indexOf(change.from);
 }
 

@@ -323,18 +323,54 @@ export class Timeline {
     /** Marks infinite windows, and the one whose bins are shown. @param {uPlot} plot */
     mark(plot) {
         const { ctx, bbox } = plot;
+        const { results, seconds } = this.points;
+        const room = 1.2 * rem() * devicePixelRatio;
+        let free = -Infinity;
         ctx.save();
         ctx.font = font(1.3 * devicePixelRatio);
         ctx.fillStyle = this.colour("critical");
-        ctx.textAlign = "center";
+        ctx.textAlign = "right";
         ctx.textBaseline = "top";
-        this.points.results.forEach((result, i) => {
-            if (result?.infinite && isInside(plot, plot.data[0][i]))
-                ctx.fillText("∞", plot.valToPos(plot.data[0][i], "x", true),
-                             bbox.top + 1.2 * rem() * devicePixelRatio);
+        results.forEach((result, i) => {
+            if (!result?.infinite || !isInside(plot, seconds[i]))
+                return;
+            this.climb(plot, i);
+            const x = plot.valToPos(seconds[i], "x", true);
+            if (x < free)
+                return;
+            free = x + room;
+            ctx.fillText("∞", x - room / 2, bbox.top);
         });
         ctx.restore();
         this.markSelected(plot);
+    }
+
+    /** Draws the line of KL from the windows beside an infinite one up to the top. @param {uPlot} plot @param {number} i */
+    climb(plot, i) {
+        const { ctx, bbox } = plot;
+        const { results, seconds } = this.points;
+        const x = (/** @type {number} */ at) => plot.valToPos(seconds[at], "x", true);
+        ctx.save();
+        ctx.beginPath();
+        ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
+        ctx.clip();
+        ctx.strokeStyle = this.colour("kl");
+        ctx.setLineDash([3 * devicePixelRatio, 3 * devicePixelRatio]);
+        ctx.lineWidth = 2 * devicePixelRatio;
+        ctx.beginPath();
+        for (const beside of [i - 1, i + 1]) {
+            const kl = results[beside]?.kl;
+            ctx.moveTo(x(i), bbox.top + 1);
+            if (typeof kl === "number")
+                ctx.lineTo(x(beside), plot.valToPos(kl, "y", true));
+            else if (results[beside]?.infinite)
+                ctx.lineTo(x(beside), bbox.top + 1);
+        }
+        ctx.stroke();
+        ctx.beginPath();
+        ctx.arc(x(i), bbox.top, 4 * devicePixelRatio, 0, 2 * Math.PI);
+        ctx.fill();
+        ctx.restore();
     }
 
     /** @param {uPlot} plot */

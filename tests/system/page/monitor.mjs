@@ -263,6 +263,36 @@ async function checkGaps({browser, filled, report}) {
             await visit.picture("silent", true);
             return latest;
         }));
+    await report.check("a window alone between gaps is drawn, and so is the way to an infinite one", () =>
+        visiting(browser, pageOf(filled.url, "gaps", "lone"), {}, async ({page}) => {
+            await shown(page);
+            expectSame(await drawnIn(page, "kl", "kl"), "1111111111", "tenths with a line or a point");
+            await page.goto(pageOf(filled.url, "infinite", "unseen"));
+            await shown(page);
+            const line = await drawnIn(page, "kl", "kl");
+            expect(/^1{7}/.test(line), `tenths with a line: ${line}`);
+        }));
+    await report.check("on paper charts are light and as wide as the page, with the newest data; buttons are left out", () =>
+        visiting(browser, pageOf(filled.url, "stale", "hourly"), {theme: "dark"}, async ({page}) => {
+            await shown(page);
+            const ground = () => page.evaluate(() => getComputedStyle(document.documentElement).getPropertyValue("color-scheme"));
+            await page.emulateMediaType("print");
+            const [right, width, buttons] = await page.evaluate(() => {
+                dispatchEvent(new Event("beforeprint"));
+                const main = /** @type {HTMLElement} */ (document.querySelector("main"));
+                main.style.width = "600px"; /* before a resize is noticed, as on paper */
+                main.style.margin = "0";
+                const edges = [...document.querySelectorAll("canvas")].map(each => each.getBoundingClientRect().right);
+                return [Math.max(...edges), main.getBoundingClientRect().right,
+                        [...document.querySelectorAll("main .buttons button")].filter(each => each.checkVisibility()).length];
+            });
+            expect(right > 300 && right <= width, `the charts end at ${right} of ${width} px`);
+            expectSame(buttons, 0, "buttons");
+            expectSame(await ground(), "light", "scheme on paper");
+            expectSame(await page.evaluate(() => document.documentElement.dataset.theme), "light", "theme on paper");
+            await page.evaluate(() => dispatchEvent(new Event("afterprint")));
+            expectSame(await page.evaluate(() => document.documentElement.dataset.theme), "auto", "theme afterwards");
+        }));
     await report.check("a chart of a monitor that is heard of has no gap", () =>
         visiting(browser, pageOf(filled.url, "shifted", "income"), {}, async ({page}) => {
             await shown(page);
