@@ -91,12 +91,12 @@ static enum api_outcome parse(struct api_exchange *x, const char *const *known, 
     struct events *events = x->state;
     events->x = x;
     events->rows.budget = x->service->budget;
+    if (!api_pagination_read(&events->page, x->request.query, known, &x->problem))
+        return API_FAILED;
     for (size_t i = 0; i < n; i++)
-        events->last[i] = INT64_MAX;
-    return api_outcome_of(
-        api_pagination_read(&events->page, x->request.query, known, &x->problem) &&
-        api_pagination_check_group(&events->page, x) &&
-        api_pagination_cursor(&events->page, events->last, n, &x->problem));
+        events->last[i] = i > 0 || events->page.to == INT64_MAX ? INT64_MAX : events->page.to - 1;
+    return api_outcome_of(api_pagination_check_group(&events->page, x) &&
+                          api_pagination_cursor(&events->page, events->last, n, &x->problem));
 }
 
 static enum api_outcome parse_of_monitor(struct api_exchange *x)
@@ -137,7 +137,7 @@ static bool read_of_all(struct api_exchange *x, struct api_monitors *monitors)
 
 static enum api_outcome parse_of_all(struct api_exchange *x)
 {
-    static const char *const known[] = {"group", "since", "limit", "cursor", NULL};
+    static const char *const known[] = {"group", "since", "to", "limit", "cursor", NULL};
     return parse(x, known, 3);
 }
 

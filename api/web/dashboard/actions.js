@@ -4,6 +4,7 @@ import { curl } from "./commands.js";
 import { openDialog } from "./dialog.js";
 import { element, visible } from "./dom.js";
 import { comparedWith, isolate, plural, time } from "./format.js";
+import { periodFields, periodOf } from "./range.js";
 import { rises } from "./spans.js";
 import { isAlarm, word } from "./states.js";
 
@@ -131,34 +132,6 @@ export function editSettings(path, config) {
         run: (values) => patch(values, false),
         preview: config ? async (values) => previewText(await patch(values, true)) : undefined,
     });
-}
-
-/** A moment as an input of date and time has it, local. @param {number} milliseconds */
-export function localInput(milliseconds) {
-    const date = new Date(milliseconds);
-    return new Date(milliseconds - date.getTimezoneOffset() * 60000).toISOString().slice(0, 19);
-}
-
-/** @param {string} text of an input of date and time, local */
-export function moment(text) {
-    return text ? new Date(text).toISOString() : "";
-}
-
-/**
- * Fields for a period.
- *
- * @param {number} from
- * @param {number} to
- * @returns {Field[]}
- */
-export function periodFields(from, to) {
-    return [{ name: "from", label: "From", type: "datetime-local", value: localInput(from), attributes: { required: true, step: 1 } },
-            { name: "to", label: "To", type: "datetime-local", value: localInput(to), attributes: { required: true, step: 1 } }];
-}
-
-/** @param {Values} values */
-export function periodOf(values) {
-    return { from: moment(values.from), to: moment(values.to) };
 }
 
 /**

@@ -4,6 +4,7 @@ import { BinChart } from "./bars.js";
 import { element, fill } from "./dom.js";
 import { droppedFile, fileChooser } from "./files.js";
 import { binName, isolate, list, number, percent, plural } from "./format.js";
+import { moment } from "./range.js";
 import { sampleBatch, sampleReference } from "./sample.js";
 import { whatMoved } from "./sentences.js";
 import { badge } from "./states.js";
@@ -56,7 +57,7 @@ class Adding {
             ...WINDOWS.map(([value, text]) => element("option", { value }, text)));
         this.warning = threshold("warning", "0.02");
         this.critical = threshold("critical", "0.1");
-        this.when = element("input", { id: "when", type: "datetime-local", title: "Empty: now" });
+        this.when = element("input", { id: "when", type: "datetime-local", step: 1, title: "Empty: now" });
         this.time = element("select", { id: "time" });
         this.method = element("select", { id: "method", change: () => this.preview() },
             ...METHODS.map(([value, text]) => element("option", { value }, text)));
@@ -237,7 +238,7 @@ class Adding {
      */
     async observe(group, file) {
         const time = this.time.value || null;
-        const timestamp = this.when.value && !time ? new Date(this.when.value).toISOString() : null;
+        const timestamp = this.when.value && !time ? moment(this.when.value) : null;
         const url = address(["monitors", group, "observations"], { timestamp, time });
         const response = await attempt(this.results, () =>
             call("POST", url, { body: file ?? "", type: "text/csv" }));

@@ -1,11 +1,11 @@
 /* Two periods of a monitor beside each other: this week against last, or what the chart shows against the reference. */
-import { localInput, periodFields, periodOf } from "./actions.js";
 import { address, call } from "./api.js";
 import { BinChart } from "./bars.js";
 import { command, curl } from "./commands.js";
 import { messageOf } from "./dialog.js";
 import { element, fill, freshId } from "./dom.js";
-import { nats, plural, probability, time } from "./format.js";
+import { nats, plural, probability, span } from "./format.js";
+import { localInput, periodFields, periodOf } from "./range.js";
 import { whatMoved } from "./sentences.js";
 import { badge } from "./states.js";
 
@@ -37,7 +37,7 @@ export class Compare {
         this.chart = new BinChart();
         this.answer = element("div", { "aria-live": "polite" });
         this.form = this.makeForm();
-        this.node = element("details", { class: "panel", toggle: () => this.chart.draw() },
+        this.node = element("details", { class: "panel", toggle: () => this.opened() },
             element("summary", {}, "Compare two periods"), this.form, this.answer);
     }
 
@@ -46,7 +46,7 @@ export class Compare {
         const inputs = [...periodFields(0, 0), ...periodFields(0, 0)].map((field, i) => {
             const own = freshId();
             return element("div", {},
-                element("label", { for: own }, i < 2 ? field.label : `Against ${field.label.toLowerCase()}`),
+                element("label", { for: own }, i < 2 ? field.label : `Against ${field.label.replace(/^./, (first) => first.toLowerCase())}`),
                 element("input", { id: own, name: `${i < 2 ? "" : "against_"}${field.name}`, type: "datetime-local",
                                    required: i < 2, step: 1 }));
         });
@@ -62,13 +62,29 @@ export class Compare {
         element("p", { class: "hint" }, "Without the second period: against the reference."));
     }
 
+    /** Offers what the chart shows, until something is compared. */
+    opened() {
+        this.chart.draw();
+        if (!this.shown)
+            this.enter(this.shownTimes());
+    }
+
+    /** What the chart shows, and as long before, milliseconds. */
+    shownTimes() {
+        const [from, to] = this.zoom() ?? [];
+        return from && to ? [from, to, 2 * from - to, from].map((each) => each * 1000) : [];
+    }
+
+    /** @param {number[]} times */
+    enter(times) {
+        [...this.form.querySelectorAll("input")].forEach((input, i) => (input.value = times[i] ? localInput(times[i]) : ""));
+    }
+
     /** @param {string} name */
     choose(name) {
         const { days } = PRESETS[name] ?? { days: [] };
-        const zoom = this.zoom();
-        let times = days.map((each) => this.newest - each * DAY_MS + (each === 0 ? 1000 : 0));
-        if (name === "zoom" && zoom)
-            times = [zoom[0], zoom[1], 2 * zoom[0] - zoom[1], zoom[0]].map((each) => each * 1000);
+        const times = name === "zoom" ? this.shownTimes()
+            : days.map((each) => this.newest - each * DAY_MS + (each === 0 ? 1000 : 0));
         if (times.length > 0)
             this.ask(times.map((each) => new Date(each).toISOString()));
     }
@@ -100,8 +116,7 @@ export class Compare {
         const [from, to, against_from, against_to] = periods;
         this.shown = periods.join("~");
         this.chosen(this.shown);
-        [...this.form.querySelectorAll("input")].forEach((input, i) =>
-            (input.value = periods[i] ? localInput(Date.parse(periods[i])) : ""));
+        this.enter(periods.map((each) => Date.parse(each)));
         const url = address([...this.path, "compare"], { from, to, against_from, against_to });
         fill(this.answer, element("p", { class: "loading" }, "…"));
         try {
@@ -117,7 +132,7 @@ export class Compare {
      */
     fill(result, url) {
         const of = (/** @type {{ windows: number }} */ { windows }, /** @type {string} */ from, /** @type {string} */ to) =>
-            `${plural(windows, "window")} from ${time(from)} to ${time(to)}`;
+            `${plural(windows, "window")} from ${span({ start: from, end: to })}`;
         const [from, to] = this.shown.split("~");
         const { against, g_test: test } = result;
         fill(this.answer,
@@ -126,8 +141,8 @@ export class Compare {
             element("p", { class: "blame" }, badge(result.verdict), ` KL ${nats(result.kl)}`,
                 test && `, p ${probability(test.p_value)}`, `. ${whatMoved(result)}`),
             this.chart.node, command(curl(url.href), "The same by curl"));
-        this.chart.name("current", `current: ${time(from)} to ${time(to)}`);
-        this.chart.name("reference", against ? `reference: ${time(against.from)} to ${time(against.to)}` : "reference of the monitor");
+        this.chart.name("current", `current: ${span({ start: from, end: to })}`);
+        this.chart.name("reference", against ? `reference: ${span({ start: against.from, end: against.to })}` : "reference of the monitor");
         this.chart.show(result.bins ?? []);
         this.chart.draw();
     }

@@ -21,7 +21,7 @@ import { element, fill, freshId } from "./dom.js";
  * @property {Field[]} fields
  * @property {string} button
  * @property {boolean} [dangerous]
- * @property {(values: Values) => string} command the curl line
+ * @property {(values: Values) => string} [command] the curl line
  * @property {(values: Values) => Promise<unknown>} run
  * @property {(values: Values) => Promise<import("./dom.js").Child[]>} [preview] what it would do
  */
@@ -106,7 +106,7 @@ function follow(form, of, values, effect, line) {
             fill(effect, ...shown);
     };
     const changed = () => {
-        fill(line, command(of.command(values()), "The same by curl"));
+        fill(line, of.command && command(of.command(values()), "The same by curl"));
         clearTimeout(state.timer);
         if (of.preview)
             state.timer = setTimeout(preview, TYPED_MS);

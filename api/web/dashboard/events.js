@@ -4,6 +4,7 @@ import { element, fill } from "./dom.js";
 import { ago, time } from "./format.js";
 import { HealthAlert } from "./health.js";
 import { Notifications } from "./notifications.js";
+import { boundsOf, changeAddress, rangeOf, RangePicker } from "./range.js";
 import { Refresher } from "./refresh.js";
 import { badge } from "./states.js";
 
@@ -29,12 +30,14 @@ class Events {
             failed: () => main.setAttribute("aria-busy", "false"),
         });
         this.list = element("div");
+        this.picker = new RangePicker((changes) => this.go(changes));
         const group = query.get("group");
         fill(main,
             element("p", { class: "crumbs" }, element("a", { href: "?" }, "Monitors"), group && " › ",
                 group && element("a", { href: `?${new URLSearchParams({ group })}` }, element("bdi", {}, group))),
             element("div", { class: "title" }, element("h1", {}, "Changes of state"), this.refresher.bar),
             this.health.node, this.refresher.alert, this.notifications.node,
+            this.picker.node,
             element("section", { class: "panel", "aria-label": "Changes" }, this.list));
         document.title = "Changes of state · kldiv";
     }
@@ -43,10 +46,11 @@ class Events {
     async load(signal) {
         const group = this.query.get("group");
         const [response] = await Promise.all([
-            call("GET", address(["events"], { group, limit: this.limit }), { signal }),
+            call("GET", address(["events"], { group, ...boundsOf(rangeOf(this.query), "since"), limit: this.limit }), { signal }),
             this.health.load(signal), this.notifications.load(signal),
         ]);
         this.main.setAttribute("aria-busy", "false");
+        this.picker.show(this.query);
         this.show(response.events, response.next !== null);
     }
 
@@ -60,9 +64,15 @@ class Events {
             return;
         this.shown = text;
         fill(this.list,
-            changes.length === 0 ? element("p", { class: "quiet" }, "No monitor has changed its state yet.")
+            changes.length === 0 ? element("p", { class: "quiet" }, "No monitor has changed its state in this time.")
                 : element("ol", { class: "feed" }, ...changes.map(entry)),
             more && element("button", { type: "button", click: () => this.loadMore() }, "Load more"));
+    }
+
+    /** @param {Record<string, string | null>} changes of the address */
+    go(changes) {
+        changeAddress(this.query, changes);
+        this.refresher.load();
     }
 
     loadMore() {

@@ -55,33 +55,42 @@ export function probability(p) {
     return p < 1e-300 ? "< 1e-300" : p < 1e-3 ? p.toExponential(1) : p.toPrecision(2);
 }
 
-/** @param {Date} date */
-function isUtc(date) {
-    return zone() === "utc" || date.getTimezoneOffset() === 0;
+/** Name of the zone in which times are shown. */
+export function zoneName() {
+    return zone() === "utc" ? "UTC" : Intl.DateTimeFormat().resolvedOptions().timeZone;
+}
+
+/** The zone at a moment: UTC, +05:30. @param {string | number} when */
+export function zoneAt(when) {
+    const minutes = zone() === "utc" ? 0 : -new Date(when).getTimezoneOffset();
+    const two = (/** @type {number} */ n) => String(Math.floor(n)).padStart(2, "0");
+    const size = Math.abs(minutes);
+    return minutes === 0 ? "UTC" : `${minutes < 0 ? "−" : "+"}${two(size / 60)}:${two(size % 60)}`;
 }
 
 /**
- * A moment, to the second: 2026-11-22 14:03:10. Seconds that are 0 are left out.
+ * A moment, to the second, with its zone: 2026-11-22 14:03:10 +01:00. Seconds that are 0 are left out.
  *
  * @param {string | number} when RFC 3339, or milliseconds
+ * @param {boolean} [named] false where the zone is said beside it
  */
-export function time(when) {
+export function time(when, named = true) {
     const date = new Date(when);
     const shifted = zone() === "utc"
         ? date : new Date(date.getTime() - date.getTimezoneOffset() * 60000);
     const text = shifted.toISOString();
     const clock = text.slice(11, 19);
     return `${text.slice(0, 10)} ${clock.endsWith(":00") ? clock.slice(0, 5) : clock}` +
-        (isUtc(date) ? " UTC" : "");
+        (named ? ` ${zoneAt(when)}` : "");
 }
 
 /**
  * When a window was: its end alone if it is one request.
  *
- * @param {import("./types.js").Window} window
+ * @param {{ start: string | number, end: string | number }} window
  */
 export function span({ start, end }) {
-    return start === end ? time(end) : `${time(start)} to ${time(end)}`;
+    return start === end ? time(end) : `${time(start, zoneAt(start) !== zoneAt(end))} to ${time(end)}`;
 }
 
 const STEPS = /** @type {const} */ ([

@@ -7,6 +7,10 @@ import { lasting, time } from "./format.js";
  * @typedef {import("./types.js").Result} Result
  * @typedef {import("./types.js").Config} Config
  * @typedef {{ from: number, to: number, last?: boolean }} Gap seconds; the last one lasts until now
+ *
+ * @typedef {object} Ending where the axis of time ends
+ * @property {boolean} cut true if the silence before now may be cut
+ * @property {number | null} to seconds; null for now
  */
 
 /** Windows of time that are missing between two make a gap from so many lengths on. */
@@ -17,6 +21,9 @@ const SHORT = 3;
 
 /** The part of the axis after now, so that a window that ended now is not cut. */
 const EDGE = 100;
+
+/** The part of a chart that a text may be wide where its gap is narrower. */
+const OVER = 4;
 
 /** Pixels between the lines of a hatch, around a text, and of a line of it. */
 const HATCH_PX = 7;
@@ -37,10 +44,10 @@ export function lengthOf({ window }) {
  * Where the axis of time ends: now, or after a part of the silence that is as wide as a third of the windows.
  *
  * @param {Result[]} windows oldest first
- * @param {boolean} cut true if the silence may be cut
+ * @param {Ending} ending
  */
-export function axisEnd(windows, cut) {
-    const now = Date.now() / 1000;
+export function axisEnd(windows, { cut, to }) {
+    const now = to ?? Date.now() / 1000;
     const first = endOf(windows[0]);
     const last = endOf(windows[windows.length - 1]);
     const span = last - first;
@@ -52,9 +59,10 @@ export function axisEnd(windows, cut) {
  * @param {Result[]} windows oldest first
  * @param {Config} config
  * @param {number} end of the axis
+ * @param {Ending} ending
  * @returns {Gap[]}
  */
-export function gapsOf(windows, config, end) {
+export function gapsOf(windows, config, end, { to }) {
     const length = lengthOf(config);
     const ends = windows.map(endOf);
     /** @type {Gap[]} */
@@ -63,16 +71,21 @@ export function gapsOf(windows, config, end) {
         if (ends[i] - ends[i - 1] > MISSED * length)
             gaps.push({ from: ends[i - 1], to: ends[i] - length });
     const last = ends[ends.length - 1];
-    const now = Date.now() / 1000;
-    if (config.stale || end < now - 1 || (length > 0 && now - last > MISSED * length))
-        gaps.push({ from: last, to: Math.min(now, end), last: true });
+    const now = to ?? Date.now() / 1000;
+    if ((config.stale && to === null) || end < now - 1 || (length > 0 && now - last > MISSED * length))
+        gaps.push({ from: last, to: Math.min(now, end), last: to === null });
     return gaps;
 }
 
-/** What is written on a gap, in lines. @param {Gap} gap */
-function linesOf({ from, last }) {
+/**
+ * What is written on a gap, in lines: the first of these that fits.
+ *
+ * @param {Gap} gap
+ * @returns {string[][]}
+ */
+function textsOf({ from, last }) {
     const since = new Date(from * 1000).toISOString();
-    return last ? ["no data since", time(since), `for ${lasting(since)}`] : ["no data"];
+    return last ? [["no data since", time(since), `for ${lasting(since)}`], ["no data", `for ${lasting(since)}`]] : [["no data"]];
 }
 
 /**
@@ -95,8 +108,11 @@ export function drawGaps(plot, gaps, told) {
         if (to - from < 1)
             continue;
         hatch(ctx, from, to, bbox, colour);
-        const lines = linesOf(gap);
-        const width = Math.max(...lines.map((line) => ctx.measureText(line).width)) + 2 * PAD_PX * devicePixelRatio;
+        const widthOf = (/** @type {string[]} */ lines) =>
+            Math.max(...lines.map((line) => ctx.measureText(line).width)) + 2 * PAD_PX * devicePixelRatio;
+        const texts = textsOf(gap);
+        const lines = texts.find((each) => widthOf(each) < Math.max(to - from, bbox.width / OVER)) ?? texts[texts.length - 1];
+        const width = widthOf(lines);
         if (told && (gap.last || width < to - from)) {
             const left = Math.max(Math.min((from + to - width) / 2, right - width), bbox.left);
             write(ctx, lines, { left, width, middle: bbox.top + bbox.height / 2 }, [colourOf(root, "var(--surface)"), colour]);

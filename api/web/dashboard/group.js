@@ -5,6 +5,7 @@ import { element, fill, renew, svg } from "./dom.js";
 import { ago, isolate, lasting, list, time } from "./format.js";
 import { drifting } from "./groups.js";
 import { Notes } from "./notes.js";
+import { boundsOf, rangeText } from "./range.js";
 import { saveReport } from "./report.js";
 import { mutedText, silentTag } from "./row.js";
 import { badge, isAlarm, lookOf } from "./states.js";
@@ -42,16 +43,18 @@ export class GroupPanel {
 
     /**
      * @param {string} name
+     * @param {import("./range.js").Range} range
      * @param {AbortSignal} signal
      * @returns {Promise<Group>}
      */
-    async load(name, signal) {
+    async load(name, range, signal) {
         const notes = this.notes?.group === name ? this.notes
             : new Notes(name, null, () => this.refresher.load());
-        const [group] = await Promise.all([call("GET", address(["groups", name]), { signal }), notes.load(signal)]);
+        const [group] = await Promise.all([call("GET", address(["groups", name], boundsOf(range)), { signal }), notes.load(signal)]);
         if (this.notes !== notes)
             fill(this.written, notes.node);
         this.notes = notes;
+        this.range = range;
         this.show(group);
         return group;
     }
@@ -74,11 +77,11 @@ export class GroupPanel {
         renew(this.silent, silent.length > 0 && `Silent: ${list(silent.slice(0, NAMED).map(({ name, last_observation: last }) =>
             `${name} (${last ? ago(last) : "never seen"})`))}${silent.length > NAMED ? " …" : ""}.`);
         renew(this.columns, ...columns(group));
-        const text = JSON.stringify([group.history, group.muted, group.group, group.stale]);
+        const text = JSON.stringify([group.history, group.muted, group.group, group.stale, this.range?.name, this.range?.to]);
         if (text === this.shown)
             return;
         this.shown = text;
-        fill(this.past, ...course([...(group.history ?? [])].reverse(), group.silent?.length === group.monitors ? group.stale : 0));
+        fill(this.past, ...course([...(group.history ?? [])].reverse(), this.range, group.silent?.length === group.monitors));
         this.showActions(group);
     }
 
@@ -124,14 +127,15 @@ function columns({ group, absent = [], new: fresh = [] }) {
  * The part of the monitors that drifted, over time.
  *
  * @param {NonNullable<Group["history"]>} history oldest first
- * @param {number} stale monitors
+ * @param {import("./range.js").Range | undefined} range
+ * @param {boolean} silent
  */
-function course(history, stale) {
+function course(history, range, silent) {
     if (history.length < 2)
-        return [];
-    const first = Date.parse(history[0].start);
+        return [range?.from && element("p", { class: "quiet" }, `Fewer than two windows ${rangeText(range)}.`)];
+    const first = range?.from ?? Date.parse(history[0].start);
     const ended = history[history.length - 1].end;
-    const last = Math.max(Date.now(), Date.parse(ended));
+    const last = range?.to ?? Math.max(Date.now(), Date.parse(ended));
     const x = (/** @type {string} */ when) => ((Date.parse(when) - first) / (last - first || 1)) * WIDTH;
     const bars = history.map(({ start, end, drifting: n, monitors }) => {
         const height = (n / (monitors || 1)) * HEIGHT;
@@ -139,7 +143,7 @@ function course(history, stale) {
         return n > 0 ? `M${x(start).toFixed(1)} ${HEIGHT}v${-height.toFixed(1)}h${width.toFixed(1)}v${height.toFixed(1)}z` : "";
     });
     const gap = [];
-    for (let at = x(ended) + HATCH; stale > 0 && at < WIDTH; at += HATCH)
+    for (let at = x(ended) + HATCH; silent && !range?.to && at < WIDTH; at += HATCH)
         gap.push(`M${at.toFixed(1)} ${HEIGHT}v${-HEIGHT}`);
     const most = history.reduce((worst, each) => (each.drifting > worst.drifting ? each : worst));
     return [
@@ -148,6 +152,6 @@ function course(history, stale) {
             svg("path", { d: bars.join("") }), svg("path", { class: "gap", d: gap.join("") })),
         element("p", { class: "ends quiet" }, element("span", {}, time(first)),
             element("span", {}, `part of the monitors that drifted${gap.length > 0 ? `; no data since ${time(ended)}` : ""}`),
-            element("span", {}, "now")),
+            element("span", {}, range?.to ? time(last) : "now")),
     ];
 }

@@ -1,18 +1,8 @@
 /* Windows of a monitor within a range of time, loaded once and then kept up to date. */
 import { address, call } from "./api.js";
+import { boundsOf } from "./range.js";
 
 /** @typedef {import("./types.js").Result} Result */
-
-const DAY_MS = 86400000;
-
-/** Ranges to choose from; the first is the default. Those without days are a number of windows. */
-export const RANGES = [
-    { name: "latest", label: "Latest 100", max: 100 },
-    { name: "7d", label: "7 days", days: 7 },
-    { name: "30d", label: "30 days", days: 30 },
-    { name: "1y", label: "1 year", days: 365 },
-    { name: "all", label: "All" },
-];
 
 /** Maximum number of windows that one response lists, and that are drawn. */
 const PAGE = 1000;
@@ -39,27 +29,27 @@ export class History {
     /**
      * Loads the range, or only its newest windows if the rest is known.
      *
-     * @param {string} name
+     * @param {import("./range.js").Range} range
+     * @param {number} length of a window, seconds: one that ends in a period may start before it
      * @param {number} bins of the monitor: windows come with their counts unless these were too many
      * @param {AbortSignal} signal
      */
-    async load(name, bins, signal) {
-        const range = RANGES.find((each) => each.name === name) ?? RANGES[0];
-        if (range.name !== this.range)
+    async load(range, length, bins, signal) {
+        const start = range.from === null ? null : range.from - 1000 * length;
+        const key = range.name === "custom" ? JSON.stringify(range) : range.name;
+        if (key !== this.range)
             this.known = new Map();
         const fresh = this.known.size === 0;
         const max = range.max ?? MAX_DRAWN;
-        const from = range.days
-            ? new Date(Date.now() - range.days * DAY_MS).toISOString() : null;
         const counts = bins <= MAX_BINS || range.max ? "true" : null;
-        const found = await this.read({ from, counts }, max, fresh, signal);
+        const found = await this.read({ ...boundsOf({ ...range, from: start }), counts }, max, fresh, signal);
         for (const result of found.windows)
             this.known.set(result.window.id, result);
         if (fresh)
             this.partial = found.more && !range.max;
-        this.range = range.name;
+        this.range = key;
         this.windows = [...this.known.values()]
-            .filter((result) => !from || result.window.start >= from)
+            .filter(({ window }) => start === null || Date.parse(window.start) >= start)
             .sort((a, b) => Date.parse(a.window.start) - Date.parse(b.window.start) ||
                 a.window.id - b.window.id)
             .slice(-max);

@@ -7,14 +7,15 @@ import { Compare } from "./compare.js";
 import { Contributions } from "./contributions.js";
 import { element, fill, renew, visible } from "./dom.js";
 import { isolate, lasting, span, time } from "./format.js";
-import { lengthOf } from "./gaps.js";
+import { endOf, lengthOf } from "./gaps.js";
 import { HealthAlert } from "./health.js";
-import { History, RANGES } from "./history.js";
+import { History } from "./history.js";
 import { Scores } from "./scores.js";
 import { reason, whatMoved } from "./sentences.js";
 import { showMonitorSettings } from "./monitor-settings.js";
 import { Notes } from "./notes.js";
 import { loadPlot } from "./plot.js";
+import { changeAddress, rangeOf, RangePicker } from "./range.js";
 import { Refresher } from "./refresh.js";
 import { saveReport } from "./report.js";
 import { badge, lookOf, shape, word } from "./states.js";
@@ -53,7 +54,7 @@ class Monitor {
         });
         this.chart = new Timeline((id) => this.select(id), (zoom) => this.showZoom(zoom));
         this.bins = new BinChart();
-        this.compare = new Compare(this.path, () => this.zoom(), (periods) => this.name({ compare: periods }));
+        this.compare = new Compare(this.path, () => this.period(), (periods) => this.name({ compare: periods }));
         this.health = new HealthAlert();
         this.notes = new Notes(this.path[1], this.path[2], () => this.refresher.load());
         this.actions = element("div");
@@ -61,9 +62,7 @@ class Monitor {
         this.badge = element("span", { "aria-live": "polite" });
         this.summary = element("section", { "aria-label": "Verdict" });
         this.partial = element("span", { class: "quiet" });
-        this.ranges = element("div", {
-            class: "buttons", role: "group", "aria-label": "Time range",
-        }, ...this.makeRanges(), this.partial);
+        this.picker = new RangePicker((changes) => this.go(changes));
         this.window = element("p", { class: "quiet" });
         this.verdict = element("p");
         this.toLatest = element("button", {
@@ -95,7 +94,7 @@ class Monitor {
     panels() {
         return [
             this.summary, this.actions,
-            element("section", { class: "panel" }, element("h2", {}, "Over time"), this.ranges,
+            element("section", { class: "panel" }, element("h2", {}, "Over time"), this.picker.node, this.partial,
                 this.chart.node, this.notes.node, this.table.node),
             element("div", { class: "panels" },
                 element("section", { class: "panel" },
@@ -109,7 +108,6 @@ class Monitor {
 
     /** @param {AbortSignal} signal */
     async load(signal) {
-        const range = this.query.get("range") ?? RANGES[0].name;
         const which = this.query.get("window");
         const [config, latest, chosen, changes] = await Promise.all([
             call("GET", address(this.path), { signal }),
@@ -118,7 +116,7 @@ class Monitor {
             call("GET", address([...this.path, "events"], { limit: LISTED }), { signal }),
             loadPlot(), this.health.load(signal), this.notes.load(signal),
         ]);
-        await this.history.load(range, (latest?.bins ?? []).length, signal);
+        await this.history.load(rangeOf(this.query), lengthOf(config), (latest?.bins ?? []).length, signal);
         this.data = { config, latest, chosen, changes: changes.events };
         this.show(this.data);
     }
@@ -162,8 +160,9 @@ class Monitor {
         showVerdict(this.summary, config, latest);
         this.showRanges(changes.length === LISTED);
         const { notes } = this.notes;
+        const range = rangeOf(this.query);
         this.chart.show({ windows: this.history.windows, changes, notes, config, result, zoom: this.zoom(),
-                          cut: !this.query.has("range") });
+                          ending: { cut: range.name === "latest", to: range.to && range.to / 1000 } });
         this.table.show(this.history.windows, result?.window.id ?? null, this.path);
         this.showActions(config);
         this.compare.show(this.query.get("compare"), Date.parse(latest?.window.end ?? "") || Date.now());
@@ -254,34 +253,36 @@ class Monitor {
         if (!result || text === this.shown)
             return;
         this.shown = text;
+        this.bins.name("current", `current: ${span(result.window)}`);
         this.bins.show(result.bins ?? []);
         this.shares.show(result);
         this.scores.show(result);
     }
 
-    makeRanges() {
-        return RANGES.map(({ name, label }) => element("button", {
-            type: "button", value: name, click: () => this.go({ range: name, from: null, to: null }),
-        }, label));
-    }
-
-    /** The part of the range that the address names, seconds. @returns {[number, number] | null} */
+    /** The period that the address names, seconds. @returns {[number, number] | null} */
     zoom() {
         const [from, to] = ["from", "to"].map((name) => Date.parse(this.query.get(name) ?? "") / 1000);
         return from < to ? [from, to] : null;
     }
 
+    /** The time that the chart shows, seconds. @returns {[number, number] | null} */
+    period() {
+        const { from, to } = rangeOf(this.query);
+        const { windows } = this.history;
+        if (from !== null)
+            return [from / 1000, (to ?? Date.now()) / 1000];
+        return windows.length > 0 ? [Date.parse(windows[0].window.start) / 1000, endOf(windows[windows.length - 1]) + 1] : null;
+    }
+
     /** @param {[number, number] | null} zoom seconds */
     showZoom(zoom) {
         const text = (/** @type {number} */ seconds) => new Date(seconds * 1000).toISOString();
-        this.name({ from: zoom && text(zoom[0]), to: zoom && text(zoom[1]) });
+        this.go({ from: zoom && text(zoom[0]), to: zoom && text(zoom[1]) });
     }
 
     /** @param {boolean} cut true if there are more changes of state than are shown */
     showRanges(cut) {
-        const range = this.query.get("range") ?? RANGES[0].name;
-        for (const button of this.ranges.querySelectorAll("button"))
-            button.setAttribute("aria-pressed", String(button.value === range));
+        this.picker.show(this.query);
         renew(this.partial, this.history.partial && "Only the newest windows of this range are drawn. ",
             cut && `Only the newest ${LISTED} changes of state are marked.`);
     }
@@ -303,12 +304,7 @@ class Monitor {
 
     /** Changes the address alone. @param {Record<string, string | null>} changes */
     name(changes) {
-        for (const [name, value] of Object.entries(changes))
-            if (value === null)
-                this.query.delete(name);
-            else
-                this.query.set(name, value);
-        history.replaceState(null, "", `?${this.query}`);
+        changeAddress(this.query, changes);
     }
 }
 

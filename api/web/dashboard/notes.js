@@ -1,11 +1,11 @@
 /* Notes: what people say about a time, in a list and on the time axis. */
-import { localInput, moment } from "./actions.js";
 import { address, call, request } from "./api.js";
 import { curl } from "./commands.js";
 import { openDialog } from "./dialog.js";
 import { element, renew } from "./dom.js";
-import { isolate, time } from "./format.js";
+import { isolate, span } from "./format.js";
 import { colourOf, font } from "./plot.js";
+import { moment, timeField } from "./range.js";
 
 /**
  * @import uPlot from "./uplot.js"
@@ -81,10 +81,8 @@ export class Notes {
             text: "Everybody sees it at its time, until it is deleted.",
             fields: [
                 { name: "text", label: "Text", attributes: { required: true, maxlength: 500 } },
-                { name: "from", label: "From", type: "datetime-local", value: localInput(from),
-                  attributes: { required: true, step: 1 } },
-                { name: "to", label: "To", type: "datetime-local", value: to ? localInput(to) : "",
-                  attributes: { step: 1 }, hint: "Empty: a moment" },
+                timeField("from", "From", from),
+                { ...timeField("to", "To", to ?? null, false), hint: "Empty: a moment" },
                 ...(name === null ? [] : [{ name: "of", label: "On", type: "select", value: "monitor",
                     options: /** @type {[string, string][]} */ (
                         [["monitor", "this monitor"], ["group", "all of the group"]]) }]),
@@ -114,7 +112,7 @@ export class Notes {
 
 /** @param {Note} note */
 function spanOf({ from, to }) {
-    return from === to ? time(from) : `${time(from)} to ${time(to)}`;
+    return span({ start: from, end: to });
 }
 
 /**

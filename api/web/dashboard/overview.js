@@ -7,6 +7,8 @@ import { GroupPanel } from "./group.js";
 import { Cards } from "./groups.js";
 import { HealthAlert } from "./health.js";
 import { MonitorTable } from "./monitor-table.js";
+import { plural } from "./format.js";
+import { boundsOf, rangeOf, RangePicker, rangeText } from "./range.js";
 import { Refresher } from "./refresh.js";
 import { linkTo } from "./row.js";
 import { glance, since } from "./sentences.js";
@@ -60,6 +62,9 @@ class Overview {
             value: this.query.get("q") ?? "", input: () => this.typed(),
         });
         this.group = element("span");
+        this.picker = new RangePicker((changes) => this.go(changes));
+        this.changes = element("a", { href: "?events" });
+        this.past = element("div", { class: "filters" }, this.picker.node, this.changes);
         this.cards = new Cards();
         this.all = element("p", { class: "quiet" });
         this.panel = new GroupPanel(this.refresher);
@@ -81,13 +86,16 @@ class Overview {
     /** @param {AbortSignal} signal */
     async load(signal) {
         const { group, q, state, sort } = Object.fromEntries(this.query);
-        const [groups] = await Promise.all([
-            group ? this.panel.load(group, signal) : call("GET", address(["groups"], { limit: LISTED }), { signal }),
+        const range = rangeOf(this.query);
+        const [groups, changes] = await Promise.all([
+            group ? this.panel.load(group, range, signal) : call("GET", address(["groups"], { limit: LISTED }), { signal }),
+            range.from && call("GET", address(["events"], { group, ...boundsOf(range, "since"), limit: LISTED }), { signal }),
             this.table.load({ group, q, ...FILTERS[state] ?? { state } }, sort ?? null, signal),
             this.health.load(signal),
         ]);
         this.groups = group ? [groups] : groups.groups;
         this.more = !group && groups.next !== null;
+        this.showPast(range, changes);
         this.show();
     }
 
@@ -109,7 +117,7 @@ class Overview {
             return;
         }
         if (!this.table.node.isConnected)
-            fill(this.content, this.glance, this.heard, this.cards.node, this.all, this.panel.node,
+            fill(this.content, this.glance, this.heard, this.past, this.cards.node, this.all, this.panel.node,
                 element("div", { class: "filters" }, this.chips, this.search, this.group), this.table.node);
         const one = this.query.get("group");
         this.showGroup(one);
@@ -120,6 +128,20 @@ class Overview {
         this.panel.node.hidden = one === null;
         if (one === null)
             this.showCards();
+    }
+
+    /**
+     * How often states changed in the range.
+     *
+     * @param {import("./range.js").Range} range
+     * @param {{ events: import("./types.js").Change[], next: string | null } | null} changes
+     */
+    showPast(range, changes) {
+        const group = this.query.get("group");
+        this.picker.show(this.query);
+        this.changes.hidden = !changes;
+        this.changes.href = `?${new URLSearchParams({ events: "", ...(group && { group }) })}`;
+        renew(this.changes, changes && `${changes.next ? "More than " : ""}${plural(changes.events.length, "change")} of state ${rangeText(range)}`);
     }
 
     /** Number of monitors by what they look like; those that drift and are silent are both. @returns {Record<Look, number>} */

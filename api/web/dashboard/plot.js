@@ -1,5 +1,6 @@
 /* What the charts over time share: uPlot, the time axis, fonts, colours of the style sheet. */
 import { ApiError } from "./api.js";
+import { zoneAt } from "./format.js";
 import { zone } from "./settings.js";
 
 /** @import uPlot from "./uplot.js" */
@@ -127,8 +128,20 @@ export function makePlot(frame, key, panel, points) {
             filter: (/** @type {uPlot} */ plot, /** @type {number} */ i, /** @type {boolean} */ show) =>
                 i === 1 && !show ? lone(plot) : null },
         }))],
-        hooks: panel.hooks,
+        hooks: { ...panel.hooks, draw: [...panel.hooks.draw ?? [], (plot) => panel.times && nameZone(plot)] },
     }, points, frame);
+}
+
+/** Writes the zone of the times beside them. @param {uPlot} plot */
+function nameZone({ ctx, bbox, root, scales }) {
+    ctx.save();
+    ctx.font = font(devicePixelRatio);
+    ctx.fillStyle = colourOf(root, "var(--quiet)");
+    ctx.textAlign = "right";
+    ctx.textBaseline = "top";
+    ctx.fillText(zoneAt(1000 * (scales.x.max ?? 0)), bbox.left - 0.9 * rem() * devicePixelRatio,
+                 bbox.top + bbox.height + 0.95 * rem() * devicePixelRatio);
+    ctx.restore();
 }
 
 /** @param {HTMLElement} frame */

@@ -27,10 +27,10 @@ function marginOf(windows) {
  *
  * @param {Result[]} windows oldest first
  * @param {Config} config
- * @param {boolean} cut true if the axis may end before now
+ * @param {import("./gaps.js").Ending} ending
  * @returns {Points}
  */
-export function pointsOf(windows, config, cut) {
+export function pointsOf(windows, config, ending) {
     /** @type {Points} */
     const points = { gaps: [], results: [], seconds: [] };
     const add = (/** @type {Result | null} */ result, /** @type {number} */ seconds) => {
@@ -40,8 +40,8 @@ export function pointsOf(windows, config, cut) {
     if (windows.length === 0)
         return points;
     const margin = marginOf(windows);
-    const last = axisEnd(windows, cut);
-    points.gaps = gapsOf(windows, config, last);
+    const last = axisEnd(windows, ending);
+    points.gaps = gapsOf(windows, config, last, ending);
     const breaks = new Map(points.gaps.map(({ from, to }) => [from, (from + to) / 2]));
     add(null, endOf(windows[0]) - margin);
     windows.forEach((result, i) => {

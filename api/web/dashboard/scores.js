@@ -26,8 +26,8 @@ function numbers(result) {
         ["Noise floor", result.noise_floor === null ? "–" : nats(result.noise_floor),
             "KL to expect from so few values without any drift"],
         .../** @type {[string, string, string][]} */ (result.mean === undefined ? [] : [
-            ["Mean", change(result.mean_reference, result.mean), "Of the reference, and of the window"],
-            ["Standard deviation", change(result.sd_reference, result.sd), "Of the reference, and of the window"],
+            ["Mean", change(result.mean_reference, result.mean), "Of the reference, and of the current values"],
+            ["Standard deviation", change(result.sd_reference, result.sd), "Of the reference, and of the current values"],
         ]),
         ["Values", count(result.n), "Number of values in the window"],
         ["Reference values", result.n_reference === null ? "exact" : count(result.n_reference),

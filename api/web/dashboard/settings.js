@@ -68,7 +68,7 @@ export function showSettings() {
     addEventListener("beforeprint", () => print("light"));
     addEventListener("afterprint", () => print(chosen.theme));
     byId("settings").append(
-        selection("Time zone", ["Local time", "UTC"], ZONES, chosen.zone, (value) => {
+        selection("Time zone", [`Local: ${Intl.DateTimeFormat().resolvedOptions().timeZone}`, "UTC"], ZONES, chosen.zone, (value) => {
             chosen.zone = value;
             store("zone", value);
             changed();

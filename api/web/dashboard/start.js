@@ -3,6 +3,7 @@ import { add } from "./add.js";
 import { byId, fill } from "./dom.js";
 import { events } from "./events.js";
 import { monitor } from "./monitor.js";
+import { carryRange } from "./range.js";
 import { overview } from "./overview.js";
 import { showSettings } from "./settings.js";
 
@@ -70,11 +71,21 @@ function follow(event) {
         link.pathname !== location.pathname)
         return;
     event.preventDefault();
+    carryRange(link);
     history.pushState(null, "", link.href);
     show();
 }
 
+/** A link that is about to be used leads to the range that is looked at. @param {Event} event */
+function aim(event) {
+    const link = event.target instanceof Element ? event.target.closest("a") : null;
+    if (link?.origin === location.origin && link.pathname === location.pathname && !link.hash && !link.download)
+        carryRange(link);
+}
+
 showSettings();
+document.addEventListener("pointerover", aim);
+document.addEventListener("focusin", aim);
 document.addEventListener("click", follow);
 document.addEventListener("settings", () => view?.redraw());
 addEventListener("popstate", show);

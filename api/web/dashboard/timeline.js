@@ -25,7 +25,7 @@ import { word } from "./states.js";
  * @property {Config} config
  * @property {Result | null} result the window whose bins are shown
  * @property {[number, number] | null} zoom seconds, or null for all
- * @property {boolean} cut true if the axis may end before now
+ * @property {import("./gaps.js").Ending} ending
  */
 
 /** Milliseconds within which a second click makes a double one, which ends the zoom. */
@@ -112,7 +112,7 @@ export class Timeline {
     /** @param {History} history */
     show(history) {
         this.history = history;
-        this.points = pointsOf(history.windows, history.config, history.cut);
+        this.points = pointsOf(history.windows, history.config, history.ending);
         this.spans = spansOf(history.changes);
         this.layers = layersOf(history.result?.bins ?? []);
         this.tops = stack(this.points, this.layers);
@@ -124,7 +124,7 @@ export class Timeline {
         }
         this.showNames();
         this.showCharts();
-        this.zoomTo(history.zoom, false);
+        this.zoomTo(history.zoom);
         this.say();
     }
 
@@ -247,7 +247,7 @@ export class Timeline {
         this.fit.setAttribute("aria-pressed", String(this.close));
         for (const { plot } of this.charts.values())
             plot.setData(plot.data, false);
-        this.zoomTo(this.history?.zoom ?? null, false);
+        this.zoomTo(this.history?.zoom ?? null);
     }
 
     /** Ends of the points. @returns {[number, number]} */
@@ -260,23 +260,21 @@ export class Timeline {
      * Draws a part of the range, or all of it.
      *
      * @param {[number, number] | null} zoom
-     * @param {boolean} [tell] false if the address has it already
      */
-    zoomTo(zoom, tell = true) {
+    zoomTo(zoom) {
         const [min, max] = zoom ?? this.ends();
-        this.silent = !tell;
         for (const { plot } of this.charts.values())
             plot.setScale("x", { min, max });
-        this.silent = false;
         this.whole.hidden = !zoom;
     }
 
-    /** Tells what is drawn now. @param {uPlot} plot */
+    /** Tells what is drawn now, if that is not what was to be drawn. @param {uPlot} plot */
     scaled(plot) {
         const { min, max } = plot.scales.x;
-        if (this.silent || !this.history || min === undefined || max === undefined)
-            return;
         const [first, last] = this.ends();
+        const [from, to] = this.history?.zoom ?? [first, last];
+        if (!this.history || min === undefined || max === undefined || (min === from && max === to))
+            return;
         const zoom = /** @type {[number, number] | null} */ (min > first || max < last ? [min, max] : null);
         this.history.zoom = zoom;
         this.whole.hidden = !zoom;

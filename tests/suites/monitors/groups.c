@@ -233,6 +233,13 @@ Test(monitors_groups, events_of_all_are_newest_first)
     expect_at(events, "events.1.from", "\"ok\"");
     expect_at(events, "events.1.to", "\"critical\"");
     json_decref(events);
+    json_t *before = monitors_get(&service, "GET /events?since=1000&to=2000", NULL, 200), *event;
+    size_t k;
+    cr_expect_gt(json_array_size(at(before, "events")), 0);
+    json_array_foreach(at(before, "events"), k, event)
+        expect_at(event, "at", "\"1970-01-01T00:16:40Z\"");
+    json_decref(before);
+    monitors_refused(&service, "GET /events?to=x", NULL, "timestamp_invalid ?to");
     json_t *none = monitors_get(&service, "GET /events?group=none", NULL, 200);
     expect_at(none, "events", "[]");
     json_decref(none);

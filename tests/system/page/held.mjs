@@ -23,7 +23,7 @@ async function refresh(page) {
 
 /** Selectors of what a reader may be at when the page refreshes. */
 const HELD = {
-    "a range": "[aria-label='Time range'] button:nth-child(2)",
+    "a range": "[aria-label='Time range'] button:nth-child(3)",
     "a window of the table": "[aria-label=Windows] tbody button",
     "the link to CSV": "a[download]",
     "a number": "dt [aria-describedby]",

@@ -2,7 +2,7 @@
 import {auditAccess, auditWidth} from "./audit.mjs";
 import {emulate, openVisit, visiting} from "./browser.mjs";
 import {expect, expectSame} from "./report.mjs";
-import {click, find, handleOf, textOf} from "./roles.mjs";
+import {click, find, findAll, handleOf, textOf} from "./roles.mjs";
 import {rowsOf} from "./overview.mjs";
 import {pageOf, shown} from "./monitor.mjs";
 import {startServer} from "./server.mjs";
@@ -121,22 +121,23 @@ async function checkTheme({browser, filled, report}) {
         }));
 }
 
-const TIME = /since (\d{4}-\d\d-\d\d \d\d:\d\d)(?::\d\d)?( UTC)?/;
+const TIME = /since (\d{4}-\d\d-\d\d \d\d:\d\d)(?::\d\d)? (UTC|\+05:30)/;
 
 /** @param {Room} room */
 async function checkZone({browser, filled, report}) {
-    await report.check("times are local, or UTC and say so, as the reader chose", () =>
+    await report.check("times are local or UTC, as the reader chose, and say which", () =>
         visiting(browser, pageOf(filled.url, "shifted", "income"), {zone: "Asia/Kolkata"},
                  async ({page}) => {
             await shown(page);
-            const [, local, plain] = TIME.exec(await textOf(page)) ?? [];
-            expectSame(plain, undefined, "zone of a local time");
+            const [, local, named] = TIME.exec(await textOf(page)) ?? [];
+            expectSame(named, "+05:30", "zone of a local time");
+            expect((await findAll(page, "combobox", /zone/i))[0].value === "Local: Asia/Calcutta", "the zone has no name");
             await (await handleOf(page, "combobox", /zone/i)).select("utc");
             await shown(page);
             await page.reload();
             await shown(page);
             const [, utc, marked] = TIME.exec(await textOf(page)) ?? [];
-            expectSame(marked, " UTC", "zone of a UTC time");
+            expectSame(marked, "UTC", "zone of a UTC time");
             const minutes = (Date.parse(`${local}Z`) - Date.parse(`${utc}Z`)) / 60000;
             expectSame(minutes, 330, `minutes between ${local} and ${utc}`);
             return `${local}, ${utc} UTC`;

@@ -4,6 +4,7 @@ import {writeFileSync} from "node:fs";
 import {join} from "node:path";
 import {setTimeout as sleep} from "node:timers/promises";
 import {Api, monitorPath} from "./api.mjs";
+import {auditAccess} from "./audit.mjs";
 import {visiting} from "./browser.mjs";
 import {loans, NAMED, NAMES} from "./fixtures.mjs";
 import {expect, expectSame} from "./report.mjs";
@@ -234,6 +235,81 @@ async function checkGroup({browser, filled, report}) {
         }));
 }
 
+/** @param {Room} room */
+async function checkRange({browser, filled, report}) {
+    const range = (/** @type {Page} */ page) => new URL(page.url()).searchParams.get("range");
+    const pressed = async (/** @type {Page} */ page) =>
+        page.$$eval("[aria-label='Time range'] [aria-pressed=true]", all => all.map(each => each.textContent).join());
+    await report.check("a range of time stays across overview, group, monitor, comparison and events", () =>
+        visiting(browser, `${filled.url}/dashboard/`, {}, async visit => {
+            const {page} = visit;
+            const since = (/** @type {RegExp} */ path, name = "from") => Math.round((Date.now() - Date.parse(
+                visit.calls().findLast(({url}) => path.test(url.pathname))?.url.searchParams.get(name) ?? "")) / 86400_000);
+            await rowsOf(page);
+            await click(page, "button", "7 days");
+            const [told, n] = await waitForText(page, /(\d+) changes of state in the last 7 days/);
+            const {events} = await filled.get(`/events?limit=1000&since=${Date.now() / 1000 - 7 * 86400}`);
+            expectSame(Number(n), events.length, "changes of state");
+            await click(page, "link", "gaps");
+            await find(page, "heading", "gaps");
+            expectSame(`${range(page)} ${since(/groups\/gaps$/)} ${await pressed(page)}`, "7d 7 7 days", "group");
+            await page.waitForFunction(() => document.querySelectorAll("[role=row]").length === 2);
+            await click(page, "link", "lone");
+            await find(page, "heading", /Contributions/);
+            expectSame(`${range(page)} ${since(/windows$/)} ${await pressed(page)}`, "7d 7 7 days", "monitor");
+            await page.click("details.panel summary");
+            const days = await page.waitForFunction(() => {
+                const [from, to, , before] = [...document.querySelectorAll("details.panel input")].map(each =>
+                    Date.parse(/** @type {HTMLInputElement} */ (each).value));
+                return from > 0 && from === before && (to - from) / 86400_000;
+            });
+            expectSame(await days.jsonValue(), 7, "days to compare");
+            await click(page, "link", "Events");
+            await find(page, "heading", "Changes of state");
+            await page.waitForSelector(".feed");
+            expectSame(`${range(page)} ${since(/events$/, "since")} ${await pressed(page)}`, "7d 7 7 days", "events");
+            await click(page, "link", "Monitors");
+            await rowsOf(page);
+            await page.reload();
+            await rowsOf(page);
+            expectSame(`${range(page)} ${await pressed(page)}`, "7d 7 days", "overview");
+            return told;
+        }));
+    await report.check("a range of one's own is entered in the zone that is shown, and holds on a monitor's chart", () =>
+        visiting(browser, `${filled.url}/dashboard/?group=gaps&monitor=lone`, {zone: "Asia/Kolkata"}, async visit => {
+            const {page} = visit;
+            await find(page, "heading", /Contributions/);
+            await click(page, "button", "Custom …");
+            const from = Math.floor(Date.now() / 3600_000) * 3600_000 - 80 * 3600_000;
+            const entered = (/** @type {number} */ at) => new Date(at + 330 * 60_000).toISOString().slice(0, 19);
+            await page.$$eval("dialog input", (inputs, values) => inputs.forEach((input, i) => (input.value = values[i])),
+                              [entered(from), entered(from + 20 * 3600_000)]);
+            await click(page, "button", "Show");
+            await page.waitForFunction(() => !document.querySelector("dialog"));
+            await click(page, "button", "Custom …");
+            await page.$$eval("dialog input", ([first, last]) => (/** @type {HTMLInputElement} */ (first).value =
+                /** @type {HTMLInputElement} */ (last).value));
+            await click(page, "button", "Show");
+            await waitForText(page, /the end is not after the start/);
+            await page.keyboard.press("Escape");
+            await click(page, "button", "Custom …");
+            expect(/^From, Asia/.test(await page.$eval("dialog label", each => each.textContent) ?? ""), "the zone of the field");
+            await auditAccess(page);
+            await click(page, "button", "Show");
+            await page.waitForFunction(() => location.search.includes("from="));
+            const {searchParams} = new URL(page.url());
+            expectSame(Date.parse(searchParams.get("from") ?? ""), from, "from");
+            await page.evaluate(() => document.querySelectorAll("details").forEach(each => (each.open = true)));
+            await page.waitForFunction(() => document.querySelectorAll("[aria-label=Windows] tbody tr").length === 21);
+            await waitForText(page, /\d\d:\d\d to \d{4}-\d\d-\d\d \d\d:30 \+05:30/);
+            await page.waitForNetworkIdle({idleTime: 300});
+            expectSame(new URL(page.url()).searchParams.get("from"), searchParams.get("from"), "from, later");
+            await click(page, "link", "gaps");
+            await find(page, "heading", "gaps");
+            expectSame(new URL(page.url()).searchParams.get("from"), searchParams.get("from"), "from, of the group");
+        }));
+}
+
 const HIDDEN = "safe\u202Eevil";
 
 /** @param {Room} room */
@@ -314,6 +390,7 @@ export async function checkOverview(room) {
     await checkSilence(room);
     await checkLeaving(room);
     await checkGroup(room);
+    await checkRange(room);
     await checkShown(room);
     await checkMeaning(room);
 }
