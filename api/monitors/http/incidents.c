@@ -13,7 +13,7 @@ struct incident {
     struct api_onset *onsets;
     size_t n;
     int64_t since;
-    const struct api_monitor *first; /* NULL if several were */
+    const struct api_monitor *first; /* NULL if several were, to the second */
 };
 
 struct api_onset api_onset_of(const struct api_monitor *monitor, size_t rank)
@@ -73,7 +73,8 @@ static size_t cut(struct api_onset *onsets, size_t n, struct incident *incidents
         if (!onsets[i].is_last)
             continue;
         struct api_onset *first = &onsets[begin];
-        bool is_alone = i == begin || first[1].since != first->since;
+        bool is_alone =
+            i == begin || first[1].since / API_SECOND_US != first->since / API_SECOND_US;
         incidents[n_incidents++] =
             (struct incident){first, i + 1 - begin, first->since, is_alone ? first->monitor : NULL};
         qsort(first, i + 1 - begin, sizeof *first, compare_ranks);
