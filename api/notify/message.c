@@ -61,7 +61,7 @@ static void write_news(const struct api_change *change, struct api_buffer *out)
         return;
     }
     api_append_text(out, "is ");
-    api_append_text(out, api_notify_state_name(change->to));
+    api_append_text(out, api_state_name(change->to));
     if (change->from == API_STALE) {
         api_append_text(out, "; observations arrive again");
         return;
@@ -89,7 +89,7 @@ static bool write_text(const struct api_message *message, struct api_buffer *out
         return false;
     }
     if (message->n > 1)
-        return api_summary_write(message, out);
+        return api_summary_write(message->changes, message->n, out);
     api_append_text(out, first->group);
     api_append_text(out, " / ");
     api_append_text(out, first->name);
@@ -141,8 +141,9 @@ static void write_change(const struct api_message *message, const struct api_cha
     api_append_json_string(out, change->group);
     api_append_text(out, ",\"name\":");
     api_append_json_string(out, change->name);
-    api_append_format(out, ",\"from\":\"%s\",\"to\":\"%s\",\"since\":",
-                      api_notify_state_name(change->from), api_notify_state_name(change->to));
+    api_append_format(out,
+                      ",\"from\":\"%s\",\"to\":\"%s\",\"since\":", api_state_name(change->from),
+                      api_state_name(change->to));
     api_write_time(out, change->since);
     api_append_text(out, ",\"at\":");
     api_write_time(out, change->at);
@@ -229,7 +230,7 @@ static void write_slack_line(const struct api_message *message, const struct api
                              struct api_buffer *out)
 {
     enum { LONGEST_URL = 500 }; /* with the names, encoded and as text, less than SLACK_MAX */
-    static const char *const marks[API_NOTIFY_STATES] = {
+    static const char *const marks[API_STATES] = {
         ":white_circle:", ":large_green_circle:", ":large_yellow_circle:", ":red_circle:",
         ":black_circle:"};
     char memory[1000];
@@ -316,9 +317,8 @@ static void write_alert(const struct api_message *message, const struct api_chan
     api_append_json_string(out, change->group);
     api_append_text(out, ",\"monitor\":");
     api_append_json_string(out, change->name);
-    api_append_format(
-        out, ",\"severity\":\"%s\"},\"annotations\":{\"summary\":",
-        api_notify_state_name(state == API_STALE || state == API_OK ? API_WARNING : state));
+    api_append_format(out, ",\"severity\":\"%s\"},\"annotations\":{\"summary\":",
+                      api_state_name(state == API_STALE || state == API_OK ? API_WARNING : state));
     WRITE_STRING(out, {
         api_append_text(&text, change->group);
         api_append_text(&text, " / ");

@@ -44,16 +44,17 @@ static int compare_outcomes(const void *a, const void *b)
            (first->last->monitor < second->last->monitor);
 }
 
-/* Makes an outcome for each monitor of a message; gives their number. */
-static size_t find_outcomes(const struct api_message *message, struct outcome *outcomes)
+/* Makes an outcome for each monitor; gives their number. */
+static size_t find_outcomes(const struct api_change *changes, size_t n_changes,
+                            struct outcome *outcomes)
 {
     size_t n = 0;
-    for (size_t i = 0; i < message->n; i++)
-        outcomes[i] = (struct outcome){.last = &message->changes[i]};
-    qsort(outcomes, message->n, sizeof *outcomes, compare_monitors);
-    for (size_t i = 0, begin = 0; i < message->n; i++) {
+    for (size_t i = 0; i < n_changes; i++)
+        outcomes[i] = (struct outcome){.last = &changes[i]};
+    qsort(outcomes, n_changes, sizeof *outcomes, compare_monitors);
+    for (size_t i = 0, begin = 0; i < n_changes; i++) {
         const struct api_change *first = outcomes[begin].last, *last = outcomes[i].last;
-        if (i + 1 < message->n && outcomes[i + 1].last->monitor == last->monitor)
+        if (i + 1 < n_changes && outcomes[i + 1].last->monitor == last->monitor)
             continue;
         bool was_ok = first->from == API_OK || first->from == API_INSUFFICIENT;
         bool drifts = last->to == API_WARNING || last->to == API_CRITICAL;
@@ -91,32 +92,32 @@ static void write_incident(const struct outcome *outcomes, size_t n, struct api_
 }
 
 /* Appends how many changes there are to each state, worst first: "3 critical, 2 warning". */
-static void write_states(const size_t states[API_NOTIFY_STATES], struct api_buffer *out)
+static void write_states(const size_t states[API_STATES], struct api_buffer *out)
 {
     const char *before = "";
-    for (int state = API_NOTIFY_STATES - 1; state >= 0; state--)
+    for (int state = API_STATES - 1; state >= 0; state--)
         if (states[state] > 0) {
-            api_append_format(out, "%s%zu %s", before, states[state], api_notify_state_name(state));
+            api_append_format(out, "%s%zu %s", before, states[state], api_state_name(state));
             before = ", ";
         }
 }
 
 /* Appends how many changes there are, and to which states. */
-static void write_counts(const struct api_message *message, struct api_buffer *out)
+static void write_counts(const struct api_change *changes, size_t n, struct api_buffer *out)
 {
-    size_t states[API_NOTIFY_STATES] = {0};
-    for (size_t i = 0; i < message->n; i++)
-        states[message->changes[i].to]++;
-    api_append_text(out, message->changes->group);
-    api_append_format(out, ": %zu changes: ", message->n);
+    size_t states[API_STATES] = {0};
+    for (size_t i = 0; i < n; i++)
+        states[changes[i].to]++;
+    api_append_text(out, changes->group);
+    api_append_format(out, ": %zu changes: ", n);
     write_states(states, out);
 }
 
-bool api_summary_write(const struct api_message *message, struct api_buffer *out)
+bool api_summary_write(const struct api_change *changes, size_t n_changes, struct api_buffer *out)
 {
-    struct outcome *outcomes = malloc((message->n + 1) * sizeof *outcomes);
-    size_t n = outcomes ? find_outcomes(message, outcomes) : 0, n_left = 0;
-    size_t left[API_NOTIFY_STATES] = {0}, others[API_NOTIFY_STATES] = {0};
+    struct outcome *outcomes = malloc((n_changes + 1) * sizeof *outcomes);
+    size_t n = outcomes ? find_outcomes(changes, n_changes, outcomes) : 0, n_left = 0;
+    size_t left[API_STATES] = {0}, others[API_STATES] = {0};
     for (size_t i = 0; i < n; i++) {
         (outcomes[i].has_left ? left : others)[outcomes[i].last->to]++;
         n_left += outcomes[i].has_left;
@@ -128,7 +129,7 @@ bool api_summary_write(const struct api_message *message, struct api_buffer *out
         api_append_text(out, n > n_left ? "; besides: " : "");
         write_states(others, out);
     } else {
-        write_counts(message, out);
+        write_counts(changes, n_changes, out);
     }
     free(outcomes);
     return n_left > 1;

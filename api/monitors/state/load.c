@@ -122,7 +122,7 @@ static struct api_monitor *make_monitor(struct loading *loading, const struct ap
         (struct api_turns){time_of(&values[13]), {time_of(&values[14]), values[15].integer}};
     monitor->may_have_expired = true;
     monitor->status.sentence_of = values[18].integer;
-    monitor->status.stale_told = values[19].integer != 0;
+    monitor->status.silence = (enum api_silence)values[19].integer;
     monitor->status.missed = values[20].integer;
     monitor->status.told = (int)values[21].integer;
     if (values[17].kind == API_SQL_TEXT && values[17].size < API_SENTENCE)
@@ -247,7 +247,12 @@ static void renew(struct api_monitor *monitor, struct api_monitor *read)
     monitor->id = read->id;
     monitor->revision = read->revision;
     monitor->version = read->version;
+    int64_t before = monitor->status.last_observation, last = read->status.last_observation;
     monitor->status = read->status;
+    if (last > before) {
+        monitor->status.last_observation = before;
+        api_monitor_see(monitor, &monitor->status, last, api_now());
+    }
     monitor->may_have_expired = true;
     api_snapshot_release(monitor->open);
     monitor->open = NULL;

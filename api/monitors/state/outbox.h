@@ -10,12 +10,6 @@
 bool api_outbox_put(struct api_monitors *monitors, struct api_pending_monitor *pending,
                     const struct api_change *change);
 
-/* Stores the changes of monitors that have become stale, or are not stale any more, or whose state is another one at the end
- * of a mute than receivers know; some hundred at a time.
- * api_outbox_is_due: true if there are any. */
-bool api_outbox_watch(struct api_monitors *monitors);
-bool api_outbox_is_due(const struct api_monitors *monitors);
-
 /* ---- For the sender */
 
 /* api_outbox_job: deletes what was delivered, and gives the next message of a receiver. The sender fills the first part,

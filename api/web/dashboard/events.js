@@ -78,7 +78,9 @@ class Events {
 
 /** @param {Change} change */
 function entry({ group = "", name = "", at, from, to, window }) {
-    const query = new URLSearchParams({ group, monitor: name, window: String(window) });
+    const query = new URLSearchParams({ group, monitor: name });
+    if (window !== null)
+        query.set("window", String(window));
     return element("li", {},
         element("time", { datetime: at, title: ago(at) }, time(at)),
         element("span", {}, badge(from), " → ", badge(to)),

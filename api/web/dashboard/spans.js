@@ -36,14 +36,18 @@ export function spansOf(changes) {
     return spans;
 }
 
-/** @param {State} state */
+/**
+ * @param {State | "stale"} state
+ * @returns {state is "critical" | "warning"}
+ */
 function isAlarm(state) {
     return state === "critical" || state === "warning";
 }
 
 /** True if a change is to something worse. @param {Change} change */
 function rises(change) {
-    return isAlarm(change.to) && STATES.indexOf(change.to) < STATES.indexOf(change.from);
+    const { from, to } = change;
+    return isAlarm(to) && from !== "stale" && STATES.indexOf(to) < STATES.indexOf(from);
 }
 
 /**

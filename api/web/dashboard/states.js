@@ -9,7 +9,7 @@ import { element, svg } from "./dom.js";
  */
 export const STATES = ["critical", "warning", "insufficient_data", "ok"];
 
-/** @type {Record<State, { word: string, shape: string, means: string }>} */
+/** @type {Record<State | "stale", { word: string, shape: string, means: string }>} */
 const LOOKS = {
     critical: {
         word: "critical",
@@ -31,25 +31,30 @@ const LOOKS = {
         shape: "M8 0a8 8 0 110 16A8 8 0 018 0zM3 8l4 4 6-7-1.400-1.200L7 9.300 4.400 6.700z",
         means: "KL is below the thresholds, or chance explains it",
     },
+    stale: {
+        word: "silent",
+        shape: "M8 0a8 8 0 110 16A8 8 0 018 0zM8 2a6 6 0 100 12A6 6 0 008 2zM5 5v6h2V5zM9 5v6h2V5z",
+        means: "no observations came for longer than stale_after",
+    },
 };
 
-/** @param {State} state */
+/** @param {State | "stale"} state */
 export function word(state) {
     return LOOKS[state].word;
 }
 
-/** @param {State} state */
+/** @param {State | "stale"} state */
 export function meaning(state) {
     return LOOKS[state].means;
 }
 
-/** @param {State} state */
+/** @param {State | "stale"} state */
 export function shape(state) {
     return svg("svg", { class: `shape ${state}`, viewBox: "0 0 16 16", "aria-hidden": "true" },
         svg("path", { d: LOOKS[state].shape, "fill-rule": "evenodd" }));
 }
 
-/** @param {State} state */
+/** @param {State | "stale"} state */
 export function badge(state) {
     return element("span", { class: `badge ${state}`, title: meaning(state) }, shape(state),
         word(state));

@@ -139,11 +139,11 @@ export interface Change {
     group?: string;
     name?: string;
     at: string;
-    from: State;
-    to: State;
+    from: State | "stale";
+    to: State | "stale";
     kl: number | null;
     infinite: boolean;
-    window: number;
+    window: number | null;
 }
 
 export interface Config {

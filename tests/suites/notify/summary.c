@@ -13,9 +13,8 @@
 /* Gives the line, which the caller frees. */
 static char *summary_of(const struct api_change *changes, size_t n, bool *is_incident)
 {
-    const struct api_message message = {.n = n, .changes = changes};
     struct api_buffer out = {0};
-    *is_incident = api_summary_write(&message, &out);
+    *is_incident = api_summary_write(changes, n, &out);
     api_append(&out, "", 1);
     cr_assert_not(out.failed);
     return out.data;
@@ -113,9 +112,9 @@ Test(notify_summary, of_random_courses_counts_who_has_left_ok)
         size_t n = 2 + (size_t)rand() % (MAX - 1), left = 0;
         char expected[100];
         for (size_t i = 0; i < MONITORS; i++)
-            begins[i] = states[i] = rand() % API_NOTIFY_STATES;
+            begins[i] = states[i] = rand() % API_STATES;
         for (size_t i = 0; i < n; i++) {
-            int monitor = rand() % MONITORS, to = rand() % API_NOTIFY_STATES;
+            int monitor = rand() % MONITORS, to = rand() % API_STATES;
             changes[i] = change_of(names[monitor], states[monitor], to, AT(0), 1);
             states[monitor] = to;
             changed[monitor] = true;

@@ -615,6 +615,32 @@ def try_mute_and_stale():
     receiver.close()
 
 
+def try_history():
+    """Of history that is loaded one change tells how far it goes, and no event; newer observations are no news."""
+    receiver = Receiver()
+    server = Server([one(receiver)], store="sqlite")
+    for name in "abc":
+        server.put(name, "old", "?pool=1&clear_after=1&stale_after=3600")
+    table = {"columns": {name: [0.5, 1.5] * 100 for name in "abc"}}
+    for month in (1, 2):
+        server.ask("POST", "/monitors/old/observations?timestamp=2024-%02d-01T00:00:00Z" % month, table)
+    wait_until(receiver.changes, 15, "the history is told")
+    server.ask("POST", "/monitors/old/observations", table)
+    wait_until(lambda: not server.ask("GET", "/monitors/old/a")["stale"], 15, "it is heard")
+    server.put("loud")
+    server.post(GOOD, "loud")
+    server.post(BAD, "loud")
+    wait_until(lambda: len(receiver.changes()) > 1, 15, "the next change")
+    expect(receiver.changes() == [("a", "ok", "stale"), ("loud", "ok", "critical")], receiver.changes())
+    sentence = json.loads(receiver.posts[0].body)["changes"][0]["sentence"]
+    expect(sentence in ["the newest observation of it and of 2 more monitors of the group is of 2024-%02d-01T00:00:00Z" % month
+                        for month in (1, 2)], sentence)
+    events = server.ask("GET", "/events?group=old")["events"]
+    expect(not any("stale" in (event["from"], event["to"]) for event in events), events)
+    server.end()
+    receiver.close()
+
+
 def try_mute_ends():
     """At the end of a mute receivers are told how a monitor is, if that is not what they know; also after a kill."""
     receiver = Receiver()
