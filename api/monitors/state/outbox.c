@@ -1,8 +1,8 @@
 #include "api/monitors/state/outbox.h"
 
 #include "api/json/format.h"
-#include "api/notify/notifier.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
 
@@ -223,6 +223,33 @@ static bool make(struct api_monitors *monitors, struct api_outbox_job *job,
     return api_store_run(monitors->store, API_SQL_OUTBOX_ASSIGN, assign, NULL);
 }
 
+static void read_history(void *context, const struct api_datum *values)
+{
+    struct api_receiver_history *history = context;
+    int64_t *const times[] = {&history->last_success, &history->last_failure,
+                              &history->failing_since};
+    for (size_t i = 0; i < sizeof times / sizeof *times; i++)
+        *times[i] = values[i].kind == API_SQL_INTEGER ? values[i].integer : API_NO_TIME;
+    snprintf(history->failure, sizeof history->failure, "%.*s", (int)values[3].size,
+             values[3].text);
+}
+
+/* Reads how attempts at a receiver went before this server started, or how another server's go; or writes how those of this
+ * server go. */
+static bool exchange_history(struct api_monitors *monitors, struct api_outbox_job *job)
+{
+    struct api_receiver_history *history = &job->history;
+    const struct api_datum row[] = {
+        API_TEXT_DATUM(job->receiver), time_datum(history->last_success),
+        time_datum(history->last_failure), time_datum(history->failing_since),
+        API_TEXT_DATUM(history->failure)};
+    job->reads_history |= !job->is_sender;
+    if (job->reads_history)
+        return api_store_run(monitors->store, API_SQL_RECEIVER, row,
+                             &(struct api_rows){read_history, history});
+    return !job->writes_history || api_store_run(monitors->store, API_SQL_RECEIVER_PUT, row, NULL);
+}
+
 static bool run(struct api_store_job *base, struct api_monitors *monitors)
 {
     struct api_outbox_job *job = (struct api_outbox_job *)base;
@@ -240,6 +267,8 @@ static bool run(struct api_store_job *base, struct api_monitors *monitors)
     job->pending = (size_t)pending;
     job->is_shared = api_store_is_shared(monitors->store);
     job->is_sender = ours;
+    if (!exchange_history(monitors, job))
+        return false;
     if (!ours) {
         job->wait = API_SECOND_US;
         return true;

@@ -4,6 +4,7 @@
 
 #include "api/monitors/state/transaction.h"
 #include "api/notify/message.h"
+#include "api/notify/notifier.h"
 
 /* Stores a change of a pending monitor for each receiver that wants it. If the monitor is muted, notes instead what
  * receivers know. A monitor that is ok by its first verdict is no news. */
@@ -21,6 +22,10 @@ struct api_outbox_job {
     const char *receiver;
     int64_t delivered; /* number of a message that is to be deleted, or 0 */
     int64_t server;    /* number of this server, to tell it from others on the store */
+
+    struct api_receiver_history
+        history; /* of the receiver, as this server knows it; as the store has it */
+    bool reads_history, writes_history;
 
     bool is_shared;                /* other servers may use the store */
     bool is_sender;                /* this server is the sender */

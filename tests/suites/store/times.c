@@ -364,7 +364,7 @@ static void make_first(const struct database *database)
         "ALTER TABLE kldiv_monitors DROP COLUMN newest_end;"
         "ALTER TABLE kldiv_monitors DROP COLUMN changed;"
         "ALTER TABLE kldiv_monitors DROP COLUMN missed; ALTER TABLE kldiv_monitors DROP COLUMN "
-        "told; DROP TABLE kldiv_columns;"
+        "told; DROP TABLE kldiv_columns; DROP TABLE kldiv_receivers;"
         "DELETE FROM kldiv_meta WHERE name IN ('change', 'deletion', 'mute', 'note', 'server',"
         " 'notify_owner', 'notify_until', 'columns');"
         "DROP TABLE kldiv_mutes; DROP TABLE kldiv_notes; DROP TABLE kldiv_outbox;"

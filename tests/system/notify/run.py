@@ -370,7 +370,8 @@ def try_incident():
 
 
 def try_waiting():
-    """What waits for a receiver after failures is sent as soon as a test arrives, and at SIGHUP."""
+    """What waits for a receiver after failures is sent as soon as a test arrives, and at SIGHUP; what GET /notifications
+    says of it survives a kill."""
     failing = True
 
     def fail(handler, n):
@@ -391,6 +392,17 @@ def try_waiting():
         wait_until(lambda: server.status()["pending"] == 0, 3, "what waits, at once")
         failing = True
         server.post(GOOD)
+    before = len(receiver.posts)
+    server.post(BAD)
+    wait_until(lambda: len(receiver.posts) == before + 2, 30, "two failures")
+    told = server.status()
+    expect(told["last_success"] and told["failing_since"] and "503" in told["failure"], told)
+    server.process.kill()
+    server.process.wait()
+    server.start()
+    keys = ("last_success", "failing_since", "failure")
+    wait_until(lambda: [server.status()[key] for key in keys] == [told[key] for key in keys], 5,
+               "the history after a kill: %r, before: %r" % (server.status(), told))
     server.end()
     receiver.close()
 
