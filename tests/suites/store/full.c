@@ -244,3 +244,34 @@ Test(store_full, a_limit_on_the_size_of_files_is_a_store_that_cannot_be_written)
     cr_expect_eq(server_stop(&server, true), 0);
     database_free(&database);
 }
+
+/* A disk that does not answer: probes say so after five seconds, and do not wait for it. */
+Test(store_full, a_store_that_does_not_answer_is_down)
+{
+    static const struct kind hanging = {"fdatasync", FAULT_FILE_SYNC, 0};
+    struct database database = database_new();
+    struct load load;
+    load_init(&load);
+    faults_preload();
+    struct server server = store_start(&database, NULL);
+    load_define(&server);
+    faults_arm(&hanging, 0, true);
+    double begin = now_seconds();
+    load_begin(&load, &server);
+    wait_ms(3000);
+    expect_readiness(&server, "{\"status\":\"ok\",\"store\":\"up\"}\n", 200);
+    while (metric(&server, "\nkldiv_store_up ") != 0 && now_seconds() < begin + 10)
+        wait_ms(50);
+    cr_expect_gt(now_seconds(), begin + 4.9);
+    expect_readiness(&server, "\"store_error\":\"the database does not answer\"}\n", 200);
+    cr_expect_lt(now_seconds(), begin + 8);
+    faults_disarm();
+    expect_return(&server);
+    atomic_store(&load.stop, true);
+    load_end(&load);
+    cr_expect_eq(load.refused, 0);
+    load_free(&load);
+    cr_expect_eq(server_stop(&server, false), 0);
+    faults_unload();
+    database_free(&database);
+}
