@@ -286,8 +286,12 @@ static bool write_all_drifting(const struct api_registry *registry, size_t first
     struct api_onset *onsets = malloc((n + 1) * sizeof *onsets);
     size_t drifting = 0;
     double sum = 0;
-    bool good = ranks && onsets;
-    for (size_t i = 0; good && i < n; i++)
+    if (!ranks || !onsets) {
+        free(ranks);
+        free(onsets);
+        return false;
+    }
+    for (size_t i = 0; i < n; i++)
         if (monitors[i]->status.state >= API_WARNING) {
             double kl = monitors[i]->status.last.scores.drift.kl;
             ranks[drifting++] = api_rank_of(monitors[i]);
@@ -301,7 +305,7 @@ static bool write_all_drifting(const struct api_registry *registry, size_t first
         onsets[i] = api_onset_of(ranks[i].monitor, i);
     }
     api_append_text(out, "]");
-    good = good && api_incidents_write(registry, onsets, drifting, out);
+    bool good = api_incidents_write(registry, onsets, drifting, out);
     free(ranks);
     free(onsets);
     return good;
