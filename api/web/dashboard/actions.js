@@ -1,4 +1,4 @@
-/* What can be done to a monitor or a group: settings, reference, mute, delete. Each dialog shows its curl line. */
+/* What can be done to a monitor or a group: settings, reference, mute, owner, delete. Each dialog shows its curl line. */
 import { address, ApiError, call, request } from "./api.js";
 import { curl } from "./commands.js";
 import { openDialog } from "./dialog.js";
@@ -180,25 +180,69 @@ function muteAddress(path) {
     return address(path.length === 2 ? ["groups", path[1], "mute"] : [...path, "mute"]);
 }
 
-/** @param {string[]} path of a monitor or a group */
-export function mute(path) {
-    const url = muteAddress(path);
-    const body = (/** @type {Values} */ { length, reason }) =>
-        JSON.stringify(length === "ok" ? { until: length, reason } : { seconds: Number(length), reason });
+/** What a dialog is about. @param {string[][]} paths of monitors, or of one group */
+function nameOf(paths) {
+    return paths.length === 1 ? isolate(paths[0][paths[0].length - 1]) : plural(paths.length, "monitor");
+}
+
+/**
+ * A dialog that sends the same to each of some monitors.
+ *
+ * @param {string[][]} paths
+ * @param {Pick<import("./dialog.js").Dialog, "title" | "text" | "fields" | "button">} texts
+ * @param {(path: string[]) => [method: string, url: URL]} where
+ * @param {(values: Values) => object} bodyOf
+ * @param {string} type of the body
+ */
+function sendToEach(paths, texts, where, bodyOf, type = "application/json") {
     return openDialog({
-        title: `Mute ${isolate(path[path.length - 1])}`,
-        text: "State and history go on; nobody is told until then.",
-        fields: [{ name: "length", label: "For", type: "select", options: PERIODS, value: "86400" },
-                 { name: "reason", label: "Because", attributes: { maxlength: 200 } }],
-        button: "Mute",
-        command: (values) => curl(url.href, "-d", body(values)),
-        run: (values) => call("POST", url, { body: body(values), type: "application/json" }),
+        ...texts,
+        title: `${texts.title} ${nameOf(paths)}`,
+        command: (values) => paths.map(where).map(([method, url]) => curl("-X", method, url.href,
+            "-H", `Content-Type: ${type}`, "-d", JSON.stringify(bodyOf(values)))).join("\n"),
+        run: (values) => Promise.all(paths.map(where).map(([method, url]) =>
+            call(method, url, { body: JSON.stringify(bodyOf(values)), type }))),
     });
 }
 
-/** Ends a mute. @param {string[]} path */
-export async function unmute(path) {
-    await request("DELETE", muteAddress(path));
+/** @param {string[]} path @returns {[string, URL]} */
+const toMute = (path) => ["POST", muteAddress(path)];
+
+/** Mutes monitors, or a group, for a time. @param {...string[]} paths */
+export function mute(...paths) {
+    return sendToEach(paths, {
+        title: "Mute", button: "Mute", text: "State and history go on; nobody is told until then.",
+        fields: [{ name: "length", label: "For", type: "select", options: PERIODS, value: "86400" },
+                 { name: "reason", label: "Because", attributes: { maxlength: 200 } }],
+    }, toMute, ({ length, reason }) => length === "ok" ? { until: length, reason } : { seconds: Number(length), reason });
+}
+
+/** Mutes monitors, or a group, until they are ok again. @param {...string[]} paths */
+export function acknowledge(...paths) {
+    return sendToEach(paths, {
+        title: "Acknowledge", button: "Acknowledge",
+        text: "Everybody sees who looks at it; nobody is told again before it is ok.",
+        fields: [{ name: "reason", label: "Who looks at it, and why", attributes: { maxlength: 200, required: true } }],
+    }, toMute, ({ reason }) => ({ until: "ok", reason }));
+}
+
+/** Ends mutes. @param {...string[]} paths */
+export function unmute(...paths) {
+    return Promise.all(paths.map((path) => request("DELETE", muteAddress(path))));
+}
+
+/**
+ * Names who is to look at monitors: their annotation `owner`.
+ *
+ * @param {string} owner at present
+ * @param {...string[]} paths
+ */
+export function setOwner(owner, ...paths) {
+    return sendToEach(paths, {
+        title: "Owner of", button: "Save", text: "Who is asked first.",
+        fields: [{ name: "owner", label: "Owner", value: owner, hint: "Empty: none" }],
+    }, (path) => ["PATCH", address(path)], (values) => ({ annotations: { owner: values.owner || null } }),
+    "application/merge-patch+json");
 }
 
 /** Deletes a monitor or a group, whose name has to be typed. @param {string[]} path */

@@ -23,26 +23,37 @@ export function curl(...words) {
 }
 
 /**
+ * A button that copies a text.
+ *
+ * @param {string} name
+ * @param {() => string} text
+ * @param {() => void} select shows the text, selected, where the clipboard is refused: over plain HTTP from another machine
+ */
+export function copyButton(name, text, select) {
+    const button = element("button", { type: "button", click: async () => {
+        try {
+            await navigator.clipboard.writeText(text());
+            button.textContent = "Copied";
+        } catch {
+            select();
+            button.textContent = "Selected";
+        }
+        setTimeout(() => (button.textContent = name), 2000);
+    } }, name);
+    return button;
+}
+
+/**
  * A command with a button that copies it.
  *
  * @param {string} text
  * @param {string} [label] what the command does
  */
 export function command(text, label = "Command") {
-    const button = element("button", { type: "button", click: copy }, "Copy");
-    async function copy() {
-        try {
-            await navigator.clipboard.writeText(text);
-            button.textContent = "Copied";
-        } catch { /* not over plain HTTP from another machine: the text is selected instead */
-            getSelection()?.selectAllChildren(code);
-            button.textContent = "Selected";
-        }
-        setTimeout(() => (button.textContent = "Copy"), 2000);
-    }
     const code = element("code", {}, text);
     return element("div", { class: "command" },
-        element("pre", { tabindex: 0, "aria-label": label, role: "region" }, code), button);
+        element("pre", { tabindex: 0, "aria-label": label, role: "region" }, code),
+        copyButton("Copy", () => text, () => getSelection()?.selectAllChildren(code)));
 }
 
 /** The two commands that make monitors and feed them. */

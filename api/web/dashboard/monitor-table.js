@@ -1,8 +1,9 @@
 /* A list of monitors, worst first or sorted by a column; of many only the first are made. */
+import { openActions } from "./action-row.js";
 import { address, call } from "./api.js";
 import { element, renew } from "./dom.js";
 import { plural } from "./format.js";
-import { age, COLUMNS, head, row } from "./row.js";
+import { age, COLUMNS, head, linkTo, row } from "./row.js";
 
 /**
  * @typedef {import("./types.js").Listed} Listed
@@ -67,7 +68,7 @@ export class MonitorTable {
             const key = JSON.stringify([monitor.group, monitor.name]);
             const text = JSON.stringify(monitor);
             const known = this.rows.get(key);
-            const node = known?.text === text ? known.node : row(monitor);
+            const node = known?.text === text ? known.node : row(monitor, () => this.act(monitor));
             kept.set(key, { text, node });
             return node;
         });
@@ -116,6 +117,11 @@ export class MonitorTable {
     /** Sorts by a column: the greatest first, then the least, then worst first again. @param {string} column */
     toggle(column) {
         this.go({ sort: this.sort === column ? `-${column}` : this.sort === `-${column}` ? null : column });
+    }
+
+    /** @param {Listed} monitor */
+    act(monitor) {
+        openActions(monitor.group, monitor.name, linkTo(monitor), () => this.go({}));
     }
 
     loadMore() {

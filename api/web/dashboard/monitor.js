@@ -1,5 +1,6 @@
 /* The page of one monitor. */
-import { editSettings, mute, remove, takeReference, unmute } from "./actions.js";
+import { actionRow, subjectOf } from "./action-row.js";
+import { editSettings, remove, takeReference } from "./actions.js";
 import { address, ApiError, call } from "./api.js";
 import { BinChart } from "./bars.js";
 import { Compare } from "./compare.js";
@@ -15,7 +16,6 @@ import { Notes } from "./notes.js";
 import { loadPlot } from "./plot.js";
 import { Refresher } from "./refresh.js";
 import { saveReport } from "./report.js";
-import { mutedText } from "./row.js";
 import { badge, shape, word } from "./states.js";
 import { Timeline } from "./timeline.js";
 import { WindowTable } from "./windows.js";
@@ -55,7 +55,7 @@ class Monitor {
         this.compare = new Compare(this.path, () => this.zoom(), (periods) => this.name({ compare: periods }));
         this.health = new HealthAlert();
         this.notes = new Notes(this.path[1], this.path[2], () => this.refresher.load());
-        this.actions = element("div", { class: "buttons" });
+        this.actions = element("div");
         this.table = new WindowTable((id) => this.select(id));
         this.badge = element("span", { "aria-live": "polite" });
         this.summary = element("section", { "aria-label": "Verdict" });
@@ -176,25 +176,27 @@ class Monitor {
         if (text === this.acted)
             return;
         this.acted = text;
+        const changed = () => this.refresher.load();
         const button = (/** @type {string} */ name, /** @type {() => Promise<unknown>} */ action) =>
             element("button", { type: "button", click: async () => {
                 if (await action() !== false)
-                    this.refresher.load();
+                    changed();
             } }, name);
-        const focused = [...this.actions.children].indexOf(/** @type {Element} */ (document.activeElement));
+        const buttons = () => [...this.actions.querySelectorAll("button")];
+        const focused = buttons().indexOf(/** @type {HTMLButtonElement} */ (document.activeElement));
         fill(this.actions,
-            button("Settings …", () => editSettings(path, config)),
-            button("New reference …", () => takeReference(path, this.zoom())),
-            config.muted ? button("Unmute", () => unmute(path)) : button("Mute …", () => mute(path)),
-            button("Note …", () => this.writeNote()),
-            element("button", { type: "button", click: () => saveReport(path[2]) }, "Save report"),
-            element("button", { type: "button", click: async () => {
-                if (await remove(path))
-                    location.assign(`?${new URLSearchParams({ group: path[1] })}`);
-            } }, "Delete …"),
-            config.muted && element("span", { class: "quiet" }, mutedText(config.muted)));
+            actionRow(subjectOf(config), changed),
+            element("div", { class: "buttons" },
+                button("Settings …", () => editSettings(path, config)),
+                button("New reference …", () => takeReference(path, this.zoom())),
+                button("Note …", () => this.writeNote()),
+                element("button", { type: "button", click: () => saveReport(path[2]) }, "Save report"),
+                element("button", { type: "button", click: async () => {
+                    if (await remove(path))
+                        location.assign(`?${new URLSearchParams({ group: path[1] })}`);
+                } }, "Delete …")));
         if (focused >= 0)
-            /** @type {HTMLElement} */ (this.actions.children[focused])?.focus();
+            buttons()[focused]?.focus();
     }
 
     /** Writes a note on what the chart shows a part of, on the window that the reader chose, or on now. */

@@ -8,11 +8,11 @@ import { Cards } from "./groups.js";
 import { HealthAlert } from "./health.js";
 import { MonitorTable } from "./monitor-table.js";
 import { Refresher } from "./refresh.js";
+import { linkTo } from "./row.js";
 import { glance, since } from "./sentences.js";
 import { shape, STATES, word } from "./states.js";
 
 /**
- * @typedef {import("./types.js").Listed} Listed
  * @typedef {import("./types.js").Group} Group
  * @typedef {import("./states.js").State} State
  */
@@ -130,7 +130,7 @@ class Overview {
         renew(this.heard, counts);
         renew(this.counts, counts, drifts && " Worst: ");
         this.worst.hidden = !drifts;
-        this.worst.href = drifts ? addressOf(worst) : "";
+        this.worst.href = drifts ? linkTo(worst) : "";
         renew(this.worst, ...(drifts ? [element("bdi", {}, worst.group), " / ",
             element("bdi", {}, worst.name)] : []));
         renew(this.cause, drifts && since(worst));
@@ -210,11 +210,6 @@ class Overview {
         clearTimeout(this.timer);
         this.timer = setTimeout(() => this.go({ q: this.search.value || null }), TYPED_MS);
     }
-}
-
-/** @param {Listed} monitor */
-function addressOf({ group, name }) {
-    return `?${new URLSearchParams({ group, monitor: name })}`;
 }
 
 function empty() {

@@ -1,6 +1,6 @@
 /* A row of a list of monitors: state, names, KL against its thresholds, its course, why, since when. */
 import { element } from "./dom.js";
-import { ago, count, isolateLabels, number, time } from "./format.js";
+import { ago, count, isolate, isolateLabels, number, time } from "./format.js";
 import { sparkline } from "./spark.js";
 import { badge, STATES } from "./states.js";
 import { term } from "./term.js";
@@ -42,6 +42,7 @@ export const COLUMNS = {
     n: { name: "Values", means: "Number of values of the last closed window", key: ({ n }) => n ?? -1 },
     seen: { name: "Last seen", means: "When values came last",
             key: ({ last_observation: last }) => milliseconds(last) },
+    act: { name: "Actions", means: "Owner, acknowledge, mute, link" },
 };
 
 /**
@@ -71,13 +72,17 @@ export function age(moment) {
         moment.textContent = text;
 }
 
+/** The page of a monitor. @param {{ group: string, name: string }} monitor */
+export function linkTo({ group, name }) {
+    return `?${new URLSearchParams({ group, monitor: name })}`;
+}
+
 /** @param {Listed} monitor */
 function link(monitor) {
-    const query = new URLSearchParams({ group: monitor.group, monitor: monitor.name });
     const group = new URLSearchParams({ group: monitor.group });
     return cell("name",
         element("a", { class: "group", href: `?${group}` }, element("bdi", {}, monitor.group)),
-        element("a", { class: "monitor", href: `?${query}`, title: monitor.name },
+        element("a", { class: "monitor", href: linkTo(monitor), title: monitor.name },
             element("bdi", {}, monitor.name)));
 }
 
@@ -118,8 +123,11 @@ export function mutedText({ until, reason }) {
     return `Muted${end ? ` until ${end}` : ""}${reason ? `: ${reason}` : ""}`;
 }
 
-/** @param {Listed} monitor */
-export function row(monitor) {
+/**
+ * @param {Listed} monitor
+ * @param {() => void} act called to show what can be done
+ */
+export function row(monitor, act) {
     const { warning, critical } = monitor.thresholds;
     return element("div", { role: "row" },
         standing(monitor),
@@ -129,5 +137,7 @@ export function row(monitor) {
         cause(monitor),
         cell("since", moment(monitor.severity_since)),
         cell("n", monitor.window ? count(monitor.n ?? 0) : ""),
-        cell("seen", moment(monitor.last_observation)));
+        cell("seen", moment(monitor.last_observation)),
+        cell("act", element("button", { type: "button", class: "open", click: act,
+                                        "aria-label": `Actions on ${isolate(monitor.name)}` }, "⋯")));
 }

@@ -84,6 +84,39 @@ async function checkSettings({binary, browser, report}) {
             expectSame((await api.get(path)).muted, null, "muted");
             return told;
         }));
+    await report.check("one row has the owner, acknowledge, mute and link, on a monitor's page and from a list", () =>
+        visiting(browser, url, {}, async visit => {
+            const {page} = visit;
+            const row = async () => (await page.$eval("[role=group][aria-label=Actions]", each =>
+                /** @type {HTMLElement} */ (each).innerText)).replace(/\s+/g, " ");
+            await shown(page);
+            expectSame(await row(), "No owner Owner … Acknowledge … Mute … Copy link", "row");
+            await click(page, "button", "Acknowledge …");
+            await fill(page, /^Who looks at it/, "Ann, new form");
+            await auditAccess(page);
+            await click(page, "button", "Acknowledge");
+            await closed(page);
+            await waitForText(page, /Muted until it is ok again: Ann, new form/);
+            expectSame((await api.get(path)).muted.until, "ok", "end of the mute");
+            await page.goto(`${server.url}/dashboard/`);
+            await click(page, "button", /^Actions on .*basket/);
+            await click(page, "button", "Owner …");
+            await fill(page, "Owner", "risk team");
+            await click(page, "button", "Save");
+            await waitForText(page, /Owner: risk team/);
+            await visit.picture("row-of-actions");
+            await auditAccess(page);
+            expectSame((await api.get(path)).annotations.owner, "risk team", "owner");
+            await click(page, "button", "Unmute");
+            await find(page, "button", "Acknowledge …");
+            const context = page.browserContext();
+            await context.overridePermissions(server.url, ["clipboard-read", "clipboard-sanitized-write"]);
+            await click(page, "button", "Copy link");
+            await find(page, "button", "Copied");
+            const link = await page.evaluate(() => navigator.clipboard.readText());
+            expectSame(link, url, "link");
+            return row();
+        }));
     await report.check("notes on a monitor or its group are on its time axis and in a list", () =>
         visiting(browser, url, {}, async visit => {
             const {page} = visit;

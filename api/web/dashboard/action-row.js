@@ -1,0 +1,87 @@
+/* One row of what is done first when something is wrong: whose it is, acknowledge, mute, a link to it. */
+import { acknowledge, mute, setOwner, unmute } from "./actions.js";
+import { address, call } from "./api.js";
+import { copyButton } from "./commands.js";
+import { messageOf } from "./dialog.js";
+import { element, fill } from "./dom.js";
+import { isolate, list } from "./format.js";
+import { mutedText } from "./row.js";
+
+/**
+ * What a row acts on: a monitor, a group, or the monitors of an incident.
+ *
+ * @typedef {object} Subject
+ * @property {string[][]} paths of monitors ("monitors", group, name), or of one group ("monitors", group)
+ * @property {string[]} [owners] who is asked first; left out where there is no such thing
+ * @property {import("./types.js").Muted | null | undefined} muted
+ * @property {boolean} wrong true if there is something to acknowledge
+ * @property {string} [link] the view that shows it, as a query; this page, if it is left out
+ */
+
+/**
+ * @param {Subject} subject
+ * @param {() => void} changed called after a change
+ */
+export function actionRow({ paths, owners, muted, wrong, link }, changed) {
+    const button = (/** @type {string} */ name, /** @type {() => Promise<unknown>} */ action) =>
+        element("button", { type: "button", click: async () => {
+            if (await action() !== false)
+                changed();
+        } }, name);
+    const href = () => new URL(link ?? "", location.href).href;
+    const text = element("code", { hidden: true });
+    return element("div", { class: "buttons actions", role: "group", "aria-label": "Actions" },
+        owners && element("span", {}, owners.length > 0 ? `Owner: ${list(owners.map(isolate))}` : "No owner"),
+        owners && button("Owner …", () => setOwner(owners[0] ?? "", ...paths)),
+        wrong && !muted && button("Acknowledge …", () => acknowledge(...paths)),
+        muted ? button("Unmute", () => unmute(...paths)) : button("Mute …", () => mute(...paths)),
+        copyButton("Copy link", href, () => {
+            text.hidden = false;
+            fill(text, href());
+            getSelection()?.selectAllChildren(text);
+        }),
+        text, muted && element("span", { class: "quiet" }, mutedText(muted)));
+}
+
+/**
+ * What a monitor's row acts on.
+ *
+ * @param {import("./types.js").Config} config
+ * @param {string} [link]
+ * @returns {Subject}
+ */
+export function subjectOf({ group, name, annotations, muted, state, stale }, link) {
+    const { owner } = /** @type {{ owner?: unknown }} */ (annotations);
+    return { paths: [["monitors", group, name]], owners: owner ? [String(owner)] : [], muted, link,
+             wrong: stale || state === "critical" || state === "warning" };
+}
+
+/**
+ * The row of a monitor of a list, as a dialog.
+ *
+ * @param {string} group
+ * @param {string} name
+ * @param {string} link
+ * @param {() => void} changed called after a change
+ */
+export function openActions(group, name, link, changed) {
+    const row = element("div", {}, element("p", { class: "loading" }, "Loading …"));
+    const dialog = element("dialog", { class: "wide", "aria-label": `Actions on ${isolate(name)}`,
+                                       close: () => dialog.remove() },
+        element("h2", {}, element("bdi", {}, group), " / ", element("bdi", {}, name)), row,
+        element("div", { class: "buttons" }, element("button", { type: "button", click: () => dialog.close() }, "Close")));
+    const show = async () => {
+        try {
+            const config = await call("GET", address(["monitors", group, name]));
+            fill(row, actionRow(subjectOf(config, link), () => {
+                show();
+                changed();
+            }));
+        } catch (error) {
+            fill(row, element("p", { class: "problem", role: "alert" }, messageOf(error)));
+        }
+    };
+    document.body.append(dialog);
+    dialog.showModal();
+    return show();
+}
