@@ -26,7 +26,7 @@ export class GroupPanel {
         this.name = element("bdi");
         this.state = element("span");
         this.text = element("p");
-        this.incidents = new Incidents();
+        this.incidents = new Incidents(() => this.refresher.load());
         this.silent = element("p");
         this.columns = element("p");
         this.past = element("div");

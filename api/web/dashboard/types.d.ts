@@ -41,6 +41,7 @@ export interface Listed {
 export interface Muted {
     until: string | null;
     reason: string;
+    scope?: "monitor" | "group";
 }
 
 /** What settings would have done, of a PATCH that stores nothing. */

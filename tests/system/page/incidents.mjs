@@ -3,7 +3,7 @@ import {Api, monitorPath} from "./api.mjs";
 import {auditAccess, auditWidth} from "./audit.mjs";
 import {emulate, visiting} from "./browser.mjs";
 import {expectSame} from "./report.mjs";
-import {click, focused} from "./roles.mjs";
+import {click, fill, find, focused, waitForText} from "./roles.mjs";
 import {startServer} from "./server.mjs";
 
 /**
@@ -15,6 +15,9 @@ import {startServer} from "./server.mjs";
 const ONSETS = {age: 12, income: 13, job: 13, "مدينة": 13, zip: 14, ["x".repeat(128)]: 14, sex: 14, debt: 14, rent: 14,
                 channel: 20, score: 3};
 const DAY = "2026-01-01T";
+
+/** A reason in which no line breaks. */
+const REASON = `Ben${"x".repeat(150)}`;
 
 /** Each column drifts from its hour on, `channel` less; `score` is ok again. @param {Api} api */
 async function watch(api) {
@@ -45,8 +48,8 @@ export async function checkIncidents({binary, browser, report}) {
         visiting(browser, url, {zone: "UTC"}, async ({page}) => {
             const [first, second, ...rest] = await linesOf(page);
             expectSame(first, "critical 9 columns since 2026-01-01 12:00 UTC: age, income, job, مدينة, zip, " +
-                `${"x".repeat(39)}…, sex, debt …; first was age “b”: 50 % → 10 %; “a”: 50 % → 90 %`, "the worst");
-            expectSame(second, "warning 1 column since 2026-01-01 20:00 UTC: channel “b”: 50 % → 30 %; “a”: 50 % → 70 %",
+                `${"x".repeat(39)}…, sex, debt …; first was age “b”: 50 % → 10 %; “a”: 50 % → 90 % ⋯`, "the worst");
+            expectSame(second, "warning 1 column since 2026-01-01 20:00 UTC: channel “b”: 50 % → 30 %; “a”: 50 % → 70 % ⋯",
                        "the other");
             expectSame(rest.length, 0, "more lines");
             await click(page, "link", "income");
@@ -69,9 +72,48 @@ export async function checkIncidents({binary, browser, report}) {
             await linesOf(page);
             await page.focus(".incidents a");
             await api.post(monitorPath("credit", "channel", "mute"), {until: "ok", reason: "Ann"});
-            await page.waitForFunction(() => /muted 1 column/.test(document.body.innerText.replace(/\s+/g, " ")));
+            await waitForText(page, /Muted until it is ok again: Ann/);
             expectSame((await focused(page))?.name, "age", "focus");
             await api.send("DELETE", "/monitors/credit/channel/mute");
+        }));
+    await report.check("an incident has the row of actions, for all of its monitors", () =>
+        visiting(browser, url, {}, async visit => {
+            const {page} = visit;
+            await linesOf(page);
+            await click(page, "button", /^Actions on 9 columns/);
+            await click(page, "button", "Owner …");
+            await fill(page, "Owner", "risk team");
+            await click(page, "button", "Save");
+            await waitForText(page, /Owner: risk team/);
+            await click(page, "button", "Acknowledge …");
+            await fill(page, /^Who looks at it/, REASON);
+            await click(page, "button", "Acknowledge");
+            await find(page, "button", "Unmute");
+            await visit.picture("incident-actions");
+            await auditAccess(page);
+            const {monitors} = await api.get("/monitors?group=credit");
+            const acknowledged = monitors.filter((/** @type {any} */ {muted}) => muted?.until === "ok" && muted.reason === REASON);
+            expectSame(acknowledged.length, 9, "acknowledged monitors");
+            const {annotations} = await api.get(monitorPath("credit", "rent"));
+            expectSame(annotations.owner, "risk team", "owner");
+            await click(page, "button", "Close");
+            await waitForText(page, /9 columns.*Muted until it is ok again: Benx+/s);
+            await emulate(page, {width: 320, height: 900, still: true});
+            await auditWidth(page);
+            await emulate(page, {});
+            await click(page, "button", /^Actions on 9 columns/);
+            await click(page, "button", "Unmute");
+            await find(page, "button", "Acknowledge …");
+            expectSame((await api.get("/groups/credit")).incidents[0].monitors[0].muted, null, "muted");
+        }));
+    await report.check("an incident that is muted as its group is told again as such", () =>
+        visiting(browser, url, {}, async ({page}) => {
+            await api.post("/groups/credit/mute", {seconds: 3600, reason: "move"});
+            await page.reload();
+            await click(page, "button", /^Actions on 9 columns/);
+            await click(page, "button", "Unmute");
+            await find(page, "button", "Acknowledge …");
+            expectSame((await api.get("/groups/credit")).muted, null, "mute of the group");
         }));
     await server.stop();
 }
