@@ -17,6 +17,7 @@ from service import Server
 import kldiv
 from kldiv import group as groups
 from kldiv import sources
+from kldiv.__main__ import summary_text
 
 try:
     import pandas
@@ -214,6 +215,7 @@ class Groups(unittest.TestCase):
         summary = self.group.summary()
         self.assertEqual(summary.incidents(), ["7 columns since 2026-01-01T01:00:00Z: a, b, c, d, e …; first was g"])
         self.assertIn("<p>7 columns since", summary._repr_html_())
+        self.assertRegex(summary_text(summary), r"7 of 7 monitors drift\n  7 columns since .*\n  critical a: KL")
         for name in "cdefg":
             self.client.request("DELETE", f"{self.group._path}/{name}")
         self.assertEqual(self.group.summary().incidents(), ["2 columns since 2026-01-01T02:00:00Z: a, b"])

@@ -81,7 +81,7 @@ def print_results(results: Results, as_json: bool) -> int:
 
 def summary_text(summary: Summary) -> str:
     lines = [f"{summary['group']}: {summary['state']}, {len(summary['drifting'])} of {summary['monitors']} monitors drift"]
-    lines += summary.incidents()
+    lines += [f"  {text}" for text in summary.incidents()]
     for each in summary["drifting"]:
         kl = "infinite" if each["kl"] is None else f"{each['kl']:.3g} nats"
         lines.append(f"  {each['state']:8} {each['name']}: KL {kl} since {each['since']}: {', '.join(each['top'])}")
