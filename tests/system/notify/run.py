@@ -339,6 +339,36 @@ def try_reminders():
     plain.close()
 
 
+def try_incident():
+    """Columns that leave ok within the time in which changes wait are one message to each receiver, and one incident."""
+    receivers = [Receiver(), Receiver()]
+    server = Server([one(receivers[0]), {**one(receivers[1]), "name": "people", "format": "slack"}])
+    names = ["age", "income", "job", "sex", "zip", "city"]
+    for name in names:
+        server.put(name)
+    at = "2026-01-01T%02d:00:00Z"
+    server.ask("POST", "/monitors/g/city/observations?timestamp=" + at % 11, BAD)
+    begun = time.monotonic()
+    columns = {name: [0.5] * 60 + [1.5] * 6 for name in names[:5]}
+    server.ask("POST", "/monitors/g/observations?timestamp=" + at % 12, {"columns": columns})
+    server.ask("POST", "/monitors/g/city/observations?timestamp=" + at % 13, BAD)
+    wait_until(lambda: all(receiver.posts for receiver in receivers), 10, "the messages")
+    expect(time.monotonic() - begun < 8, "it waited %g s" % (time.monotonic() - begun))
+    time.sleep(6)
+    expect([len(receiver.posts) for receiver in receivers] == [1, 1], "one message each")
+    message, slack = (json.loads(receiver.posts[0].body) for receiver in receivers)
+    text = "6 columns of g since 2026-01-01T11:00:00Z: "
+    expect(message["text"].startswith(text) and message["text"].endswith(" …; first was city; 6 critical"), message["text"])
+    expect(slack["text"] == slack["blocks"][0]["text"]["text"] == message["text"] and len(slack["blocks"]) == 7, slack)
+    incident, = server.ask("GET", "/groups/g")["incidents"]
+    expect((incident["since"], incident["first"], incident["count"]) == (at % 11, "city", 6), incident)
+    expect(", ".join(each["name"] for each in incident["monitors"][:5]) == message["text"][len(text):].split(" …")[0],
+           (message["text"], incident))
+    server.end()
+    for receiver in receivers:
+        receiver.close()
+
+
 def try_waiting():
     """What waits for a receiver after failures is sent as soon as a test arrives, and at SIGHUP; what GET /notifications
     says of it survives a kill."""
