@@ -87,6 +87,7 @@ static void enter_sandbox(const struct srv_options *options)
     const char *const *of_store = api_monitors_files(monitors);
     const char *readable[MAX_READABLE + 1] = {NULL};
     const char *const writable[] = {api_monitors_folder(monitors), NULL};
+    const char *const appended[] = {srv_log_file(), NULL};
     size_t n = 0;
     for (size_t i = 0; i < sizeof files / sizeof *files; i++)
         if (files[i])
@@ -98,6 +99,7 @@ static void enter_sandbox(const struct srv_options *options)
         options,
         &(struct srv_sandbox_policy){.readable = readable,
                                      .writable = writable,
+                                     .appended = appended,
                                      .removable = srv_sockets_removable(),
                                      .shared_memory = options->shared_memory != NULL,
                                      .connects = of_store != NULL || options->notify != NULL});
@@ -164,13 +166,15 @@ static bool drain(const struct srv_options *options)
 
 static void warn_of_variable(const char *name, const char *nearest)
 {
-    srv_log(SRV_LOG_WARNING, "the environment variable %s is not an option%s%s%s", name,
-            nearest ? "; did you mean " : "", nearest ? nearest : "", nearest ? "?" : "");
+    srv_log(SRV_LOG_WARNING,
+            nearest ? "an environment variable is not an option name=%s did_you_mean=%s"
+                    : "an environment variable is not an option name=%s",
+            name, nearest);
 }
 
 static void log_store(bool is_failure, const char *sentence)
 {
-    srv_log(is_failure ? SRV_LOG_WARNING : SRV_LOG_INFO, "%s", sentence);
+    srv_log(is_failure ? SRV_LOG_WARNING : SRV_LOG_INFO, "--store: detail=%s", sentence);
 }
 
 static bool start_threads(const struct srv_options *options, const struct api_service *service)
@@ -190,8 +194,8 @@ static void log_start(const struct srv_options *options, const struct api_servic
     srv_store_log(options, monitors);
     if (regions)
         srv_log(SRV_LOG_INFO,
-                "shared memory: objects whose names start with '%s', at most %zu regions",
-                options->shared_memory, options->max_regions);
+                "shared memory: at most %zu regions of objects whose names start with prefix=%s",
+                options->max_regions, options->shared_memory);
     srv_sandbox_log(&sandbox);
     srv_files_log(options, service->tokens);
     srv_notify_log(options);
@@ -201,8 +205,8 @@ static void log_start(const struct srv_options *options, const struct api_servic
 
 static bool start(const struct srv_options *options, const struct api_service *service)
 {
-    if (!srv_log_start(options->log_format, options->log_level)) {
-        fprintf(stderr, "kldivd: cannot start the log's thread\n");
+    if (!srv_log_start(options)) {
+        fprintf(stderr, "kldivd: cannot start the log's threads\n");
         return false;
     }
     srv_deadlines_set(options->timeout, options->request_timeout);
@@ -312,8 +316,8 @@ static int serve(struct srv_options *options)
     json_object_seed(0);
     if (options->auth_token_file)
         tokens = api_tokens_new();
-    if (!srv_files_read(options, tokens, stderr) || !srv_notify_open(options, stderr) ||
-        !open_resources(options))
+    if (!srv_log_open(options, stderr) || !srv_files_read(options, tokens, stderr) ||
+        !srv_notify_open(options, stderr) || !open_resources(options))
         return 1;
     struct api_service service = make_service(options);
     if (!service.pool) {
