@@ -23,6 +23,7 @@
 #include "server/store.h"
 #include "server/telemetry/log.h"
 #include "server/telemetry/metrics.h"
+#include "server/watch_files.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -76,14 +77,13 @@ static bool write_port_file(const char *path)
     return (fclose(port_file) == 0 && good) || complain_of_port_file(path);
 }
 
-/* Gives up all rights but those to files that SIGHUP has read again, and to time zones, among which UTC is. */
+/* Gives up all rights but those to files that a reload reads, and to time zones, among which UTC is. */
 static void enter_sandbox(const struct srv_options *options)
 {
     enum { MAX_READABLE = 120, MAX_PATH = 4096 };
     char zone[MAX_PATH];
     snprintf(zone, sizeof zone, "%s/UTC", api_zone_folder());
-    const char *const files[] = {options->auth_token_file, options->tls_cert, options->tls_key,
-                                 zone};
+    const char *const files[] = {options->auth_token_file, options->tls_cert, options->tls_key};
     const char *const *of_store = api_monitors_files(monitors);
     const char *readable[MAX_READABLE + 1] = {NULL};
     const char *const writable[] = {api_monitors_folder(monitors), NULL};
@@ -92,9 +92,13 @@ static void enter_sandbox(const struct srv_options *options)
     for (size_t i = 0; i < sizeof files / sizeof *files; i++)
         if (files[i])
             readable[n++] = files[i];
+    srv_watch_files(readable, n + srv_notify_list_files(options, readable + n, MAX_READABLE - n));
+    while (readable[n])
+        n++;
+    if (n < MAX_READABLE)
+        readable[n++] = zone;
     for (const char *const *file = of_store; file && *file && n < MAX_READABLE; file++)
         readable[n++] = *file;
-    srv_notify_list_files(options, readable + n, MAX_READABLE - n);
     sandbox = srv_sandbox_enter(
         options,
         &(struct srv_sandbox_policy){.readable = readable,
@@ -243,13 +247,14 @@ static void ignore_signals(void)
             signal(ignored[i], SIG_IGN);
 }
 
-/* Blocks the signals that serve waits for: those that end the process, and SIGHUP. */
+/* Blocks the signals that serve waits for: those that end the process, SIGHUP, and SIGIO of files that change. */
 static void block_signals(sigset_t *signals)
 {
     sigemptyset(signals);
     sigaddset(signals, SIGTERM);
     sigaddset(signals, SIGINT);
     sigaddset(signals, SIGHUP);
+    sigaddset(signals, SIGIO);
     pthread_sigmask(SIG_BLOCK, signals, NULL);
 }
 
@@ -270,7 +275,7 @@ static void give_back(void)
         malloc_trim(0);
 }
 
-/* Waits for a signal to end; SIGHUP has files read again. */
+/* Waits for a signal to end; files that change, and SIGHUP, have files read again. */
 static void wait_for_end(const sigset_t *signals, const struct srv_options *options,
                          const struct api_service *service)
 {
@@ -278,12 +283,12 @@ static void wait_for_end(const sigset_t *signals, const struct srv_options *opti
         long ms = (long)srv_manager_beat();
         int signal = sigtimedwait(
             signals, NULL, &(struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000});
-        if (signal == SIGHUP)
-            reload(options, service);
-        else if (signal > 0)
-            return;
-        else
+        if (signal < 0)
             give_back();
+        else if (signal != SIGHUP && signal != SIGIO)
+            return;
+        else if (srv_files_changed(signal == SIGIO) || signal == SIGHUP)
+            reload(options, service);
     }
 }
 

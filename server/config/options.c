@@ -139,7 +139,7 @@ static const struct api_field rows[] = {
      HELP(NULL, "answer 503 at /readyz while the store cannot be written")},
     {"notify", FIELD(notify), TEXT(read_text, NULL),
      HELP("FILE", "tell the receivers in this file, a JSON array, of changes of monitors' states; "
-                  "SIGHUP reads it again")},
+                  "it is read again when it changes, and at SIGHUP")},
     {"public-url", FIELD(public_url), TEXT(read_url, NULL),
      HELP("URL", "where people reach this server, for links in notifications")},
     {"shared-memory", FIELD(shared_memory), TEXT(read_prefix, NULL),
@@ -158,11 +158,14 @@ static const struct api_field rows[] = {
     {"auth-token-file", FIELD(auth_token_file), TEXT(read_text, NULL),
      HELP("FILE", "require a bearer token from this file, except for health checks and the files "
                   "of the pages; a line is TOKEN, NAME TOKEN, NAME SCOPES TOKEN, or one of the "
-                  "last two with groups=PATTERNS before TOKEN; SIGHUP reads it again")},
+                  "last two with groups=PATTERNS before TOKEN; it is read again when it changes, "
+                  "and at SIGHUP")},
     {"tls-cert", FIELD(tls_cert), TEXT(read_text, NULL),
-     HELP("FILE", "serve only HTTPS, with this certificate chain in PEM; SIGHUP reads it again")},
+     HELP("FILE", "serve only HTTPS, with this certificate chain in PEM; it is read again when it "
+                  "changes, and at SIGHUP")},
     {"tls-key", FIELD(tls_key), TEXT(read_text, NULL),
-     HELP("FILE", "private key of the certificate, in PEM; SIGHUP reads it again")},
+     HELP("FILE", "private key of the certificate, in PEM; it is read again when it changes, and "
+                  "at SIGHUP")},
     {"log-format", FIELD(log_format), WORDS(formats, "text"), HELP("FORMAT", "text or json")},
     {"log-level", FIELD(log_level), WORDS(levels, "info"),
      HELP("LEVEL", "error, warning, info or debug; requests are logged at info")},
