@@ -1,9 +1,9 @@
 #include "api/monitors/maintenance.h"
 
+#include "api/monitors/silence.h"
 #include "api/monitors/state/close.h"
 #include "api/monitors/state/gc.h"
 #include "api/monitors/state/group_rows.h"
-#include "api/monitors/state/outbox.h"
 #include "api/monitors/state/server_counts.h"
 
 /* MAX_KEYS: idempotency keys that are kept for a day. MAX_DUE: monitors whose windows one
@@ -38,7 +38,7 @@ static bool prune_keys(struct api_monitors *monitors)
 /* Reads what other servers have observed, before a monitor is reported as stale: others may have observed it. */
 static bool refresh_before_reporting(struct api_monitors *monitors)
 {
-    if (!api_store_is_shared(monitors->store) || !api_outbox_is_due(monitors))
+    if (!api_store_is_shared(monitors->store) || !api_silence_is_due(monitors))
         return true;
     monitors->next_refresh = 0;
     return api_server_counts_refresh(monitors);
@@ -64,7 +64,7 @@ static bool see_now(struct api_monitors *monitors, struct api_monitor *monitor)
 {
     struct api_pending_monitor *pending = api_pending_of(monitors, monitor);
     if (pending)
-        api_status_see(&pending->status, monitors->now, monitors->now);
+        api_monitor_see(monitor, &pending->status, monitors->now, monitors->now);
     return pending;
 }
 
@@ -84,7 +84,7 @@ bool api_maintain(struct api_monitors *monitors)
             return false;
         due += closes || is_ahead;
     }
-    return api_mutes_end(monitors) && api_outbox_watch(monitors) && prune_keys(monitors) &&
+    return api_mutes_end(monitors) && api_silence_watch(monitors) && prune_keys(monitors) &&
            api_gc(monitors);
 }
 
@@ -103,5 +103,5 @@ bool api_maintenance_is_due(struct api_monitors *monitors)
     }
     return gc_unfinished || is_ahead || monitors->next_close <= now ||
            keys_are_due(monitors, now) || api_mutes_are_due(registry) ||
-           api_outbox_is_due(monitors);
+           api_silence_is_due(monitors);
 }

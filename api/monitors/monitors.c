@@ -113,11 +113,19 @@ bool api_monitors_are_stored(const struct api_monitors *monitors)
     return atomic_load(&monitors->stored);
 }
 
+/* SILENCE: seconds after which a database that does not answer is down. */
+#define SILENCE 5
+
 bool api_monitors_outage(struct api_monitors *monitors, struct api_outage *outage)
 {
+    double silence = api_store_silence(monitors->store);
     pthread_mutex_lock(&monitors->lock);
     *outage = monitors->outage;
     pthread_mutex_unlock(&monitors->lock);
+    if (outage->since == 0 && silence > SILENCE) {
+        outage->since = api_now() - (int64_t)(silence * API_SECOND_US);
+        snprintf(outage->error, sizeof outage->error, "the database does not answer");
+    }
     return outage->since != 0;
 }
 
@@ -129,13 +137,15 @@ size_t api_monitors_count(struct api_monitors *monitors)
     return n;
 }
 
-void api_monitors_write_store(const struct api_monitors *monitors, const struct api_token *token,
+void api_monitors_write_store(struct api_monitors *monitors, const struct api_token *token,
                               struct api_buffer *out)
 {
+    struct api_outage outage;
     api_append_format(out,
-                      "# HELP kldiv_store_up 1 if the last write to the store worked, else 0.\n"
+                      "# HELP kldiv_store_up 1 if the last write to the store worked, and the "
+                      "database has not been silent for 5 s, else 0.\n"
                       "# TYPE kldiv_store_up gauge\nkldiv_store_up %d\n",
-                      api_monitors_are_stored(monitors));
+                      !api_monitors_outage(monitors, &outage));
     api_append_format(
         out,
         "# HELP kldiv_store_size_bytes Bytes that the store takes, without free ones.\n"

@@ -61,7 +61,7 @@ size_t api_monitors_count(struct api_monitors *monitors);
 
 /* Appends the metrics of the store, and of the receivers that a token may see, as Prometheus text. */
 struct api_token;
-void api_monitors_write_store(const struct api_monitors *monitors, const struct api_token *token,
+void api_monitors_write_store(struct api_monitors *monitors, const struct api_token *token,
                               struct api_buffer *out);
 
 /* Adds the metrics of the monitors that a token is for to a response whose body is complete; see

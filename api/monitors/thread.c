@@ -82,8 +82,10 @@ static void run_maintenance(struct api_monitors *monitors, double *last, bool is
         return;
     monitors->backoff = (api_maintenance_is_due(monitors) || down) &&
                         !api_transact(monitors, NULL, api_maintain, false);
-    monitors->shrink_unfinished =
-        atomic_load(&monitors->stored) && api_store_shrink(monitors->store);
+    bool up = atomic_load(&monitors->stored);
+    monitors->shrink_unfinished = up && api_store_shrink(monitors->store);
+    if (up && monitors->log_has_deleted && monitors->n_tombstones == 0)
+        monitors->log_has_deleted = !api_store_empty_log(monitors->store);
 }
 
 static struct api_store_job *wait_for_jobs(struct api_monitors *monitors, int64_t idle)

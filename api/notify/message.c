@@ -1,6 +1,7 @@
 #include "api/notify/message.h"
 
 #include "api/json/format.h"
+#include "api/notify/summary.h"
 
 #include <ctype.h>
 #include <math.h>
@@ -60,7 +61,7 @@ static void write_news(const struct api_change *change, struct api_buffer *out)
         return;
     }
     api_append_text(out, "is ");
-    api_append_text(out, api_notify_state_name(change->to));
+    api_append_text(out, api_state_name(change->to));
     if (change->from == API_STALE) {
         api_append_text(out, "; observations arrive again");
         return;
@@ -78,33 +79,23 @@ static void write_news(const struct api_change *change, struct api_buffer *out)
     api_append_text(out, change->sentence);
 }
 
-/* Appends what the message says in a line: of one change all of it, of many how many there are of each state. */
-static void write_text(const struct api_message *message, struct api_buffer *out)
+/* Appends what the message says in a line; true if that is an incident of several monitors. */
+static bool write_text(const struct api_message *message, struct api_buffer *out)
 {
     const struct api_change *first = message->changes;
-    size_t states[API_NOTIFY_STATES] = {0};
     api_append_text(out, message->is_test ? "Test: " : message->is_reminder ? "Reminder: " : "");
     if (message->is_reminder && message->n > 1) {
         api_append_format(out, "%zu monitors are still critical", message->n);
-        return;
+        return false;
     }
+    if (message->n > 1)
+        return api_summary_write(message->changes, message->n, out);
     api_append_text(out, first->group);
-    if (message->n == 1) {
-        api_append_text(out, " / ");
-        api_append_text(out, first->name);
-        api_append_text(out, " ");
-        write_news(first, out);
-        return;
-    }
-    for (size_t i = 0; i < message->n; i++)
-        states[message->changes[i].to]++;
-    api_append_format(out, ": %zu changes", message->n);
-    const char *before = ": ";
-    for (int state = API_NOTIFY_STATES - 1; state >= 0; state--)
-        if (states[state] > 0) {
-            api_append_format(out, "%s%zu %s", before, states[state], api_notify_state_name(state));
-            before = ", ";
-        }
+    api_append_text(out, " / ");
+    api_append_text(out, first->name);
+    api_append_text(out, " ");
+    write_news(first, out);
+    return false;
 }
 
 /* Appends the bytes of a query, percent-encoded. */
@@ -150,8 +141,9 @@ static void write_change(const struct api_message *message, const struct api_cha
     api_append_json_string(out, change->group);
     api_append_text(out, ",\"name\":");
     api_append_json_string(out, change->name);
-    api_append_format(out, ",\"from\":\"%s\",\"to\":\"%s\",\"since\":",
-                      api_notify_state_name(change->from), api_notify_state_name(change->to));
+    api_append_format(out,
+                      ",\"from\":\"%s\",\"to\":\"%s\",\"since\":", api_state_name(change->from),
+                      api_state_name(change->to));
     api_write_time(out, change->since);
     api_append_text(out, ",\"at\":");
     api_write_time(out, change->at);
@@ -238,7 +230,7 @@ static void write_slack_line(const struct api_message *message, const struct api
                              struct api_buffer *out)
 {
     enum { LONGEST_URL = 500 }; /* with the names, encoded and as text, less than SLACK_MAX */
-    static const char *const marks[API_NOTIFY_STATES] = {
+    static const char *const marks[API_STATES] = {
         ":white_circle:", ":large_green_circle:", ":large_yellow_circle:", ":red_circle:",
         ":black_circle:"};
     char memory[1000];
@@ -268,19 +260,29 @@ static void write_slack_line(const struct api_message *message, const struct api
 /* SHOWN: changes that a message for people names; of more it says how many there are. */
 enum { SHOWN = 10 };
 
+/* Appends the line as a JSON string; true if it is of an incident. */
+static bool write_slack_text(const struct api_message *message, struct api_buffer *out)
+{
+    char line[3000];
+    struct api_buffer plain = {0};
+    api_buffer_borrow(&plain, line, sizeof line);
+    bool is_incident = write_text(message, &plain);
+    api_append(&plain, "", 1);
+    WRITE_STRING(out, write_escaped(plain.failed ? "" : plain.data, &text));
+    api_buffer_free(&plain);
+    return is_incident;
+}
+
 static void write_slack(const struct api_message *message, struct api_buffer *out)
 {
     api_append_text(out, "{\"text\":");
-    WRITE_STRING(out, {
-        char line[3000];
-        struct api_buffer plain = {0};
-        api_buffer_borrow(&plain, line, sizeof line);
-        write_text(message, &plain);
-        api_append(&plain, "", 1);
-        write_escaped(plain.failed ? "" : plain.data, &text);
-        api_buffer_free(&plain);
-    });
+    bool is_incident = write_slack_text(message, out);
     api_append_text(out, ",\"blocks\":[");
+    if (is_incident) {
+        api_append_text(out, SECTION);
+        write_slack_text(message, out);
+        api_append_text(out, "}},");
+    }
     if (message->is_test)
         api_append_text(out, SECTION "\"*Test* of kldiv: nothing has happened.\"}},");
     if (message->is_reminder)
@@ -315,9 +317,8 @@ static void write_alert(const struct api_message *message, const struct api_chan
     api_append_json_string(out, change->group);
     api_append_text(out, ",\"monitor\":");
     api_append_json_string(out, change->name);
-    api_append_format(
-        out, ",\"severity\":\"%s\"},\"annotations\":{\"summary\":",
-        api_notify_state_name(state == API_STALE || state == API_OK ? API_WARNING : state));
+    api_append_format(out, ",\"severity\":\"%s\"},\"annotations\":{\"summary\":",
+                      api_state_name(state == API_STALE || state == API_OK ? API_WARNING : state));
     WRITE_STRING(out, {
         api_append_text(&text, change->group);
         api_append_text(&text, " / ");

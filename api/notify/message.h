@@ -1,21 +1,8 @@
 /* api_message: a notification for one receiver, as bytes. Pure functions. */
 #pragma once
 
+#include "api/notify/change.h"
 #include "api/notify/receivers.h"
-#include "api/text/trace.h"
-
-/* api_change: of the state of a monitor. Texts are borrowed. Times are microseconds since 1970. */
-struct api_change {
-    const char *group, *name, *sentence; /* sentence: because of what; may be empty */
-    int64_t monitor;
-    int64_t
-        at; /* when it changed: the end of the window that made it; of a stale one its newest observation */
-    int64_t since;          /* when it left ok; of one that is ok again when it had */
-    int64_t queued;         /* when it was stored, by the clock */
-    int from, to;           /* verdicts, or API_STALE */
-    double kl;              /* of the window; NaN if there is none */
-    struct api_trace trace; /* of the request that made it; empty if there is none */
-};
 
 /* api_message: changes of monitors of one group; or, as a reminder, monitors of all groups that have a state, from which and
  * to which they "change". A repetition has the same id. */

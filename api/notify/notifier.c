@@ -8,7 +8,7 @@
 
 static const char *const result_names[API_NOTIFY_RESULTS] = {"delivered", "failed", "refused",
                                                              "expired"};
-static const struct api_receiver_status new_status = {
+const struct api_receiver_history api_no_history = {
     .last_success = API_NO_TIME, .last_failure = API_NO_TIME, .failing_since = API_NO_TIME};
 
 bool api_notifier_init(struct api_notifier *notifier, const char *public_url, void (*wake)(void))
@@ -30,7 +30,9 @@ void api_notifier_set(struct api_notifier *notifier, struct api_receivers *recei
     struct api_receivers *former = notifier->receivers;
     for (size_t i = 0; i < receivers->n; i++) {
         size_t known = former ? api_receivers_find(former, receivers->list[i].name) : 0;
-        status[i] = former && known < former->n ? notifier->status[known] : new_status;
+        status[i] = former && known < former->n
+                        ? notifier->status[known]
+                        : (struct api_receiver_status){.history = api_no_history};
     }
     memcpy(notifier->status, status, receivers->n * sizeof *status);
     notifier->receivers = receivers;
@@ -62,15 +64,41 @@ void api_notifier_note(struct api_notifier *notifier, const char *name,
     struct api_receiver_status *status = find(notifier, name);
     if (status)
         status->results[result] += n;
-    if (status && result == API_NOTIFY_DELIVERED) {
-        status->last_success = now;
-        status->failing_since = API_NO_TIME;
-    } else if (status && failure) {
-        status->last_failure = now;
-        if (status->failing_since == API_NO_TIME)
-            status->failing_since = now;
-        snprintf(status->failure, sizeof status->failure, "%s", failure);
+    struct api_receiver_history *history = status ? &status->history : NULL;
+    if (history && result == API_NOTIFY_DELIVERED) {
+        history->last_success = now;
+        history->failing_since = API_NO_TIME;
+    } else if (history && failure) {
+        history->last_failure = now;
+        if (history->failing_since == API_NO_TIME)
+            history->failing_since = now;
+        snprintf(history->failure, sizeof history->failure, "%s", failure);
     }
+    pthread_mutex_unlock(&notifier->lock);
+}
+
+static int64_t last_attempt(const struct api_receiver_history *history)
+{
+    return history->last_success > history->last_failure ? history->last_success
+                                                         : history->last_failure;
+}
+
+struct api_receiver_history api_notifier_history(struct api_notifier *notifier, const char *name)
+{
+    pthread_mutex_lock(&notifier->lock);
+    const struct api_receiver_status *status = find(notifier, name);
+    struct api_receiver_history history = status ? status->history : api_no_history;
+    pthread_mutex_unlock(&notifier->lock);
+    return history;
+}
+
+void api_notifier_learn_history(struct api_notifier *notifier, const char *name,
+                                const struct api_receiver_history *history)
+{
+    pthread_mutex_lock(&notifier->lock);
+    struct api_receiver_status *status = find(notifier, name);
+    if (status && last_attempt(history) > last_attempt(&status->history))
+        status->history = *history;
     pthread_mutex_unlock(&notifier->lock);
 }
 
@@ -112,13 +140,13 @@ void api_notifier_write(struct api_notifier *notifier, const struct api_token *t
         api_append_json_string(out, receiver->name);
         api_append_format(out, ",\"format\":\"%s\",\"pending\":%zu,\"last_success\":",
                           api_notify_format_names[receiver->format], status->pending);
-        api_write_time(out, status->last_success);
+        api_write_time(out, status->history.last_success);
         api_append_text(out, ",\"last_failure\":");
-        api_write_time(out, status->last_failure);
+        api_write_time(out, status->history.last_failure);
         api_append_text(out, ",\"failing_since\":");
-        api_write_time(out, status->failing_since);
+        api_write_time(out, status->history.failing_since);
         api_append_text(out, ",\"failure\":");
-        api_append_json_string(out, status->failure);
+        api_append_json_string(out, status->history.failure);
         api_append(out, "}", 1);
     }
     pthread_mutex_unlock(&notifier->lock);

@@ -20,11 +20,18 @@ enum api_notify_result {
 };
 #define API_NOTIFY_RESULTS 4
 
-/* api_receiver_status: how a receiver does. Times are microseconds since 1970, or API_NO_TIME. */
-struct api_receiver_status {
-    size_t pending; /* changes that wait */
+/* api_receiver_history: how attempts at a receiver went, which the store keeps. Times are microseconds since 1970, or
+ * API_NO_TIME. */
+struct api_receiver_history {
     int64_t last_success, last_failure, failing_since;
     char failure[200]; /* the last one; empty if there was none */
+};
+extern const struct api_receiver_history api_no_history;
+
+/* api_receiver_status: how a receiver does. */
+struct api_receiver_status {
+    size_t pending; /* changes that wait */
+    struct api_receiver_history history;
     unsigned long results[API_NOTIFY_RESULTS];
 };
 
@@ -53,6 +60,11 @@ struct api_receivers *api_notifier_receivers(struct api_notifier *notifier);
  * failed. */
 void api_notifier_note(struct api_notifier *notifier, const char *name,
                        enum api_notify_result result, size_t n, const char *failure);
+
+/* Gives how attempts at a receiver went; sets it to what the store has, unless this server knows of a newer attempt. */
+struct api_receiver_history api_notifier_history(struct api_notifier *notifier, const char *name);
+void api_notifier_learn_history(struct api_notifier *notifier, const char *name,
+                                const struct api_receiver_history *history);
 
 /* Sets the changes that wait, or adds to them; false if too many would. */
 void api_notifier_set_pending(struct api_notifier *notifier, const char *name, size_t pending);

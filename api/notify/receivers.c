@@ -16,11 +16,6 @@ const char *const api_notify_format_names[API_NOTIFY_FORMATS] = {"json", "slack"
 static const unsigned default_states =
     1 << API_OK | 1 << API_WARNING | 1 << API_CRITICAL | 1 << API_STALE;
 
-const char *api_notify_state_name(int state)
-{
-    return state == API_STALE ? "stale" : api_verdict_names[state];
-}
-
 /* ---- Members */
 
 /* location: of a value in the file, for problems. */
@@ -129,9 +124,9 @@ static bool read_states(struct api_receiver *receiver, const json_t *value,
     for (size_t i = 0; i < json_array_size(value); i++) {
         const char *text = json_string_value(json_array_get(value, i));
         int state = API_OK;
-        while (text && state < API_NOTIFY_STATES && strcmp(text, api_notify_state_name(state)) != 0)
+        while (text && state < API_STATES && strcmp(text, api_state_name(state)) != 0)
             state++;
-        if (!text || state == API_NOTIFY_STATES)
+        if (!text || state == API_STATES)
             return fail(location, "must be of ok, warning, critical and stale");
         receiver->states |= 1u << state;
     }

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "api/json/problem.h"
-#include "api/monitors/model/window.h"
+#include "api/monitors/model/state.h"
 #include "api/request/tokens.h"
 
 #include <stdatomic.h>
@@ -10,10 +10,6 @@
 enum api_notify_format { API_NOTIFY_JSON, API_NOTIFY_SLACK, API_NOTIFY_ALERTMANAGER };
 #define API_NOTIFY_FORMATS 3
 extern const char *const api_notify_format_names[API_NOTIFY_FORMATS];
-
-/* States that may be told: verdicts, and API_STALE, a monitor without observations. */
-enum { API_STALE = API_VERDICTS, API_NOTIFY_STATES };
-const char *api_notify_state_name(int state);
 
 /* Limits of a file. */
 enum { API_MAX_RECEIVERS = 32, API_MAX_GROUP_PATTERNS = 64, API_MAX_NOTIFY_HEADERS = 16 };

@@ -74,6 +74,9 @@ struct api_engine {
      * does so by itself. */
     bool (*shrink)(struct api_database *database);
 
+    /* Overwrites the copies of deleted rows that a log has, outside a transaction. NULL: there is no log. */
+    bool (*empty_log)(struct api_database *database);
+
     /* Rolls back, if a transaction is open. */
     void (*rollback)(struct api_database *database);
 };

@@ -152,6 +152,11 @@ static const char ninth[] =
     "ALTER TABLE kldiv_sums ADD COLUMN moments BYTEA;"
     "ALTER TABLE kldiv_windows ADD COLUMN reference_spread BYTEA;";
 
+/* Adds when receivers last got a message, and since when they fail. */
+static const char tenth[] =
+    "CREATE TABLE kldiv_receivers (name TEXT PRIMARY KEY, last_success BIGINT, last_failure BIGINT,"
+    " failing_since BIGINT, failure TEXT NOT NULL);";
+
 /* Versions up to the sixth refuse whatever is newer. */
 const struct api_migration api_migrations[] = {
     {first, "monitors, windows, counts, events", 1},
@@ -163,6 +168,7 @@ const struct api_migration api_migrations[] = {
     {seventh, "counts that servers keep apart", 7},
     {eighth, "joined bins, ratios, means, and where states rose", 8},
     {ninth, "columns that come and go, means of windows before", 8},
+    {tenth, "how receivers of notifications do", 8},
     {NULL, NULL, 0},
 };
 
@@ -535,6 +541,13 @@ const char *const api_sql[API_STATEMENTS] = {
     [API_SQL_LEASE_SET] =
         "UPDATE kldiv_meta SET value = CASE name WHEN 'notify_owner' THEN CAST($1 AS BIGINT)"
         " ELSE CAST($2 AS BIGINT) END WHERE name IN ('notify_owner', 'notify_until')",
+    [API_SQL_RECEIVER] = "SELECT last_success, last_failure, failing_since, failure FROM"
+                         " kldiv_receivers WHERE name = $1",
+    [API_SQL_RECEIVER_PUT] =
+        "INSERT INTO kldiv_receivers (name, last_success, last_failure, failing_since, failure)"
+        " VALUES ($1, $2, $3, $4, $5) ON CONFLICT (name) DO UPDATE SET"
+        " last_success = excluded.last_success, last_failure = excluded.last_failure,"
+        " failing_since = excluded.failing_since, failure = excluded.failure",
 
     [API_SQL_KEY] = "SELECT body, answer FROM kldiv_keys WHERE key = $1",
     [API_SQL_KEY_PUT] = "INSERT INTO kldiv_keys (key, body, at, answer) VALUES ($1, $2, $3, $4) ON "

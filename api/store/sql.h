@@ -136,6 +136,8 @@ enum api_statement {
     API_SQL_OUTBOX_COUNT,  /* receiver → number */
     API_SQL_LEASE,         /* → name and value of who sends, and until when */
     API_SQL_LEASE_SET,     /* server, until */
+    API_SQL_RECEIVER,      /* name → last_success, last_failure, failing_since, failure */
+    API_SQL_RECEIVER_PUT,  /* name, and those */
 
     API_SQL_KEY,        /* key → body, answer */
     API_SQL_KEY_PUT,    /* key, body, at, answer */

@@ -233,6 +233,11 @@ static bool shrink(struct api_database *database)
     return is_in_place(database) && api_sqlite_shrink(connection_of(database)->sqlite);
 }
 
+static bool empty_log(struct api_database *database)
+{
+    return is_in_place(database) && api_sqlite_empty_log(connection_of(database)->sqlite);
+}
+
 static void rollback(struct api_database *database)
 {
     struct connection *c = connection_of(database);
@@ -259,4 +264,5 @@ const struct api_engine api_sqlite = {.prefix = "sqlite:",
                                       .is_in_place = is_in_place,
                                       .size = size_of,
                                       .shrink = shrink,
+                                      .empty_log = empty_log,
                                       .rollback = rollback};

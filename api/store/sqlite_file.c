@@ -174,17 +174,23 @@ static bool lock(sqlite3 *sqlite, bool *is_empty)
 {
     long long tables = 0;
     bool good = script(sqlite, "PRAGMA locking_mode = EXCLUSIVE; PRAGMA synchronous = FULL;"
-                               "PRAGMA temp_store = MEMORY; PRAGMA cache_size = -16384;"
+                               "PRAGMA temp_store = MEMORY; PRAGMA cache_size = -16384; PRAGMA secure_delete = ON;"
                                "BEGIN IMMEDIATE; COMMIT") &&
                 api_sqlite_number(sqlite, "SELECT count(*) FROM sqlite_schema", &tables);
     *is_empty = tables == 0;
     return good;
 }
 
+bool api_sqlite_empty_log(sqlite3 *sqlite)
+{
+    return script(sqlite, "PRAGMA wal_checkpoint(TRUNCATE)");
+}
+
 static bool begin_log(sqlite3 *sqlite)
 {
     return script(sqlite, "PRAGMA journal_mode = WAL; PRAGMA journal_size_limit = 67108864;"
-                          "BEGIN IMMEDIATE; COMMIT");
+                          "BEGIN IMMEDIATE; COMMIT") &&
+           api_sqlite_empty_log(sqlite);
 }
 
 static bool explain(sqlite3 *sqlite, const char *path, char *reason, size_t size)

@@ -39,3 +39,6 @@ bool api_sqlite_number(sqlite3 *sqlite, const char *query, long long *number);
 
 /* Gives some pages that are free back to the disk, if many are; true if there are more. */
 bool api_sqlite_shrink(sqlite3 *sqlite);
+
+/* Moves the log into the file, and cuts it to nothing. */
+bool api_sqlite_empty_log(sqlite3 *sqlite);

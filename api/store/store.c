@@ -4,6 +4,7 @@
 #include "api/store/engine.h"
 #include "api/text/clock.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,8 @@ struct api_store {
     struct api_database *database;
     bool is_open; /* its schema is up to date */
     bool has_written;
+    atomic_llong
+        asked; /* when the database was asked, in microseconds of api_seconds; 0 once it has answered */
     int64_t version; /* of the schema that was found last, 0 if none was */
     void (*report)(const struct api_migrated *migrated); /* NULL: nobody listens yet */
     struct api_buffer migrated;                          /* those that were not told */
@@ -218,6 +221,24 @@ static bool prepare(struct api_store *store)
 
 /* ---- The store */
 
+/* Notes that the database is asked, and that it has answered. */
+static void note_asked(struct api_store *store)
+{
+    atomic_store(&store->asked, (long long)(api_seconds() * 1e6));
+}
+
+static bool note_answered(struct api_store *store, bool good)
+{
+    atomic_store(&store->asked, 0);
+    return good;
+}
+
+double api_store_silence(const struct api_store *store)
+{
+    long long asked = atomic_load(&store->asked);
+    return asked ? api_seconds() - (double)asked / 1e6 : 0;
+}
+
 struct api_store *api_store_open(const char *location, char *reason, size_t size)
 {
     const char *path = "";
@@ -269,7 +290,9 @@ bool api_store_run(struct api_store *store, enum api_statement statement,
 {
     static const char reads[] = "SELECT";
     store->has_written |= strncmp(api_sql[statement], reads, sizeof reads - 1) != 0;
-    return store->database->engine->run(store->database, statement, parameters, rows) &&
+    note_asked(store);
+    return note_answered(
+               store, store->database->engine->run(store->database, statement, parameters, rows)) &&
            !store->database->out_of_memory;
 }
 
@@ -290,13 +313,21 @@ bool api_store_shrink(struct api_store *store)
     return store->is_open && engine->shrink && engine->shrink(store->database);
 }
 
+bool api_store_empty_log(struct api_store *store)
+{
+    const struct api_engine *engine = store->database->engine;
+    return store->is_open && (!engine->empty_log || engine->empty_log(store->database));
+}
+
 bool api_store_begin(struct api_store *store, bool is_concurrent)
 {
     struct api_database *database = store->database;
     database->out_of_memory = database->is_lost = database->is_uncertain = false;
     const struct api_engine *engine = database->engine;
+    note_asked(store);
     bool good = prepare(store) &&
                 engine->script(database, is_concurrent ? engine->concurrent : engine->transaction);
+    note_answered(store, good);
     store->has_written = false;
     return good;
 }
@@ -304,7 +335,8 @@ bool api_store_begin(struct api_store *store, bool is_concurrent)
 bool api_store_commit(struct api_store *store)
 {
     struct api_database *database = store->database;
-    bool good = database->engine->commit(database);
+    note_asked(store);
+    bool good = note_answered(store, database->engine->commit(database));
     database->is_new &= !good;
     return good;
 }

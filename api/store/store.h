@@ -85,12 +85,18 @@ bool api_store_size(struct api_store *store, int64_t *bytes);
 /* Gives some of what is free back to the disk, between transactions; true if there is more. */
 bool api_store_shrink(struct api_store *store);
 
+/* Overwrites what a log beside the database has of deleted rows, between transactions. */
+bool api_store_empty_log(struct api_store *store);
+
 /* Begins a transaction: an exclusive one; or, of a shared store, a concurrent one: other concurrent transactions go
  * on beside it, and see its rows once it is committed. */
 bool api_store_begin(struct api_store *store, bool is_concurrent);
 bool api_store_commit(struct api_store *store);
 void api_store_rollback(struct api_store *store);
 const char *api_store_reason(const struct api_store *store);
+
+/* Seconds for which the database has not answered what it was asked last; 0 if it has. Any thread may ask. */
+double api_store_silence(const struct api_store *store);
 
 /* True if the transaction, also once it is committed, ran a statement that writes. */
 bool api_store_has_written(const struct api_store *store);

@@ -54,9 +54,23 @@ void srv_slot_ask(struct srv_slot *slot, const struct api_receiver *receiver, do
     job->receiver = receiver->name;
     job->delivered = slot->delivered;
     job->server = sender->server;
+    job->history = api_notifier_history(sender->notifier, receiver->name);
+    job->reads_history = !slot->knows_history;
+    job->writes_history = job->history.last_success != slot->stored.last_success ||
+                          job->history.last_failure != slot->stored.last_failure;
     slot->due = now + first_wait_s;
     slot->has_news = false;
     slot->is_asking = api_monitors_submit(sender->monitors, &job->job);
+}
+
+/* Notes what the store says of the receiver, or that it has what this server says. */
+static void note_history(struct srv_slot *slot, const struct api_receiver *receiver)
+{
+    const struct api_outbox_job *job = &slot->job;
+    slot->stored = job->history;
+    slot->knows_history = true;
+    if (job->reads_history)
+        api_notifier_learn_history(slot->sender->notifier, receiver->name, &job->history);
 }
 
 /* When the next reminder is due: of an Alertmanager a minute later, else when the clock shows a multiple of the time between
@@ -99,8 +113,10 @@ bool srv_slot_take_answer(struct srv_slot *slot, const struct api_receiver *rece
         return slot->is_asking;
     slot->is_asking = false;
     slot->due = now + first_wait_s;
-    if (!slot->job.problem.code)
+    if (!slot->job.problem.code) {
+        note_history(slot, receiver);
         send_answer(slot, receiver, now);
+    }
     api_outbox_job_free(&slot->job);
     return false;
 }
@@ -125,12 +141,15 @@ void srv_slot_finish(struct srv_slot *slot, const struct api_receiver *receiver,
     api_notifier_note(slot->sender->notifier, receiver->name, outcome.result, 1,
                       good ? NULL : outcome.failure);
     if (!good && (is_done || slot->failures == 0))
-        srv_log(SRV_LOG_WARNING, "--notify: '%s' did not take %zu changes: %s%s", receiver->name,
-                slot->n, outcome.failure, is_done ? "; they are given up" : "; trying again");
+        srv_log(SRV_LOG_WARNING,
+                is_done ? "--notify: changes are given up receiver=%s n=%zu answer=%s"
+                        : "--notify: changes wait for another try receiver=%s n=%zu answer=%s",
+                receiver->name, slot->n, outcome.failure);
     else if (good && slot->failures > 0)
-        srv_log(SRV_LOG_INFO, "--notify: '%s' takes messages again", receiver->name);
+        srv_log(SRV_LOG_INFO, "--notify: messages are taken again receiver=%s", receiver->name);
     else if (good)
-        srv_log(SRV_LOG_DEBUG, "--notify: '%s' took %zu changes", receiver->name, slot->n);
+        srv_log(SRV_LOG_DEBUG, "--notify: changes were taken receiver=%s n=%zu", receiver->name,
+                slot->n);
     slot->failures = is_done ? 0 : slot->failures + 1;
     slot->due = is_done ? now : now + wait_after(slot->failures, outcome.retry_after);
     if (is_done && !slot->is_reminder)

@@ -25,12 +25,14 @@ struct srv_slot {
     bool has_news; /* since the job was begun */
     struct srv_post post;
     bool is_reminder;
-    int64_t number;       /* of the message under way */
-    int64_t delivered;    /* of one that the outbox still has */
-    size_t n;             /* its changes */
-    double due;           /* time of the next step, by api_seconds */
-    double next_reminder; /* time, by api_seconds; 0: not known yet */
-    unsigned failures;    /* in a row */
+    int64_t number;                     /* of the message under way */
+    int64_t delivered;                  /* of one that the outbox still has */
+    size_t n;                           /* its changes */
+    double due;                         /* time of the next step, by api_seconds */
+    double next_reminder;               /* time, by api_seconds; 0: not known yet */
+    unsigned failures;                  /* in a row */
+    bool knows_history;                 /* the store's history of the receiver was read */
+    struct api_receiver_history stored; /* as the store has it */
 };
 
 /* Begins anew; no job is under way. */

@@ -32,6 +32,12 @@ enum { ID, AT, FROM, TO, KL, WINDOW, MONITOR, GROUP, NAME };
 
 static bool is_of_one(const struct events *events) { return events->x->captures.n > 0; }
 
+/* A state of an event; one that a later version has made is taken as the one that is not known. */
+static int state_of(const struct api_datum *value)
+{
+    return value->integer == API_STALE ? API_STALE : (int)api_verdict_of(value->integer);
+}
+
 static void add_event(void *context, const struct api_datum *values)
 {
     struct events *events = context;
@@ -52,8 +58,8 @@ static void add_event(void *context, const struct api_datum *values)
         api_append(out, ",", 1);
     }
     const struct api_event event = {.at = values[AT].integer,
-                                    .from = api_verdict_of(values[FROM].integer),
-                                    .to = api_verdict_of(values[TO].integer),
+                                    .from = state_of(&values[FROM]),
+                                    .to = state_of(&values[TO]),
                                     .kl = api_datum_number(&values[KL]),
                                     .window = values[WINDOW].integer};
     api_event_write(&event, out);

@@ -1,7 +1,8 @@
-/* GET of groups: a row for each, and one with its monitors that drift and its history. */
+/* GET of groups: a row for each, and one with its monitors that drift, its incidents and its history. */
 #include "api/json/format.h"
 #include "api/monitors/http/endpoints.h"
 
+#include "api/monitors/http/incidents.h"
 #include "api/monitors/http/rank.h"
 #include "api/monitors/http/request.h"
 #include "api/request/response.h"
@@ -289,16 +290,20 @@ static void write_drifting(const struct api_registry *registry, const struct api
     api_append(out, "}", 1);
 }
 
-/* Writes the monitors that drift, worst first; false if memory is exhausted. */
+/* Writes the monitors that drift, worst first, and their incidents; false if memory is exhausted. */
 static bool write_all_drifting(const struct api_registry *registry, size_t first, size_t n,
                                struct api_buffer *out)
 {
     struct api_monitor *const *monitors = registry->monitors + first;
     struct api_rank *ranks = malloc((n + 1) * sizeof *ranks);
+    struct api_onset *onsets = malloc((n + 1) * sizeof *onsets);
     size_t drifting = 0;
     double sum = 0;
-    if (!ranks)
+    if (!ranks || !onsets) {
+        free(ranks);
+        free(onsets);
         return false;
+    }
     for (size_t i = 0; i < n; i++)
         if (monitors[i]->status.state >= API_WARNING) {
             double kl = monitors[i]->status.last.scores.drift.kl;
@@ -310,10 +315,13 @@ static bool write_all_drifting(const struct api_registry *registry, size_t first
     for (size_t i = 0; i < drifting; i++) {
         api_append(out, ",", i > 0);
         write_drifting(registry, ranks[i].monitor, sum, out);
+        onsets[i] = api_onset_of(ranks[i].monitor, i);
     }
     api_append_text(out, "]");
+    bool good = api_incidents_write(registry, onsets, drifting, out);
     free(ranks);
-    return true;
+    free(onsets);
+    return good;
 }
 
 /* True for a monitor that is stale while its group is not: its column is gone. `alive` is the newest observation of those

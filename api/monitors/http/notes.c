@@ -208,6 +208,7 @@ static enum api_outcome run_delete(struct api_exchange *x, struct api_monitors *
     const struct api_datum row[] = {API_TEXT_DATUM(api_group_of(x)), API_TEXT_DATUM(stored_name(x)),
                                     API_INTEGER(note->id)};
     int64_t deleted = 0;
+    monitors->log_has_deleted = true;
     return api_outcome_of(api_find_monitor(x, &x->problem) &&
                           api_store_run(monitors->store, API_SQL_NOTE_DELETE, row,
                                         &(struct api_rows){api_datum_read_integer, &deleted}) &&

@@ -4,6 +4,7 @@
 #include "api/monitors/model/settings.h"
 #include "api/text/nearest.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -322,4 +323,43 @@ bool api_parse(struct api_observations *o, bool is_stored)
         warn_of_small_batches(o);
     json_decref(parameters);
     return good;
+}
+
+/* ---- Columns that are missing */
+
+static int compare_pointers(const void *a, const void *b)
+{
+    const struct api_monitor *const *first = a, *const *second = b;
+    return (*first > *second) - (*first < *second);
+}
+
+bool api_count_missed(const struct api_observations *o, struct api_monitors *monitors, bool looks,
+                      bool *misses)
+{
+    const struct api_registry *registry = &monitors->registry;
+    size_t n_group, first = api_registry_group(registry, api_group_of(o->x), &n_group);
+    *misses = false;
+    if (api_name_of(o->x) || n_group == o->n)
+        return true;
+    const struct api_monitor **observed = malloc((o->n + 1) * sizeof *observed);
+    for (size_t i = 0; observed && i < o->n; i++)
+        observed[i] = o->observed[i].monitor;
+    if (observed && o->n > 0)
+        qsort(observed, o->n, sizeof *observed, compare_pointers);
+    bool good = observed != NULL;
+    for (size_t i = first; good && i < first + n_group; i++) {
+        struct api_monitor *monitor = registry->monitors[i];
+        const struct api_monitor_status *status =
+            monitor->pending ? &monitor->pending->status : &monitor->status;
+        if (status->missed >= API_MISSED ||
+            !isinf(api_settings_stale_after(&monitor->config->settings)) ||
+            bsearch(&monitor, observed, o->n, sizeof *observed, compare_pointers))
+            continue;
+        *misses = true;
+        good = looks || api_pending_of(monitors, monitor);
+        if (good && !looks)
+            monitor->pending->status.missed++;
+    }
+    free(observed);
+    return good || api_transaction_fail_oom(monitors);
 }

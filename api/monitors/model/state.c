@@ -61,13 +61,21 @@ void api_state_follow(struct api_state_history *history, const struct api_eviden
         history->state = api_pool_fall(evidence, before, scores->alone, &turns->pool_from);
 }
 
+const char *api_state_name(int state)
+{
+    return state == API_STALE ? "stale" : api_verdict_names[state];
+}
+
 void api_event_write(const struct api_event *event, struct api_buffer *out)
 {
     api_append_text(out, "\"at\":");
     api_write_time(out, event->at);
-    api_append_format(out, ",\"from\":\"%s\",\"to\":\"%s\"", api_verdict_names[event->from],
-                      api_verdict_names[event->to]);
+    api_append_format(out, ",\"from\":\"%s\",\"to\":\"%s\"", api_state_name(event->from),
+                      api_state_name(event->to));
     api_write_member(out, "kl", event->kl);
     api_write_flag(out, "infinite", isinf(event->kl));
-    api_append_format(out, ",\"window\":%" PRId64, event->window);
+    if (event->window)
+        api_append_format(out, ",\"window\":%" PRId64, event->window);
+    else
+        api_append_text(out, ",\"window\":null");
 }

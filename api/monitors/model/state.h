@@ -28,12 +28,16 @@ void api_state_advance(struct api_state_history *history, enum api_verdict verdi
 void api_state_follow(struct api_state_history *history, const struct api_evidence *evidence,
                       const struct api_scores *scores, struct api_turns *turns);
 
-/* api_event: a change of a monitor's state, which a window brought. */
+/* How a monitor is: a verdict; or API_STALE, without observations. */
+enum { API_STALE = API_VERDICTS, API_STATES };
+const char *api_state_name(int state);
+
+/* api_event: a change of a monitor's state, which a window brought; or the begin or the end of a silence. */
 struct api_event {
-    int64_t at; /* end of the window */
-    enum api_verdict from, to;
-    double kl;
-    int64_t window;
+    int64_t at; /* end of the window; of a silence, when the server noticed it */
+    int from, to;
+    double kl;      /* of the window; NaN without one */
+    int64_t window; /* its id, or 0 */
 };
 
 /* Appends its members, `"at":...,...`. */

@@ -385,5 +385,6 @@ bool api_erase_window(struct api_monitors *monitors, struct api_monitor *monitor
     struct api_pending_monitor *pending = good ? api_pending_of(monitors, monitor) : NULL;
     good = pending && erase(monitors, pending, &list.windows[0], problem);
     api_window_list_free(&list);
+    monitors->log_has_deleted |= good;
     return good;
 }

@@ -106,6 +106,7 @@ static bool collect_tombstone(struct api_monitors *monitors, size_t *n)
         !api_store_run(monitors->store, API_SQL_REVISIONS_DELETE, of, NULL))
         return false;
     monitors->n_tombstones--;
+    monitors->log_has_deleted = true;
     return true;
 }
 

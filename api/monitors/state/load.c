@@ -92,11 +92,10 @@ static void tell_of_zone(struct loading *loading, const struct api_zone *zone)
     if (!api_zone_is_kept(zone) || zone == loading->told)
         return;
     loading->told = zone;
-    api_append_format(
-        load_errors,
-        "--store: there is no time zone '%s' in %s any more; monitors that have it go "
-        "on by its last rule, %.100s: install tzdata",
-        api_zone_name(zone), api_zone_folder(), api_zone_rule(zone));
+    api_append_format(load_errors,
+                      "there is no time zone '%s' in %s any more; monitors that have it go "
+                      "on by its last rule, %.100s: install tzdata",
+                      api_zone_name(zone), api_zone_folder(), api_zone_rule(zone));
     api_append(load_errors, "", 1);
 }
 
@@ -122,7 +121,7 @@ static struct api_monitor *make_monitor(struct loading *loading, const struct ap
         (struct api_turns){time_of(&values[13]), {time_of(&values[14]), values[15].integer}};
     monitor->may_have_expired = true;
     monitor->status.sentence_of = values[18].integer;
-    monitor->status.stale_told = values[19].integer != 0;
+    monitor->status.silence = (enum api_silence)values[19].integer;
     monitor->status.missed = values[20].integer;
     monitor->status.told = (int)values[21].integer;
     if (values[17].kind == API_SQL_TEXT && values[17].size < API_SENTENCE)
@@ -141,7 +140,7 @@ static void leave_out(struct loading *loading, int64_t id, const char *group, co
         return;
     loading->unread.monitors[loading->unread.n++] = monitor;
     api_append_format(load_errors,
-                      "--store: the monitor '%.128s' of the group '%.128s' cannot be read, and is "
+                      "the monitor '%.128s' of the group '%.128s' cannot be read, and is "
                       "left out until it is replaced or deleted: %.200s",
                       name, group, loading->problem.detail);
     api_append(load_errors, "", 1);
@@ -247,7 +246,12 @@ static void renew(struct api_monitor *monitor, struct api_monitor *read)
     monitor->id = read->id;
     monitor->revision = read->revision;
     monitor->version = read->version;
+    int64_t before = monitor->status.last_observation, last = read->status.last_observation;
     monitor->status = read->status;
+    if (last > before) {
+        monitor->status.last_observation = before;
+        api_monitor_see(monitor, &monitor->status, last, api_now());
+    }
     monitor->may_have_expired = true;
     api_snapshot_release(monitor->open);
     monitor->open = NULL;

@@ -169,7 +169,7 @@ bool api_observe(struct api_monitors *monitors, struct api_monitor *monitor,
     pending->status.observations += (int64_t)n;
     pending->counted += (int64_t)n;
     pending->status.missed = 0;
-    api_status_see(&pending->status, time, monitors->now);
+    api_monitor_see(monitor, &pending->status, time, monitors->now);
     judge_window(monitors, pending, to);
     return true;
 }

@@ -1,9 +1,8 @@
 #include "api/monitors/state/outbox.h"
 
 #include "api/json/format.h"
-#include "api/notify/notifier.h"
 
-#include <math.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
 
@@ -13,9 +12,8 @@
 #define MAX_AGE API_DAY_US
 #define LEASE API_MINUTE_US
 
-/* MAX_CHANGES: of a message. MAX_TOLD: monitors of which one transaction reports that they are stale, or how they
- * are after a mute. */
-enum { MAX_CHANGES = 10000, MAX_TOLD = 500 };
+/* MAX_CHANGES: of a message. */
+enum { MAX_CHANGES = 10000 };
 
 /* ---- In */
 
@@ -33,13 +31,6 @@ static struct api_datum time_datum(int64_t time)
     return datum;
 }
 
-static bool is_muted(const struct api_monitors *monitors, const struct api_monitor *monitor,
-                     int64_t now)
-{
-    return api_mutes_find(&monitors->registry.mutes, monitor->group, monitor->name, now).until !=
-           API_NO_TIME;
-}
-
 bool api_outbox_put(struct api_monitors *monitors, struct api_pending_monitor *pending,
                     const struct api_change *change)
 {
@@ -47,7 +38,7 @@ bool api_outbox_put(struct api_monitors *monitors, struct api_pending_monitor *p
     bool good = true;
     if (!monitors->notifier || !is_news(change))
         return true;
-    if (is_muted(monitors, monitor, monitors->now)) {
+    if (api_monitor_is_muted(&monitors->registry, monitor, monitors->now)) {
         if (pending->status.told == API_NONE_WITHHELD)
             pending->status.told = change->from;
         return true;
@@ -75,85 +66,6 @@ bool api_outbox_put(struct api_monitors *monitors, struct api_pending_monitor *p
     return good;
 }
 
-static bool is_stale_due(const struct api_monitor *monitor)
-{
-    return api_monitor_is_stale(monitor) != monitor->status.stale_told;
-}
-
-/* True if changes were withheld from receivers by a mute that is over. */
-static bool is_withheld(const struct api_monitors *monitors, const struct api_monitor *monitor,
-                        int64_t now)
-{
-    return monitor->status.told != API_NONE_WITHHELD && !is_muted(monitors, monitor, now);
-}
-
-bool api_outbox_is_due(const struct api_monitors *monitors)
-{
-    int64_t now = api_now();
-    for (size_t i = 0; monitors->notifier && i < monitors->registry.n; i++)
-        if (is_stale_due(monitors->registry.monitors[i]) ||
-            is_withheld(monitors, monitors->registry.monitors[i], now))
-            return true;
-    return false;
-}
-
-/* Stores the change from what receivers know to how the monitor is, after a mute. */
-static bool tell_withheld(struct api_monitors *monitors, struct api_monitor *monitor)
-{
-    struct api_pending_monitor *pending = api_pending_of(monitors, monitor);
-    if (!pending)
-        return false;
-    struct api_monitor_status *status = &pending->status;
-    const bool stale = status->stale_told;
-    const struct api_change change = {.sentence = stale ? "" : status->sentence,
-                                      .at =
-                                          stale ? status->last_observation : status->severity_since,
-                                      .since = stale ? status->last_observation : status->since,
-                                      .from = status->told,
-                                      .to = stale ? API_STALE : (int)status->state,
-                                      .kl = status->last.scores.drift.kl};
-    status->told = API_NONE_WITHHELD;
-    return api_outbox_put(monitors, pending, &change);
-}
-
-static const char missed[] = "the last 3 tables for its group lack its column";
-_Static_assert(API_MISSED == 3, "the sentence says so");
-
-/* Stores the change of a monitor that has become stale, or is not stale any more, and that receivers know it. */
-static bool tell_stale(struct api_monitors *monitors, struct api_monitor *monitor)
-{
-    struct api_pending_monitor *pending = api_pending_of(monitors, monitor);
-    if (!pending)
-        return false;
-    struct api_monitor_status *status = &pending->status;
-    status->stale_told = !status->stale_told;
-    int64_t last = status->last_observation;
-    bool is_missed =
-        status->stale_told && isinf(api_settings_stale_after(&monitor->config->settings));
-    const struct api_change change = {.sentence = is_missed ? missed : "",
-                                      .at = last == API_NO_TIME ? monitors->now : last,
-                                      .since = last,
-                                      .from = status->stale_told ? (int)status->state : API_STALE,
-                                      .to = status->stale_told ? API_STALE : (int)status->state,
-                                      .kl = (double)NAN};
-    return api_outbox_put(monitors, pending, &change);
-}
-
-bool api_outbox_watch(struct api_monitors *monitors)
-{
-    size_t told = 0;
-    for (size_t i = 0; monitors->notifier && i < monitors->registry.n && told < MAX_TOLD; i++) {
-        struct api_monitor *monitor = monitors->registry.monitors[i];
-        bool is_first = is_withheld(monitors, monitor, monitors->now);
-        if (!is_first && !is_stale_due(monitor))
-            continue;
-        if (!(is_first ? tell_withheld : tell_stale)(monitors, monitor))
-            return false;
-        told++;
-    }
-    return true;
-}
-
 /* ---- Rows */
 
 /* row: a change whose texts are offsets. */
@@ -174,7 +86,7 @@ static void add_row(void *context, const struct api_datum *values)
 {
     struct api_outbox_job *job = context;
     int64_t from = values[4].integer, to = values[5].integer;
-    bool is_known = from >= 0 && from < API_NOTIFY_STATES && to >= 0 && to < API_NOTIFY_STATES;
+    bool is_known = from >= 0 && from < API_STATES && to >= 0 && to < API_STATES;
     const struct row row = {
         .change = {.monitor = values[1].integer,
                    .from = is_known ? (int)from : API_OK,
@@ -311,6 +223,33 @@ static bool make(struct api_monitors *monitors, struct api_outbox_job *job,
     return api_store_run(monitors->store, API_SQL_OUTBOX_ASSIGN, assign, NULL);
 }
 
+static void read_history(void *context, const struct api_datum *values)
+{
+    struct api_receiver_history *history = context;
+    int64_t *const times[] = {&history->last_success, &history->last_failure,
+                              &history->failing_since};
+    for (size_t i = 0; i < sizeof times / sizeof *times; i++)
+        *times[i] = values[i].kind == API_SQL_INTEGER ? values[i].integer : API_NO_TIME;
+    snprintf(history->failure, sizeof history->failure, "%.*s", (int)values[3].size,
+             values[3].text);
+}
+
+/* Reads how attempts at a receiver went before this server started, or how another server's go; or writes how those of this
+ * server go. */
+static bool exchange_history(struct api_monitors *monitors, struct api_outbox_job *job)
+{
+    struct api_receiver_history *history = &job->history;
+    const struct api_datum row[] = {
+        API_TEXT_DATUM(job->receiver), time_datum(history->last_success),
+        time_datum(history->last_failure), time_datum(history->failing_since),
+        API_TEXT_DATUM(history->failure)};
+    job->reads_history |= !job->is_sender;
+    if (job->reads_history)
+        return api_store_run(monitors->store, API_SQL_RECEIVER, row,
+                             &(struct api_rows){read_history, history});
+    return !job->writes_history || api_store_run(monitors->store, API_SQL_RECEIVER_PUT, row, NULL);
+}
+
 static bool run(struct api_store_job *base, struct api_monitors *monitors)
 {
     struct api_outbox_job *job = (struct api_outbox_job *)base;
@@ -328,6 +267,8 @@ static bool run(struct api_store_job *base, struct api_monitors *monitors)
     job->pending = (size_t)pending;
     job->is_shared = api_store_is_shared(monitors->store);
     job->is_sender = ours;
+    if (!exchange_history(monitors, job))
+        return false;
     if (!ours) {
         job->wait = API_SECOND_US;
         return true;
@@ -383,14 +324,14 @@ void api_outbox_collect_lasting(struct api_monitors *monitors, const struct api_
     for (size_t i = 0; i < registry->n && job->n < MAX_CHANGES; i++) {
         const struct api_monitor *monitor = registry->monitors[i];
         int state = (int)monitor->status.state;
-        if (state < API_WARNING && !monitor->status.stale_told)
+        if (state < API_WARNING && monitor->status.silence != API_SILENT)
             continue;
-        if (is_muted(monitors, monitor, now))
+        if (api_monitor_is_muted(&monitors->registry, monitor, now))
             continue;
         if (state >= (tells_all ? API_WARNING : API_CRITICAL) &&
             api_receiver_wants(receiver, monitor->group, state, state))
             add_lasting(monitor, state, job);
-        if (tells_all && monitor->status.stale_told &&
+        if (tells_all && monitor->status.silence == API_SILENT &&
             api_receiver_wants(receiver, monitor->group, API_STALE, API_STALE))
             add_lasting(monitor, API_STALE, job);
     }

@@ -4,17 +4,12 @@
 
 #include "api/monitors/state/transaction.h"
 #include "api/notify/message.h"
+#include "api/notify/notifier.h"
 
 /* Stores a change of a pending monitor for each receiver that wants it. If the monitor is muted, notes instead what
  * receivers know. A monitor that is ok by its first verdict is no news. */
 bool api_outbox_put(struct api_monitors *monitors, struct api_pending_monitor *pending,
                     const struct api_change *change);
-
-/* Stores the changes of monitors that have become stale, or are not stale any more, or whose state is another one at the end
- * of a mute than receivers know; some hundred at a time.
- * api_outbox_is_due: true if there are any. */
-bool api_outbox_watch(struct api_monitors *monitors);
-bool api_outbox_is_due(const struct api_monitors *monitors);
 
 /* ---- For the sender */
 
@@ -27,6 +22,10 @@ struct api_outbox_job {
     const char *receiver;
     int64_t delivered; /* number of a message that is to be deleted, or 0 */
     int64_t server;    /* number of this server, to tell it from others on the store */
+
+    struct api_receiver_history
+        history; /* of the receiver, as this server knows it; as the store has it */
+    bool reads_history, writes_history;
 
     bool is_shared;                /* other servers may use the store */
     bool is_sender;                /* this server is the sender */

@@ -149,13 +149,30 @@ void api_monitor_free(struct api_monitor *monitor)
     free(monitor);
 }
 
+/* True if silence since an observation is too long at a time. */
+static bool is_silent(const struct api_monitor *monitor, int64_t last, int64_t time)
+{
+    double stale_after = api_settings_stale_after(&monitor->config->settings);
+    return last != API_NO_TIME && ((double)time - (double)last) / API_SECOND_US > stale_after;
+}
+
 bool api_monitor_is_stale(const struct api_monitor *monitor)
 {
-    const struct api_monitor_status *status = &monitor->status;
-    double stale_after = api_settings_stale_after(&monitor->config->settings);
-    double silence = ((double)api_now() - (double)status->last_observation) / API_SECOND_US;
-    return isinf(stale_after) ? status->missed >= API_MISSED
-                              : status->last_observation != API_NO_TIME && silence > stale_after;
+    return isinf(api_settings_stale_after(&monitor->config->settings))
+               ? monitor->status.missed >= API_MISSED
+               : is_silent(monitor, monitor->status.last_observation, api_now());
+}
+
+bool api_monitor_is_long_stale(const struct api_monitor *monitor)
+{
+    return is_silent(monitor, monitor->status.last_observation, api_now() - API_DAY_US);
+}
+
+bool api_monitor_is_muted(const struct api_registry *registry, const struct api_monitor *monitor,
+                          int64_t now)
+{
+    return api_mutes_find(&registry->mutes, monitor->group, monitor->name, now).until !=
+           API_NO_TIME;
 }
 
 struct api_monitor_state api_monitor_state_of(const struct api_registry *registry,
@@ -178,11 +195,17 @@ void api_monitor_state_write(const struct api_monitor_state *state, struct api_b
     api_mute_write(&state->mute, out);
 }
 
-void api_status_see(struct api_monitor_status *status, int64_t time, int64_t now)
+void api_monitor_see(const struct api_monitor *monitor, struct api_monitor_status *status,
+                     int64_t time, int64_t now)
 {
     int64_t seen = time < now ? time : now;
-    if (seen > status->last_observation || status->last_observation > now)
-        status->last_observation = seen;
+    if (seen <= status->last_observation && status->last_observation <= now)
+        return;
+    status->last_observation = seen;
+    if (status->silence != API_SILENT && !is_silent(monitor, seen, now))
+        status->silence = API_HEARD;
+    else if (status->silence == API_HEARD)
+        status->silence = API_OF_PAST;
 }
 
 void api_status_restart(struct api_monitor_status *status)

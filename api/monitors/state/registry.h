@@ -17,6 +17,14 @@ enum { API_RECENT = 30 };
 /* API_NONE_WITHHELD: receivers know how a monitor is. */
 enum { API_NONE_WITHHELD = -1 };
 
+/* api_silence: what was told of the silence of a monitor. */
+enum api_silence {
+    API_HEARD,  /* nothing, or that it has ended */
+    API_SILENT, /* that it is stale, by an event */
+    API_OF_PAST, /* nothing yet; it is stale because its observations were of the past when they came */
+    API_PAST_TOLD /* of when the newest observation is, by no event */
+};
+
 /* api_monitor_status: what observations change. */
 struct api_monitor_status {
     enum api_verdict state;
@@ -32,10 +40,10 @@ struct api_monitor_status {
     int64_t newest_end;  /* of all windows, or API_NO_TIME */
     int64_t next_close;  /* time at which an open window is due, or INT64_MAX */
     struct api_window
-        last;        /* the closed one of this revision that starts last, without settings and
+        last; /* the closed one of this revision that starts last, without settings and
                              * reference, whose top fits the bins; or api_no_window */
-    bool stale_told; /* receivers know that it is stale */
-    int told;        /* what they know, while a mute keeps changes from them: a state, API_STALE or
+    enum api_silence silence;
+    int told; /* what they know, while a mute keeps changes from them: a state, API_STALE or
                           * API_NONE_WITHHELD */
     int64_t sentence_of;         /* number of the window that the sentence is about, or 0 */
     char sentence[API_SENTENCE]; /* why `last` drifts */
@@ -112,13 +120,21 @@ struct api_monitor_state api_monitor_state_of(const struct api_registry *registr
                                               const struct api_monitor *monitor);
 bool api_monitor_is_stale(const struct api_monitor *monitor);
 
+/* True if it has been stale for a day. */
+bool api_monitor_is_long_stale(const struct api_monitor *monitor);
+
+bool api_monitor_is_muted(const struct api_registry *registry, const struct api_monitor *monitor,
+                          int64_t now);
+
 /* Appends it as members, of at most API_MONITOR_STATE_SIZE bytes. */
 enum { API_MONITOR_STATE_SIZE = 160 + API_MUTE_SIZE };
 void api_monitor_state_write(const struct api_monitor_state *state, struct api_buffer *out);
 
 /* Notes that an observation of a time has arrived now. A time ahead of the clock counts as now, and one that was noted when
- * the clock was ahead does not count: else nobody would be told of silence until then. */
-void api_status_see(struct api_monitor_status *status, int64_t time, int64_t now);
+ * the clock was ahead does not count: else nobody would be told of silence until then. `status` is the monitor's, or that of
+ * its pending monitor. */
+void api_monitor_see(const struct api_monitor *monitor, struct api_monitor_status *status,
+                     int64_t time, int64_t now);
 
 /* Forgets what belongs to the windows of a revision. */
 void api_status_restart(struct api_monitor_status *status);

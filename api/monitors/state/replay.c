@@ -171,7 +171,8 @@ static void note_change(const struct api_window *window, enum api_verdict from, 
                         double kl, struct api_replay *replay)
 {
     replay->alarms += to >= API_WARNING && to > from;
-    replay->events[replay->n_events++] = (struct api_event){window->end, from, to, kl, window->id};
+    replay->events[replay->n_events++] =
+        (struct api_event){window->end, (int)from, (int)to, kl, window->id};
 }
 
 /* Judges the next window, and adds it to those of the pools. False if memory is exhausted. */

@@ -129,7 +129,7 @@ bool api_server_counts_take(struct api_monitors *monitors, struct api_pending_mo
     pending->counted += (int64_t)sum.n;
     pending->has_taken |= sum.is_there;
     if (sum.at > pending->status.last_observation)
-        pending->status.last_observation = sum.at;
+        api_monitor_see(pending->monitor, &pending->status, sum.at, monitors->now);
     return good;
 }
 
@@ -176,7 +176,7 @@ static void learn(struct api_registry *registry, struct api_monitor *monitor,
     pthread_rwlock_wrlock(&registry->lock);
     status->observations = values[3].integer;
     if (values[4].integer > status->last_observation)
-        status->last_observation = values[4].integer;
+        api_monitor_see(monitor, status, values[4].integer, api_now());
     pthread_rwlock_unlock(&registry->lock);
     api_snapshot_release(monitor->open);
     monitor->open = NULL;

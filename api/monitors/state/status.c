@@ -1,6 +1,5 @@
 #include "api/monitors/state/status.h"
 
-#include "api/monitors/model/state.h"
 #include "api/monitors/state/outbox.h"
 #include "api/monitors/state/window_load.h"
 
@@ -179,7 +178,7 @@ bool api_status_store(struct api_monitors *monitors, struct api_pending_monitor 
                                     time_datum(status->turns.pool_from),
                                     API_TEXT_DATUM(status->sentence),
                                     API_INTEGER(status->sentence_of),
-                                    API_INTEGER(status->stale_told),
+                                    API_INTEGER(status->silence),
                                     API_INTEGER(api_change_of(monitors)),
                                     time_datum(status->turns.rose.start),
                                     API_INTEGER(status->turns.rose.id),
@@ -210,13 +209,21 @@ static bool read_history(struct api_monitors *monitors, const struct api_monitor
     return good;
 }
 
+bool api_event_store(struct api_monitors *monitors, const struct api_monitor *monitor,
+                     const struct api_event *event)
+{
+    const struct api_datum row[] = {API_INTEGER(monitor->id), API_INTEGER(event->at),
+                                    API_INTEGER(event->from), API_INTEGER(event->to),
+                                    API_REAL(event->kl),      API_INTEGER(event->window)};
+    return api_store_run(monitors->store, API_SQL_EVENT_PUT, row, NULL);
+}
+
 bool api_change_state(struct api_monitors *monitors, struct api_pending_monitor *pending,
                       enum api_verdict state, const struct api_window *window)
 {
-    const struct api_datum event[] = {API_INTEGER(pending->monitor->id),  API_INTEGER(window->end),
-                                      API_INTEGER(pending->status.state), API_INTEGER(state),
-                                      API_REAL(window->scores.drift.kl),  API_INTEGER(window->id)};
     struct api_monitor_status *status = &pending->status;
+    const struct api_event event = {window->end, (int)status->state, (int)state,
+                                    window->scores.drift.kl, window->id};
     struct api_change change = {.sentence =
                                     status->sentence_of == window->id ? status->sentence : "",
                                 .at = window->end,
@@ -232,7 +239,7 @@ bool api_change_state(struct api_monitors *monitors, struct api_pending_monitor 
         change.since = status->since;
     status->state = state;
     status->severity_since = window->end;
-    return api_store_run(monitors->store, API_SQL_EVENT_PUT, event, NULL) &&
+    return api_event_store(monitors, pending->monitor, &event) &&
            api_outbox_put(monitors, pending, &change);
 }
 

@@ -2,6 +2,7 @@
  * the verdicts of windows in order of their starts. */
 #pragma once
 
+#include "api/monitors/model/state.h"
 #include "api/monitors/state/transaction.h"
 #include "api/monitors/state/window_rows.h"
 
@@ -33,6 +34,10 @@ bool api_status_store(struct api_monitors *monitors, struct api_pending_monitor 
 
 /* True if a window is the newest closed window, or would be once closed. */
 bool api_status_is_last(const struct api_monitor_status *status, const struct api_window *window);
+
+/* Writes an event. */
+bool api_event_store(struct api_monitors *monitors, const struct api_monitor *monitor,
+                     const struct api_event *event);
 
 /* Sets the state, and writes the event of a change, which a window brought. */
 bool api_change_state(struct api_monitors *monitors, struct api_pending_monitor *pending,

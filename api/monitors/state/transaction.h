@@ -63,6 +63,7 @@ struct api_monitors {
     struct api_config *former; /* the one of a former revision that was read last, or NULL */
     int64_t former_monitor, former_revision;
     bool shrink_unfinished; /* the store has more to give back than one step does */
+    bool log_has_deleted;   /* the log of the store may have copies of deleted rows */
     bool gc_unfinished;     /* there is more to collect than one round does */
     int64_t *tombstones;    /* monitors that are deleted, and have rows left */
     size_t n_tombstones;

@@ -57,23 +57,20 @@ export function subjectOf({ group, name, annotations, muted, state, stale }, lin
 }
 
 /**
- * The row of a monitor of a list, as a dialog.
+ * A row as a dialog.
  *
- * @param {string} group
- * @param {string} name
- * @param {string} link
+ * @param {string} name of what it acts on
+ * @param {() => Promise<Subject>} load
  * @param {() => void} changed called after a change
  */
-export function openActions(group, name, link, changed) {
+export function openRow(name, load, changed) {
     const row = element("div", {}, element("p", { class: "loading" }, "Loading …"));
-    const dialog = element("dialog", { class: "wide", "aria-label": `Actions on ${isolate(name)}`,
-                                       close: () => dialog.remove() },
-        element("h2", {}, element("bdi", {}, group), " / ", element("bdi", {}, name)), row,
+    const dialog = element("dialog", { class: "wide", "aria-label": `Actions on ${name}`, close: () => dialog.remove() },
+        element("h2", {}, name), row,
         element("div", { class: "buttons" }, element("button", { type: "button", click: () => dialog.close() }, "Close")));
     const show = async () => {
         try {
-            const config = await call("GET", address(["monitors", group, name]));
-            fill(row, actionRow(subjectOf(config, link), () => {
+            fill(row, actionRow(await load(), () => {
                 show();
                 changed();
             }));
@@ -84,4 +81,17 @@ export function openActions(group, name, link, changed) {
     document.body.append(dialog);
     dialog.showModal();
     return show();
+}
+
+/**
+ * The row of a monitor of a list, as a dialog.
+ *
+ * @param {string} group
+ * @param {string} name
+ * @param {string} link
+ * @param {() => void} changed called after a change
+ */
+export function openActions(group, name, link, changed) {
+    return openRow(`${isolate(group)} / ${isolate(name)}`,
+        async () => subjectOf(await call("GET", address(["monitors", group, name])), link), changed);
 }

@@ -4,6 +4,7 @@ import { address, call } from "./api.js";
 import { element, fill, renew, svg } from "./dom.js";
 import { ago, isolate, lasting, list, time } from "./format.js";
 import { drifting } from "./groups.js";
+import { Incidents } from "./incidents.js";
 import { Notes } from "./notes.js";
 import { boundsOf, rangeText } from "./range.js";
 import { saveReport } from "./report.js";
@@ -26,6 +27,7 @@ export class GroupPanel {
         this.refresher = refresher;
         this.state = element("span");
         this.text = element("p");
+        this.incidents = new Incidents(() => this.refresher.load());
         this.silent = element("p");
         this.columns = element("p");
         this.past = element("div");
@@ -38,7 +40,7 @@ export class GroupPanel {
         this.group = null;
         this.node = element("section", { class: "panel", "aria-label": "Group" },
             element("div", { class: "title" }, this.state, this.actions),
-            this.text, this.past, this.written, this.silent, this.columns);
+            this.text, this.incidents.node, this.past, this.written, this.silent, this.columns);
     }
 
     /**
@@ -62,6 +64,7 @@ export class GroupPanel {
     /** Writes times again, in another zone. */
     redraw() {
         this.shown = "";
+        this.incidents.redraw();
         if (this.group)
             this.show(this.group);
     }
@@ -74,6 +77,7 @@ export class GroupPanel {
         renew(this.text, `${drifting(group)}${group.since && lookOf(group) !== "silent" ? `, since ${time(group.since)}, for ${lasting(group.since)}` : ""}. `,
             group.muted && `${mutedText(group.muted)}. `,
             element("a", { href: `?${new URLSearchParams({ events: "", group: group.group })}` }, "Changes of state"));
+        this.incidents.show(group);
         renew(this.silent, silent.length > 0 && `Silent: ${list(silent.slice(0, NAMED).map(({ name, last_observation: last }) =>
             `${name} (${last ? ago(last) : "never seen"})`))}${silent.length > NAMED ? " …" : ""}.`);
         renew(this.columns, ...columns(group));

@@ -38,6 +38,14 @@ import { WindowTable } from "./windows.js";
 /** Changes of state that one response lists, and that the chart shows, at most. */
 const LISTED = 1000;
 
+/**
+ * @param {import("./types.js").Event} event
+ * @returns {event is Change}
+ */
+function isOfWindow(event) {
+    return event.window !== null;
+}
+
 class Monitor {
     /**
      * @param {HTMLElement} main
@@ -117,7 +125,7 @@ class Monitor {
             loadPlot(), this.health.load(signal), this.notes.load(signal),
         ]);
         await this.history.load(rangeOf(this.query), lengthOf(config), (latest?.bins ?? []).length, signal);
-        this.data = { config, latest, chosen, changes: changes.events };
+        this.data = { config, latest, chosen, changes: changes.events.filter(isOfWindow) };
         this.show(this.data);
     }
 

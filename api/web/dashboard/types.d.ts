@@ -42,6 +42,7 @@ export interface Listed {
 export interface Muted {
     until: string | null;
     reason: string;
+    scope?: "monitor" | "group";
 }
 
 /** What settings would have done, of a PATCH that stores nothing. */
@@ -66,10 +67,21 @@ export interface Group {
     last_observation: string | null;
     muted: Muted | null;
     drifting?: { name: string; state: State }[];
+    incidents?: Incident[];
     silent?: { name: string; last_observation: string | null }[];
     absent?: { name: string; last_observation: string | null }[];
     new?: string[];
     history?: { start: string; end: string; drifting: number; monitors: number }[];
+}
+
+/** Monitors that began to drift together; at most 50 of them are listed. */
+export interface Incident {
+    state: State;
+    since: string | null;
+    first: string | null;
+    sentence: string;
+    count: number;
+    monitors: { name: string; state: State; since: string | null; muted: Muted | null }[];
 }
 
 export interface Bin {
@@ -136,15 +148,21 @@ export interface Comparison extends Result {
     against: { from: string; to: string; windows: number } | null;
 }
 
-/** A change of state, an event of the API. */
-export interface Change {
+/** An event of the API: a change of state by a window; or the begin or the end of a silence, without one. */
+export interface Event {
     group?: string;
     name?: string;
     at: string;
-    from: State;
-    to: State;
+    from: State | "stale";
+    to: State | "stale";
     kl: number | null;
     infinite: boolean;
+    window: number | null;
+}
+
+export interface Change extends Event {
+    from: State;
+    to: State;
     window: number;
 }
 

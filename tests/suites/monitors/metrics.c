@@ -36,7 +36,9 @@ Test(monitors_metrics, begin_with_what_is_known_before_the_first_window)
     struct api_service service = monitors_new(10);
     expect_lines(&service, "kldiv_monitor", "");
     expect_lines(&service, "kldiv_store_up",
-                 "# HELP kldiv_store_up 1 if the last write to the store worked, else 0.\n"
+                 "# HELP kldiv_store_up 1 if the last write to the store worked, and the database "
+                 "has not been "
+                 "silent for 5 s, else 0.\n"
                  "# TYPE kldiv_store_up gauge\nkldiv_store_up 1\n");
     monitors_expect(&service, "PUT /monitors/g/m?window=10&critical=1e300", CONFIG, 422);
     monitors_expect(&service, "PUT /monitors/g/m?window=100&critical=0.5", CONFIG, 201);

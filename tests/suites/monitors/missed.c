@@ -131,6 +131,58 @@ Test(monitors_missed, a_time_ahead_of_the_clock_hides_no_silence)
     monitors_end(&service);
 }
 
+/* ---- Events of silences */
+
+/* Waits until there are `n` events, and expects the newest to be from and to these states. */
+static void expect_events(const struct api_service *service, const char *list, size_t n,
+                          const char *from, const char *to)
+{
+    json_t *events = NULL;
+    for (int i = 0; i < 1000; i++) {
+        json_decref(events);
+        events = monitors_get(service, list, NULL, 200);
+        if (json_array_size(at(events, "events")) >= n)
+            break;
+        usleep(10000);
+    }
+    cr_expect_eq(json_array_size(at(events, "events")), n);
+    const json_t *event = json_array_get(at(events, "events"), 0);
+    cr_expect_str_eq(text_at(event, "from"), from);
+    cr_expect_str_eq(text_at(event, "to"), to);
+    expect_at(event, "window", "null");
+    expect_at(event, "kl", "null");
+    json_decref(events);
+}
+
+static const char *const event_lists[] = {"GET /monitors/g/b/events", "GET /events"};
+
+Test(monitors_missed, begin_and_end_of_a_silence_are_events)
+{
+    struct database database = database_new();
+    struct api_service service = monitors_new_at(100, database.location);
+    monitors_expect(&service, "PUT /monitors/g", "a,b\n1,2\n3,4\n", 201);
+    for (int i = 0; i < 3; i++)
+        observe(&service, "a\n1\n");
+    for (size_t i = 0; i < COUNT(event_lists); i++)
+        expect_events(&service, event_lists[i], 1, "insufficient_data", "stale");
+    monitors_restart(&service, 100);
+    observe(&service, "a\n1\n");
+    observe(&service, "a,b\n1,2\n");
+    for (size_t i = 0; i < COUNT(event_lists); i++)
+        expect_events(&service, event_lists[i], 2, "stale", "insufficient_data");
+    monitors_end(&service);
+    database_free(&database);
+}
+
+Test(monitors_missed, a_silence_by_time_is_an_event)
+{
+    struct api_service service = monitors_new(100);
+    monitors_expect(&service, "PUT /monitors/g?stale_after=0.3", "b\n1\n2\n", 201);
+    observe(&service, "b\n1\n");
+    expect_events(&service, event_lists[0], 1, "insufficient_data", "stale");
+    monitors_end(&service);
+}
+
 /* ---- Columns without a monitor */
 
 Test(monitors_missed, new_columns_are_told_and_forgotten)

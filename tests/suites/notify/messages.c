@@ -228,7 +228,10 @@ Test(notify_messages, of_many_changes)
     }
     const struct api_message message = message_of(changes, N);
     char *json = body_of_message(&message, API_NOTIFY_JSON);
-    cr_expect(strstr(json, "\"text\":\"credit: 10000 changes: 7500 critical, 2500 warning\""));
+    cr_expect(strstr(
+        json,
+        "\"text\":\"10000 columns of credit since 2025-01-31T12:00:00Z: age & <sex>, "
+        "age & <sex>, age & <sex>, age & <sex>, age & <sex> …; 7500 critical, 2500 warning\""));
     cr_expect(strstr(json, "\"id\":\"270f-"));
     free(json);
     char *slack = body_of_message(&message, API_NOTIFY_SLACK);
@@ -237,6 +240,31 @@ Test(notify_messages, of_many_changes)
     free(slack);
     free(body_of_message(&message, API_NOTIFY_ALERTMANAGER));
     free(changes);
+}
+
+/* In Slack the line stands above the changes, its characters escaped; a message of other changes has none. */
+Test(notify_messages, of_an_incident_begin_with_it_in_slack)
+{
+    struct api_change changes[2] = {drift, drift};
+    changes[1].monitor++;
+    changes[1].name = "c";
+    for (int is_incident = 1; is_incident >= 0; is_incident--) {
+        const struct api_message message = message_of(changes, COUNT(changes));
+        char *slack = body_of_message(&message, API_NOTIFY_SLACK);
+        json_t *json = json_loads(slack, 0, NULL), *blocks = json_object_get(json, "blocks");
+        const json_t *block = json_array_get(blocks, 0);
+        const char *text = json_string_value(json_object_get(json, "text")),
+                   *first =
+                       json_string_value(json_object_get(json_object_get(block, "text"), "text"));
+        cr_expect_eq(json_array_size(blocks), COUNT(changes) + (size_t)is_incident, "%s", slack);
+        cr_expect_eq(strcmp(first, text) == 0, is_incident, "%s", first);
+        cr_expect_str_eq(text, is_incident ? "2 columns of credit since 2025-01-31T12:00:00Z: "
+                                             "age &amp; &lt;sex&gt;, c; 2 critical"
+                                           : "credit: 2 changes: 2 critical");
+        json_decref(json);
+        free(slack);
+        changes[1].from = API_WARNING;
+    }
 }
 
 /* An alert that ends says why, not because of what it began. */
@@ -278,10 +306,24 @@ Test(notify_messages, for_slack_are_cut_and_plain)
         json_decref(json);
         free(slack);
     }
+    struct api_change changes[8];
+    for (size_t i = 0; i < COUNT(changes); i++) {
+        changes[i] = change;
+        changes[i].monitor = (int64_t)i;
+        changes[i].since = AT(i > 0);
+    }
+    const struct api_message incident = message_of(changes, COUNT(changes));
+    char *slack = body_of_message(&incident, API_NOTIFY_SLACK);
+    json_t *json = json_loads(slack, 0, NULL);
+    const char *text = json_string_value(json_object_get(json, "text"));
+    cr_expect_leq(strlen(text), 3000);
+    cr_expect_str_eq(text + strlen(text) - 3, "…");
+    json_decref(json);
+    free(slack);
     change.name = "a\u202eb\u2066c\u200fd\u061ce\u2020f";
     change.sentence = "";
     const struct api_message message = message_of(&change, 1);
-    char *slack = body_of_message(&message, API_NOTIFY_SLACK);
+    slack = body_of_message(&message, API_NOTIFY_SLACK);
     cr_expect(strstr(slack, "/ abcde†f"), "%s", slack);
     free(slack);
 }

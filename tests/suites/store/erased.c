@@ -1,4 +1,4 @@
-/* What a DELETE of monitors leaves of their texts in the store's files: nothing, once the server has ended. */
+/* What a DELETE leaves of texts in the store's files, while the server goes on: nothing. */
 #include "tests/suites/support/crowd.h"
 #include "tests/suites/support/store.h"
 #include "tests/suites/support/support.h"
@@ -8,7 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WINDOWS = 60 };
+/* ERASURE: seconds within which texts are gone. */
+enum { WINDOWS = 60, ERASURE = 10 };
 
 /* Each text that clients give begins with this. */
 #define PERSON "Erika"
@@ -56,9 +57,19 @@ static void define(const struct server *server)
                            texts[i].status));
     for (int i = 0; i < WINDOWS; i++) {
         char body[100];
-        snprintf(body, sizeof body, "{\"columns\": {\"" PERSON "-c\": [\"" PERSON "-u%d\"]}}", i);
+        snprintf(body, sizeof body,
+                 "{\"columns\": {\"" PERSON "-c\": [\"" PERSON "-u%d\"],"
+                 " \"" PERSON "-new\": [1]}}",
+                 i);
         free(expect_status(server, "POST", "/monitors/" PERSON "/observations", body, 200));
     }
+}
+
+static void expect_erased(const struct database *database)
+{
+    for (double end = now_seconds() + ERASURE; count_texts(database) > 0 && now_seconds() < end;)
+        wait_ms(100);
+    cr_expect_eq(count_texts(database), 0);
 }
 
 static void check_erased(bool is_killed)
@@ -74,10 +85,9 @@ static void check_erased(bool is_killed)
         server_kill(&server, false);
         server = store_start(&database, NULL);
     }
-    wait_ms(2500); /* maintenance deletes the windows */
+    expect_erased(&database);
     cr_expect_eq(server_stop(&server, false), 0);
     cr_expect_eq(ask_file(&database, "SELECT count(*) FROM kldiv_windows"), 0);
-    cr_expect_eq(count_texts(&database), 0);
     database_free(&database);
 }
 
@@ -86,4 +96,21 @@ Test(store_erased, texts_of_deleted_monitors_are_overwritten) { check_erased(fal
 Test(store_erased, texts_of_monitors_are_overwritten_if_the_server_is_killed)
 {
     check_erased(true);
+}
+
+Test(store_erased, texts_of_a_window_and_of_a_note_are_overwritten)
+{
+    struct database database = database_new();
+    struct server server = store_start(&database, NULL);
+    free(expect_status(&server, "PUT", "/monitors/g",
+                       "{\"columns\": {\"m\": [\"a\", \"a\", \"b\", \"b\"]}}", 201));
+    free(expect_status(&server, "POST", "/monitors/g/m/observations",
+                       "{\"values\": [\"" PERSON "\"]}", 200));
+    free(expect_status(&server, "POST", "/groups/g/notes", "{\"text\": \"" PERSON "\"}", 201));
+    cr_expect_gt(count_texts(&database), 0);
+    free(expect_status(&server, "DELETE", "/monitors/g/m/windows/1", NULL, 204));
+    free(expect_status(&server, "DELETE", "/groups/g/notes/1", NULL, 204));
+    expect_erased(&database);
+    cr_expect_eq(server_stop(&server, false), 0);
+    database_free(&database);
 }

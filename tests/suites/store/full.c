@@ -14,8 +14,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#define DOWN " warning --store: the store cannot be written: "
-#define UP " info the store works again\n"
+#define DOWN " warning --store: detail=\"the store cannot be written: "
+#define UP " info --store: detail=\"the store works again\"\n"
 
 /* RECOVERY: seconds within which a store works again once it can be written. */
 enum { RECOVERY = 5 };
@@ -32,7 +32,7 @@ static size_t count(const char *text, const char *part)
 static void expect_log(const struct server *server, const char *reason, size_t down, size_t up)
 {
     char sentence[200];
-    snprintf(sentence, sizeof sentence, DOWN "%s\n", reason);
+    snprintf(sentence, sizeof sentence, DOWN "%s\"\n", reason);
     cr_expect(server_logs(server, sentence, down));
     cr_expect(up == 0 || server_logs(server, UP, up));
     char *log = server_log_text(server);
@@ -210,7 +210,7 @@ Test(store_full, works_again_once_its_disk_has_room_as_root)
     fill(&database, filler, sizeof filler);
     while (load.refused == 0)
         load_for(&load, &server, 100);
-    cr_expect(server_logs(&server, DOWN "database or disk is full\n", 1));
+    cr_expect(server_logs(&server, DOWN "database or disk is full\"\n", 1));
     free(expect_status(&server, "GET", "/monitors/batch/a/windows", NULL, 200));
     expect_readiness(&server, "\"status\":\"ok\"", 200);
     unlink(filler);
@@ -242,5 +242,36 @@ Test(store_full, a_limit_on_the_size_of_files_is_a_store_that_cannot_be_written)
     expect_return(&server);
     free(expect_status(&server, "POST", "/monitors/batch/observations", "a,b,c\n1,x,1\n", 200));
     cr_expect_eq(server_stop(&server, true), 0);
+    database_free(&database);
+}
+
+/* A disk that does not answer: probes say so after five seconds, and do not wait for it. */
+Test(store_full, a_store_that_does_not_answer_is_down)
+{
+    static const struct kind hanging = {"fdatasync", FAULT_FILE_SYNC, 0};
+    struct database database = database_new();
+    struct load load;
+    load_init(&load);
+    faults_preload();
+    struct server server = store_start(&database, NULL);
+    load_define(&server);
+    faults_arm(&hanging, 0, true);
+    double begin = now_seconds();
+    load_begin(&load, &server);
+    wait_ms(3000);
+    expect_readiness(&server, "{\"status\":\"ok\",\"store\":\"up\"}\n", 200);
+    while (metric(&server, "\nkldiv_store_up ") != 0 && now_seconds() < begin + 10)
+        wait_ms(50);
+    cr_expect_gt(now_seconds(), begin + 4.9);
+    expect_readiness(&server, "\"store_error\":\"the database does not answer\"}\n", 200);
+    cr_expect_lt(now_seconds(), begin + 8);
+    faults_disarm();
+    expect_return(&server);
+    atomic_store(&load.stop, true);
+    load_end(&load);
+    cr_expect_eq(load.refused, 0);
+    load_free(&load);
+    cr_expect_eq(server_stop(&server, false), 0);
+    faults_unload();
     database_free(&database);
 }

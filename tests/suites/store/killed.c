@@ -97,7 +97,7 @@ Test(store_killed, clients_that_leave_while_the_store_waits)
              metric(&server, "\nkldiv_http_requests_in_flight ") < LEAVING + 1 &&
              now_seconds() < end;)
             wait_ms(10);
-        wait_ms(200); /* until those that were read last wait for the store, too */
+        wait_ms(1000); /* until those that were read last wait for the store, too */
         close_many(sockets, LEAVING);
         wait_ms(round * 400); /* the server notices, or does not yet */
         cr_expect_eq(status_of(&server, "POST", "/kl_div", TWO_BY_TWO), 200);

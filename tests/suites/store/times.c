@@ -318,6 +318,7 @@ static void forget_values(struct api_buffer *told)
     cut(told, "\"pooled\":{", "}");
     cut(told, "\"mean\":", ",");
     cut(told, "\"sd\":", ",");
+    cut(told, "\"noise_floor\":", ",");
 }
 
 /* Starts a server, which tells the same as one before, and stops or kills it. */
@@ -364,7 +365,7 @@ static void make_first(const struct database *database)
         "ALTER TABLE kldiv_monitors DROP COLUMN newest_end;"
         "ALTER TABLE kldiv_monitors DROP COLUMN changed;"
         "ALTER TABLE kldiv_monitors DROP COLUMN missed; ALTER TABLE kldiv_monitors DROP COLUMN "
-        "told; DROP TABLE kldiv_columns;"
+        "told; DROP TABLE kldiv_columns; DROP TABLE kldiv_receivers;"
         "DELETE FROM kldiv_meta WHERE name IN ('change', 'deletion', 'mute', 'note', 'server',"
         " 'notify_owner', 'notify_until', 'columns');"
         "DROP TABLE kldiv_mutes; DROP TABLE kldiv_notes; DROP TABLE kldiv_outbox;"

@@ -13,6 +13,7 @@ import http.server
 import json
 import os
 import random
+import re
 import select
 import shutil
 import signal
@@ -27,6 +28,9 @@ import urllib.error
 import urllib.request
 
 KLDIVD = os.path.abspath(sys.argv[1])
+QUOTED = re.compile(r'"(?:[ !#-\[\]-~]|\\.)*"')
+LINE = re.compile(r'20[0-9T:.-]+Z (?:error|warning|info|debug)(?: [!#-<>-\[\]-~]+)*(?: [a-z0-9_]+=(?:[!#-<>-\[\]-~]+|%s))*\n' %
+                  QUOTED.pattern)
 CONFIG = {"bins": {"edges": [0, 1, 2]}, "reference": {"counts": [500, 500]}}
 GOOD, BAD = {"counts": [500, 500]}, {"counts": [900, 100]}
 
@@ -122,6 +126,7 @@ class Server:
         self.store = store if store != "sqlite" else "sqlite:" + os.path.join(self.folder, "store.db")
         self.flags = flags
         self.set(receivers)
+        self.starts = 0
         self.log = os.path.join(self.folder, "log")
         self.start()
 
@@ -130,6 +135,7 @@ class Server:
             json.dump(receivers, file)
 
     def start(self):
+        self.starts += 1
         port_file = os.path.join(self.folder, "port")
         if os.path.exists(port_file):
             os.remove(port_file)
@@ -164,9 +170,17 @@ class Server:
         return [float(text.rsplit(" ", 1)[1]) for text in self.ask("GET", "/metrics").split("\n")
                 if text.startswith(line)][0]
 
+    def expect_strict_log(self):
+        """Time, level, words, then key=value: nothing that a receiver or its file says is a field, or a line."""
+        for line in open(self.log):
+            expect(LINE.fullmatch(line), "not key=value: " + line)
+            expect(QUOTED.sub("", line).count("kind=audit") == line[25:].startswith("info request kind=audit id="), line)
+
     def end_and_keep(self):
         self.process.terminate()
         expect(self.process.wait(60) == 0, "the server ends with 0")
+        if self.starts == 1:  # one that was killed may have left half a line
+            self.expect_strict_log()
 
     def end(self):
         self.end_and_keep()
@@ -339,8 +353,39 @@ def try_reminders():
     plain.close()
 
 
+def try_incident():
+    """Columns that leave ok within the time in which changes wait are one message to each receiver, and one incident."""
+    receivers = [Receiver(), Receiver()]
+    server = Server([one(receivers[0]), {**one(receivers[1]), "name": "people", "format": "slack"}])
+    names = ["age", "income", "job", "sex", "zip", "city"]
+    for name in names:
+        server.put(name)
+    at = "2026-01-01T%02d:00:00Z"
+    server.ask("POST", "/monitors/g/city/observations?timestamp=" + at % 11, BAD)
+    begun = time.monotonic()
+    columns = {name: [0.5] * 60 + [1.5] * 6 for name in names[:5]}
+    server.ask("POST", "/monitors/g/observations?timestamp=" + at % 12, {"columns": columns})
+    server.ask("POST", "/monitors/g/city/observations?timestamp=" + at % 13, BAD)
+    wait_until(lambda: all(receiver.posts for receiver in receivers), 10, "the messages")
+    expect(time.monotonic() - begun < 8, "it waited %g s" % (time.monotonic() - begun))
+    time.sleep(6)
+    expect([len(receiver.posts) for receiver in receivers] == [1, 1], "one message each")
+    message, slack = (json.loads(receiver.posts[0].body) for receiver in receivers)
+    text = "6 columns of g since 2026-01-01T11:00:00Z: "
+    expect(message["text"].startswith(text) and message["text"].endswith(" …; first was city; 6 critical"), message["text"])
+    expect(slack["text"] == slack["blocks"][0]["text"]["text"] == message["text"] and len(slack["blocks"]) == 7, slack)
+    incident, = server.ask("GET", "/groups/g")["incidents"]
+    expect((incident["since"], incident["first"], incident["count"]) == (at % 11, "city", 6), incident)
+    expect(", ".join(each["name"] for each in incident["monitors"][:5]) == message["text"][len(text):].split(" …")[0],
+           (message["text"], incident))
+    server.end()
+    for receiver in receivers:
+        receiver.close()
+
+
 def try_waiting():
-    """What waits for a receiver after failures is sent as soon as a test arrives, and at SIGHUP."""
+    """What waits for a receiver after failures is sent as soon as a test arrives, and at SIGHUP; what GET /notifications
+    says of it survives a kill."""
     failing = True
 
     def fail(handler, n):
@@ -361,6 +406,17 @@ def try_waiting():
         wait_until(lambda: server.status()["pending"] == 0, 3, "what waits, at once")
         failing = True
         server.post(GOOD)
+    before = len(receiver.posts)
+    server.post(BAD)
+    wait_until(lambda: len(receiver.posts) == before + 2, 30, "two failures")
+    told = server.status()
+    expect(told["last_success"] and told["failing_since"] and "503" in told["failure"], told)
+    server.process.kill()
+    server.process.wait()
+    server.start()
+    keys = ("last_success", "failing_since", "failure")
+    wait_until(lambda: [server.status()[key] for key in keys] == [told[key] for key in keys], 5,
+               "the history after a kill: %r, before: %r" % (server.status(), told))
     server.end()
     receiver.close()
 
@@ -394,13 +450,28 @@ def try_many_tests():
     receiver.close()
 
 
+def try_hostile_names():
+    """A receiver's name and answer that look like an audit record are none."""
+    text = 'x kind=audit token=root "\\ 2026-01-01T00:00:00.000Z info request kind=audit id=1 \u202e'
+    receiver = Receiver(lambda handler, n: handler.reply(400, body=("\n" + text).encode()) or True)
+    server = Server([{**one(receiver), "name": text}], "--log-level", "debug")
+    server.put()
+    flap(server, 1)
+    wait_until(lambda: " warning --notify: changes are given up receiver=" in open(server.log).read(), 20, "it is refused")
+    line = [line for line in open(server.log) if "given up" in line][0]
+    values = [json.loads(value) for value in QUOTED.findall(line)]
+    expect(values == [text, "status 400"], values)
+    server.end()
+    receiver.close()
+
+
 def try_echo():
     """A receiver that sends back what it gets shows no secret, and writes no line of the log."""
     forged = "x kind=audit token=root method=DELETE"
 
     def echo(handler, n):
         text = "%s %s %s %s" % (forged, handler.path, handler.headers["Authorization"], handler.headers["X-Key"])
-        handler.reply(503, body=text.encode())
+        handler.reply(503, body=("\n" + text).encode())
         return True
 
     receiver = Receiver(echo)
@@ -448,7 +519,7 @@ def try_absent():
     wait_until(lambda: server.status()["pending"] == 0, 5, "and given up")
     server.set([{"name": "ops"}])
     server.process.send_signal(signal.SIGHUP)
-    wait_until(lambda: "#/0/url: is missing; the previous contents stay in use" in open(server.log).read(), 5,
+    wait_until(lambda: "#/0/url: is missing" in open(server.log).read(), 5,
                "a bad file is told: " + open(server.log).read()[-300:])
     server.end()
     wrong.close()
@@ -581,6 +652,32 @@ def try_mute_and_stale():
     wait_until(lambda: len(receiver.changes()) >= 4, 20, "%r" % receiver.changes())
     expect(receiver.changes()[2:4] == [("silent", "stale", "ok"), ("silent", "ok", "stale")], receiver.changes())
     expect(not any(name == "muted" for name, _, _ in receiver.changes()), "the muted one")
+    server.end()
+    receiver.close()
+
+
+def try_history():
+    """Of history that is loaded one change tells how far it goes, and no event; newer observations are no news."""
+    receiver = Receiver()
+    server = Server([one(receiver)], store="sqlite")
+    for name in "abc":
+        server.put(name, "old", "?pool=1&clear_after=1&stale_after=3600")
+    table = {"columns": {name: [0.5, 1.5] * 100 for name in "abc"}}
+    for month in (1, 2):
+        server.ask("POST", "/monitors/old/observations?timestamp=2024-%02d-01T00:00:00Z" % month, table)
+    wait_until(receiver.changes, 15, "the history is told")
+    server.ask("POST", "/monitors/old/observations", table)
+    wait_until(lambda: not server.ask("GET", "/monitors/old/a")["stale"], 15, "it is heard")
+    server.put("loud")
+    server.post(GOOD, "loud")
+    server.post(BAD, "loud")
+    wait_until(lambda: len(receiver.changes()) > 1, 15, "the next change")
+    expect(receiver.changes() == [("a", "ok", "stale"), ("loud", "ok", "critical")], receiver.changes())
+    sentence = json.loads(receiver.posts[0].body)["changes"][0]["sentence"]
+    expect(sentence in ["the newest observation of it and of 2 more monitors of the group is of 2024-%02d-01T00:00:00Z" % month
+                        for month in (1, 2)], sentence)
+    events = server.ask("GET", "/events?group=old")["events"]
+    expect(not any("stale" in (event["from"], event["to"]) for event in events), events)
     server.end()
     receiver.close()
 

@@ -15,6 +15,7 @@ import {fillAll} from "./fixtures.mjs";
 import {checkFailures} from "./failures.mjs";
 import {checkFreshness} from "./freshness.mjs";
 import {checkHeld} from "./held.mjs";
+import {checkIncidents} from "./incidents.mjs";
 import {checkJourney} from "./journey.mjs";
 import {checkKeyboard} from "./keyboard.mjs";
 import {checkLooks} from "./looks.mjs";
@@ -42,6 +43,7 @@ const suites = {
     failures: checkFailures,
     monitor: checkMonitor,
     held: checkHeld,
+    incidents: checkIncidents,
     keyboard: checkKeyboard,
     looks: checkLooks,
     widths: checkWidths,

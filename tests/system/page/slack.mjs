@@ -34,7 +34,7 @@ async function messageOf(binary) {
         ["channel", {values: [...Array(40).fill("branch"), ...Array(30).fill("web"), ...Array(30).fill("partner")]}],
         ["income", {counts: [260, 440, 170], missing: 130}],
     ]))
-        await api.post(monitorPath("credit", name, "observations"), body);
+        await api.post(`${monitorPath("credit", name, "observations")}?timestamp=2025-11-20T12:00:00Z`, body);
     const [request, response] = await arrived;
     const message = JSON.parse(await text(request));
     response.end("ok");

@@ -584,7 +584,7 @@ def try_names(folder):
         sql("DROP TABLE %s; ALTER TABLE kldiv_%s RENAME TO %s" % (name, name, name), "shared")
     for name in INDICES:
         sql("ALTER INDEX kldiv_%s RENAME TO %s" % (name, name), "shared")
-    sql("DROP TABLE kldiv_sums, kldiv_mutes, kldiv_notes, kldiv_outbox, kldiv_server_counts, kldiv_columns; DELETE FROM meta WHERE name IN ('mute', 'note', 'server', 'notify_owner', 'notify_until', 'columns'); UPDATE meta SET value = 3 WHERE name = 'schema'; "
+    sql("DROP TABLE kldiv_sums, kldiv_mutes, kldiv_notes, kldiv_outbox, kldiv_server_counts, kldiv_columns, kldiv_receivers; DELETE FROM meta WHERE name IN ('mute', 'note', 'server', 'notify_owner', 'notify_until', 'columns'); UPDATE meta SET value = 3 WHERE name = 'schema'; "
         "DROP INDEX kldiv_events_by_time; DROP TABLE kldiv_unseen; "
         "UPDATE monitors SET settings = replace(replace(settings, ',\"pool\":16', ''), ',\"stale_after\":null', ''); "
         "ALTER TABLE monitors DROP COLUMN since, DROP COLUMN pool_from, DROP COLUMN sentence, DROP COLUMN sentence_of, DROP COLUMN stale_told, DROP COLUMN missed, DROP COLUMN told, DROP COLUMN rose_at, DROP COLUMN rose_window; "

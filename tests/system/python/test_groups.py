@@ -17,6 +17,7 @@ from service import Server
 import kldiv
 from kldiv import group as groups
 from kldiv import sources
+from kldiv.__main__ import summary_text
 
 try:
     import pandas
@@ -206,6 +207,19 @@ class Groups(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "one request"):
             self.group.observe(iter([table, table]), time="at")
 
+    def test_incidents(self):
+        self.group.reference({name: [i * 37 % 100 for i in range(100)] for name in "abcdefg"}, window="1h", pool=1)
+        shifted = [50 + i * 37 % 50 for i in range(100)]
+        self.group.observe({"g": shifted}, "2026-01-01T00:00:00Z")
+        self.group.observe({name: shifted for name in "abcdef"}, "2026-01-01T01:00:00Z")
+        summary = self.group.summary()
+        self.assertEqual(summary.incidents(), ["7 columns since 2026-01-01T01:00:00Z: a, b, c, d, e …; first was g"])
+        self.assertIn("<p>7 columns since", summary._repr_html_())
+        self.assertRegex(summary_text(summary), r"7 of 7 monitors drift\n  7 columns since .*\n  critical a: KL")
+        for name in "cdefg":
+            self.client.request("DELETE", f"{self.group._path}/{name}")
+        self.assertEqual(self.group.summary().incidents(), ["2 columns since 2026-01-01T02:00:00Z: a, b"])
+
     def test_windows_events_and_settings(self):
         self.group.reference(data(2000, 1), fire_after=1, retention_days=36500)
         for hour in range(5):
@@ -217,6 +231,7 @@ class Groups(unittest.TestCase):
             self.assertEqual(str(self.group.windows().dtypes["start"]), "datetime64[ns, UTC]")
         self.assertEqual({e["to"] for e in rows(self.group.events())}, {"ok", "critical"})
         self.assertEqual(self.group.summary()["drifting"][0]["name"], "age")
+        self.assertEqual(self.group.summary().incidents(), [])
         self.assertIn(self.group.name, [row["group"] for row in self.client.groups()])
         self.group.settings(thresholds={"critical": 50})
         self.group.settings("age", retention_days=10, annotations={"owner": "risk"})

@@ -30,8 +30,8 @@ static void check_messages(const char *text, size_t size)
     struct api_change change = {
         .group = text, .name = text + size / 3, .sentence = text + 2 * (size / 3)};
     struct api_message message = {.id = "0", .public_url = "http://h", .n = 1, .changes = &change};
-    change.from = (int)(size % API_NOTIFY_STATES);
-    change.to = (int)(size / API_NOTIFY_STATES % API_NOTIFY_STATES);
+    change.from = (int)(size % API_STATES);
+    change.to = (int)(size / API_STATES % API_STATES);
     for (int format = 0; format < API_NOTIFY_FORMATS; format++) {
         struct api_buffer out = {0};
         api_message_write(&message, (enum api_notify_format)format, &out);

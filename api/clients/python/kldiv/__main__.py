@@ -22,7 +22,7 @@ from ._version import __version__
 from .client import Client
 from .errors import ServiceError
 from .group import Group
-from .results import Results
+from .results import Results, Summary
 
 CRITICAL, USAGE = 2, 64
 
@@ -79,8 +79,9 @@ def print_results(results: Results, as_json: bool) -> int:
     return CRITICAL if any(result.verdict == "critical" for result in results) else 0
 
 
-def summary_text(summary: dict[str, Any]) -> str:
+def summary_text(summary: Summary) -> str:
     lines = [f"{summary['group']}: {summary['state']}, {len(summary['drifting'])} of {summary['monitors']} monitors drift"]
+    lines += [f"  {text}" for text in summary.incidents()]
     for each in summary["drifting"]:
         kl = "infinite" if each["kl"] is None else f"{each['kl']:.3g} nats"
         lines.append(f"  {each['state']:8} {each['name']}: KL {kl} since {each['since']}: {', '.join(each['top'])}")

@@ -5,6 +5,7 @@ import datetime
 import html
 from typing import Any, Dict, Iterable, List
 
+MAX_NAMES = 5
 COLOURS = {"critical": "#b3261e", "warning": "#a15c00", "ok": "#1b6e3c", "insufficient_data": "#5f6368"}
 WIDTH, HEIGHT, MAX_BARS, MAX_LABELLED = 420, 90, 60, 15
 TOP_SHARE, MAX_NAMED = 0.8, 3
@@ -84,6 +85,10 @@ class Result(dict):  # type: ignore[type-arg]
                           for b in chosen[:MAX_NAMED])
         bins = "1 bin accounts" if len(chosen) == 1 else f"{len(chosen)} bins account"
         return f"{said}. {bins} for {percent(share)} of the shift: {named}{' …' if len(chosen) > MAX_NAMED else '.'}"
+
+    def incidents(self) -> list[str]:
+        """Which monitors began to drift together, a sentence for each incident, worst first."""
+        return [incident_text(each) for each in self.get("incidents", [])]
 
     def svg(self) -> str:
         """Bars of the reference (outlines) and of the values (filled), by bin."""
@@ -200,6 +205,10 @@ class Summary(Dict[str, Any]):
         others = [f"{n} {state.replace('_', ' ')}" for state, n in self["states"].items() if n]
         return f"{self['group']}: {self['state'].replace('_', ' ')}; {self['monitors']} monitors: {', '.join(others)}"
 
+    def incidents(self) -> list[str]:
+        """What began to drift together, a sentence for each incident of several monitors, worst first."""
+        return [incident_text(each) for each in self.get("incidents", []) if each["count"] > 1]
+
     def svg(self) -> str:
         """How many monitors drifted, by period: oldest first."""
         periods = list(reversed(self["history"]))[-MAX_BARS:]
@@ -216,7 +225,16 @@ class Summary(Dict[str, Any]):
     def _repr_html_(self) -> str:
         rows = [f"<li>{html.escape(each['name'])}: {each['state']}, since {each['since']}: "
                 f"{html.escape(', '.join(each['top']))}</li>" for each in self["drifting"]]
-        return f"<p>{html.escape(self.sentence())}</p><ul>{''.join(rows)}</ul>{self.svg()}"
+        said = "".join(f"<p>{html.escape(text)}</p>" for text in [self.sentence(), *self.incidents()])
+        return f"{said}<ul>{''.join(rows)}</ul>{self.svg()}"
+
+
+def incident_text(incident: dict[str, Any]) -> str:
+    """5 columns since 2026-11-20T12:00:00Z: age, income, job …; first was age"""
+    names = [each["name"] for each in incident["monitors"][:MAX_NAMES]]
+    more, first = " …" if incident["count"] > len(names) else "", incident["first"]
+    return (f"{incident['count']} columns since {incident['since']}: {', '.join(names)}{more}"
+            f"{f'; first was {first}' if first is not None else ''}")
 
 
 def as_frame(rows: list[dict[str, Any]]) -> Any:

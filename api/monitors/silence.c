@@ -1,0 +1,161 @@
+#include "api/monitors/silence.h"
+
+#include "api/json/format.h"
+#include "api/monitors/state/outbox.h"
+#include "api/monitors/state/status.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* MAX_TOLD: monitors of one transaction. */
+enum { MAX_TOLD = 500 };
+
+static bool is_silence_due(const struct api_monitor *monitor)
+{
+    return monitor->status.silence == API_OF_PAST ||
+           api_monitor_is_stale(monitor) != (monitor->status.silence != API_HEARD);
+}
+
+/* True if changes were withheld from receivers by a mute that is over. */
+static bool is_withheld(const struct api_monitors *monitors, const struct api_monitor *monitor,
+                        int64_t now)
+{
+    return monitors->notifier && monitor->status.told != API_NONE_WITHHELD &&
+           !api_monitor_is_muted(&monitors->registry, monitor, now);
+}
+
+bool api_silence_is_due(const struct api_monitors *monitors)
+{
+    int64_t now = api_now();
+    for (size_t i = 0; i < monitors->registry.n; i++)
+        if (is_silence_due(monitors->registry.monitors[i]) ||
+            is_withheld(monitors, monitors->registry.monitors[i], now))
+            return true;
+    return false;
+}
+
+/* Stores the change from what receivers know to how the monitor is, after a mute. */
+static bool tell_withheld(struct api_monitors *monitors, struct api_pending_monitor *pending)
+{
+    struct api_monitor_status *status = &pending->status;
+    const bool stale = status->silence == API_SILENT;
+    const struct api_change change = {.sentence = stale ? "" : status->sentence,
+                                      .at =
+                                          stale ? status->last_observation : status->severity_since,
+                                      .since = stale ? status->last_observation : status->since,
+                                      .from = status->told,
+                                      .to = stale ? API_STALE : (int)status->state,
+                                      .kl = status->last.scores.drift.kl};
+    status->told = API_NONE_WITHHELD;
+    return api_outbox_put(monitors, pending, &change);
+}
+
+/* The change from a state to another one that no window brings. */
+static struct api_change change_of(const struct api_monitors *monitors,
+                                   const struct api_monitor_status *status, int from, int to)
+{
+    int64_t last = status->last_observation;
+    return (struct api_change){.sentence = "",
+                               .at = last == API_NO_TIME ? monitors->now : last,
+                               .since = last,
+                               .from = from,
+                               .to = to,
+                               .kl = (double)NAN};
+}
+
+static const char missed[] = "the last 3 tables for its group lack its column";
+_Static_assert(API_MISSED == 3, "the sentence says so");
+
+/* Stores the event that a monitor has become stale, or is not stale any more, and the change for receivers. */
+static bool tell_silence(struct api_monitors *monitors, struct api_pending_monitor *pending)
+{
+    struct api_monitor_status *status = &pending->status;
+    bool begins = status->silence == API_HEARD;
+    int state = (int)status->state;
+    struct api_change change =
+        change_of(monitors, status, begins ? state : API_STALE, begins ? API_STALE : state);
+    if (begins && isinf(api_settings_stale_after(&pending->monitor->config->settings)))
+        change.sentence = missed;
+    const struct api_event event = {monitors->now, change.from, change.to, change.kl, 0};
+    status->silence = begins ? API_SILENT : API_HEARD;
+    return api_event_store(monitors, pending->monitor, &event) &&
+           api_outbox_put(monitors, pending, &change);
+}
+
+/* ---- Observations of the past */
+
+/* past: monitors of a group, one after another, that are stale since long ago. */
+struct past {
+    struct api_pending_monitor *first;
+    size_t n;
+    int64_t newest;
+};
+
+/* Stores the one change of them all, and begins anew. */
+static bool tell_past(struct api_monitors *monitors, struct past *past)
+{
+    struct api_pending_monitor *first = past->first;
+    char sentence[API_SENTENCE], others[80] = "", newest[API_TIME_TEXT];
+    if (!first)
+        return true;
+    struct api_change change =
+        change_of(monitors, &first->status, (int)first->status.state, API_STALE);
+    if (past->n > 1)
+        snprintf(others, sizeof others, " and of %zu more monitors of the group", past->n - 1);
+    snprintf(sentence, sizeof sentence, "the newest observation of it%s is of %s", others,
+             api_time_text(past->newest, newest));
+    change.sentence = sentence;
+    *past = (struct past){.newest = API_NO_TIME};
+    return api_outbox_put(monitors, first, &change);
+}
+
+static bool add_to_past(struct api_monitors *monitors, struct api_pending_monitor *pending,
+                        struct past *past)
+{
+    const struct api_pending_monitor *first = past->first;
+    if (first && strcmp(first->monitor->group, pending->monitor->group) != 0 &&
+        !tell_past(monitors, past))
+        return false;
+    if (!past->first)
+        past->first = pending;
+    if (pending->status.last_observation > past->newest)
+        past->newest = pending->status.last_observation;
+    past->n++;
+    pending->status.silence = API_PAST_TOLD;
+    return true;
+}
+
+/* ---- All */
+
+/* Stores what is to be told of a monitor. */
+static bool tell(struct api_monitors *monitors, struct api_monitor *monitor, struct past *past)
+{
+    struct api_pending_monitor *pending = api_pending_of(monitors, monitor);
+    if (!pending)
+        return false;
+    enum api_silence silence = pending->status.silence;
+    if (is_withheld(monitors, monitor, monitors->now))
+        return tell_withheld(monitors, pending);
+    if (silence == API_SILENT || (silence == API_HEARD && !api_monitor_is_long_stale(monitor)))
+        return tell_silence(monitors, pending);
+    if (silence != API_PAST_TOLD && api_monitor_is_stale(monitor))
+        return add_to_past(monitors, pending, past);
+    pending->status.silence = API_HEARD;
+    return true;
+}
+
+bool api_silence_watch(struct api_monitors *monitors)
+{
+    struct past past = {.newest = API_NO_TIME};
+    size_t told = 0;
+    for (size_t i = 0; i < monitors->registry.n && told < MAX_TOLD; i++) {
+        struct api_monitor *monitor = monitors->registry.monitors[i];
+        if (!is_silence_due(monitor) && !is_withheld(monitors, monitor, monitors->now))
+            continue;
+        if (!tell(monitors, monitor, &past))
+            return false;
+        told++;
+    }
+    return tell_past(monitors, &past);
+}

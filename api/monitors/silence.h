@@ -1,0 +1,13 @@
+/* What is told of monitors although no window brings it: that they have become stale, or are not stale any more; and how they
+ * are at the end of a mute. */
+#pragma once
+
+#include "api/monitors/state/transaction.h"
+
+/* Stores the events, and the changes for receivers, of some hundred monitors at a time. Monitors that were stale when their
+ * last observation came, as history that is loaded, or that have been stale for a day, have no event; receivers get one
+ * change for all of a group. */
+bool api_silence_watch(struct api_monitors *monitors);
+
+/* True if there is anything to store. */
+bool api_silence_is_due(const struct api_monitors *monitors);

@@ -1,0 +1,18 @@
+/* api_change: a change of the state of a monitor, which receivers are told. */
+#pragma once
+
+#include "api/monitors/model/state.h"
+#include "api/text/trace.h"
+
+/* Texts are borrowed. Times are microseconds since 1970. */
+struct api_change {
+    const char *group, *name, *sentence; /* sentence: because of what; may be empty */
+    int64_t monitor;
+    int64_t
+        at; /* when it changed: the end of the window that made it; of a stale one its newest observation */
+    int64_t since;          /* when it left ok; of one that is ok again when it had */
+    int64_t queued;         /* when it was stored, by the clock */
+    int from, to;           /* verdicts, or API_STALE */
+    double kl;              /* of the window; NaN if there is none */
+    struct api_trace trace; /* of the request that made it; empty if there is none */
+};

@@ -1,0 +1,119 @@
+// Incidents on a group's page: what began to drift together, since when, which was first; muted together.
+import {Api, monitorPath} from "./api.mjs";
+import {auditAccess, auditWidth} from "./audit.mjs";
+import {emulate, visiting} from "./browser.mjs";
+import {expectSame} from "./report.mjs";
+import {click, fill, find, focused, waitForText} from "./roles.mjs";
+import {startServer} from "./server.mjs";
+
+/**
+ * @typedef {import("./run.mjs").Room} Room
+ * @typedef {import("puppeteer-core").Page} Page
+ */
+
+/** Hours of a day at which columns leave ok; one has a name from right to left, one the longest that there may be. */
+const ONSETS = {age: 12, income: 13, job: 13, "مدينة": 13, zip: 14, ["x".repeat(128)]: 14, sex: 14, debt: 14, rent: 14,
+                channel: 20, score: 3};
+const DAY = "2026-01-01T";
+
+/** A reason in which no line breaks. */
+const REASON = `Ben${"x".repeat(150)}`;
+
+/** Each column drifts from its hour on, `channel` less; `score` is ok again. @param {Api} api */
+async function watch(api) {
+    for (const [name, hour] of Object.entries(ONSETS)) {
+        const path = monitorPath("credit", name);
+        await api.put(`${path}?pool=1&clear_after=1&critical=0.2`, {bins: {labels: ["a", "b"]}, reference: {counts: [500, 500]}});
+        const bad = name === "channel" ? [140, 60] : [180, 20];
+        for (const [at, counts] of /** @type {[number, number[]][]} */ ([[1, [100, 100]], [hour, bad]]))
+            await api.post(`${path}/observations?timestamp=${DAY}${String(at).padStart(2, "0")}:00:00Z`, {counts});
+    }
+    await api.post(`${monitorPath("credit", "score", "observations")}?timestamp=${DAY}23:00:00Z`, {counts: [100, 100]});
+}
+
+/** Texts of the lines, without marks of direction. @param {Page} page */
+async function linesOf(page) {
+    await page.waitForSelector(".incidents li");
+    return page.$$eval(".incidents li", lines => lines.map(line =>
+        /** @type {HTMLElement} */ (line).innerText.replace(/[\u2066-\u2069]/g, "").replace(/\s+/g, " ").trim()));
+}
+
+/** @param {Room} room */
+export async function checkIncidents({binary, browser, report}) {
+    const server = await startServer(binary);
+    const api = new Api(server.url);
+    await watch(api);
+    const url = `${server.url}/dashboard/?group=credit`;
+    await report.check("an incident is a line: how many, since when, the worst, which was first, why", () =>
+        visiting(browser, url, {zone: "UTC"}, async ({page}) => {
+            const [first, second, ...rest] = await linesOf(page);
+            expectSame(first, "critical 9 columns since 2026-01-01 12:00 UTC: age, income, job, مدينة, zip, " +
+                `${"x".repeat(39)}…, sex, debt …; first was age “b”: 50 % → 10 %; “a”: 50 % → 90 % ⋯`, "the worst");
+            expectSame(second, "warning 1 column since 2026-01-01 20:00 UTC: channel “b”: 50 % → 30 %; “a”: 50 % → 70 % ⋯",
+                       "the other");
+            expectSame(rest.length, 0, "more lines");
+            await click(page, "link", "income");
+            await page.waitForNavigation();
+            expectSame(new URL(page.url()).search, "?group=credit&monitor=income", "where a name leads");
+            return first;
+        }));
+    for (const [theme, width] of /** @type {["light" | "dark", number][]} */ (
+        [["light", 1440], ["dark", 1440], ["light", 320], ["dark", 320]]))
+        await report.check(`incidents, ${theme}, ${width} px`, () =>
+            visiting(browser, url, {}, async visit => {
+                await emulate(visit.page, {theme, width, height: 900, still: true});
+                await visit.page.reload();
+                await linesOf(visit.page);
+                await visit.picture(`incidents-${theme}-${width}`);
+                return `${await auditWidth(visit.page)}, ${await auditAccess(visit.page)}`;
+            }));
+    await report.check("a refresh keeps the focus; what changed is shown", () =>
+        visiting(browser, url, {haste: 10}, async ({page}) => {
+            await linesOf(page);
+            await page.focus(".incidents a");
+            await api.post(monitorPath("credit", "channel", "mute"), {until: "ok", reason: "Ann"});
+            await waitForText(page, /Muted until it is ok again: Ann/);
+            expectSame((await focused(page))?.name, "age", "focus");
+            await api.send("DELETE", "/monitors/credit/channel/mute");
+        }));
+    await report.check("an incident has the row of actions, for all of its monitors", () =>
+        visiting(browser, url, {}, async visit => {
+            const {page} = visit;
+            await linesOf(page);
+            await click(page, "button", /^Actions on 9 columns/);
+            await click(page, "button", "Owner …");
+            await fill(page, "Owner", "risk team");
+            await click(page, "button", "Save");
+            await waitForText(page, /Owner: risk team/);
+            await click(page, "button", "Acknowledge …");
+            await fill(page, /^Who looks at it/, REASON);
+            await click(page, "button", "Acknowledge");
+            await find(page, "button", "Unmute");
+            await visit.picture("incident-actions");
+            await auditAccess(page);
+            const {monitors} = await api.get("/monitors?group=credit");
+            const acknowledged = monitors.filter((/** @type {any} */ {muted}) => muted?.until === "ok" && muted.reason === REASON);
+            expectSame(acknowledged.length, 9, "acknowledged monitors");
+            const {annotations} = await api.get(monitorPath("credit", "rent"));
+            expectSame(annotations.owner, "risk team", "owner");
+            await click(page, "button", "Close");
+            await waitForText(page, /9 columns.*Muted until it is ok again: Benx+/s);
+            await emulate(page, {width: 320, height: 900, still: true});
+            await auditWidth(page);
+            await emulate(page, {});
+            await click(page, "button", /^Actions on 9 columns/);
+            await click(page, "button", "Unmute");
+            await find(page, "button", "Acknowledge …");
+            expectSame((await api.get("/groups/credit")).incidents[0].monitors[0].muted, null, "muted");
+        }));
+    await report.check("an incident that is muted as its group is told again as such", () =>
+        visiting(browser, url, {}, async ({page}) => {
+            await api.post("/groups/credit/mute", {seconds: 3600, reason: "move"});
+            await page.reload();
+            await click(page, "button", /^Actions on 9 columns/);
+            await click(page, "button", "Unmute");
+            await find(page, "button", "Acknowledge …");
+            expectSame((await api.get("/groups/credit")).muted, null, "mute of the group");
+        }));
+    await server.stop();
+}
