@@ -51,7 +51,7 @@ class Adding {
         this.group = element("input", {
             id: "group", required: true, maxlength: 128, size: 24, autocomplete: "off",
             pattern: "(?!\\.{1,2}$).*", title: "Any name but . and ..",
-            value: query.get("to") ?? "", change: () => this.preview(),
+            value: query.get("into") ?? "", change: () => this.preview(),
         });
         this.window = element("select", { id: "window" },
             ...WINDOWS.map(([value, text]) => element("option", { value }, text)));

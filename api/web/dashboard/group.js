@@ -81,12 +81,11 @@ export class GroupPanel {
         renew(this.silent, silent.length > 0 && `Silent: ${list(silent.slice(0, NAMED).map(({ name, last_observation: last }) =>
             `${name} (${last ? ago(last) : "never seen"})`))}${silent.length > NAMED ? " …" : ""}.`);
         renew(this.columns, ...columns(group));
-        const text = JSON.stringify([group.history, group.muted, group.group, group.stale, this.range?.name, this.range?.to]);
-        if (text === this.shown)
-            return;
-        this.shown = text;
         fill(this.past, ...course([...(group.history ?? [])].reverse(), this.range, group.silent?.length === group.monitors));
-        this.showActions(group);
+        const text = JSON.stringify([group.muted, group.group]);
+        if (text !== this.shown)
+            this.showActions(group);
+        this.shown = text;
     }
 
     /** @param {Group} group */
@@ -117,7 +116,7 @@ export class GroupPanel {
  */
 function columns({ group, absent = [], new: fresh = [] }) {
     const add = (/** @type {string} */ name) => element("a", {
-        href: `?${new URLSearchParams({ add: "", to: group, include: name })}`, "aria-label": `Add ${name}` }, "add");
+        href: `?${new URLSearchParams({ add: "", into: group, include: name })}`, "aria-label": `Add ${name}` }, "add");
     const gone = absent.slice(0, NAMED).map(({ name }) => isolate(name));
     return [
         absent.length > 0 && `No longer in the data: ${list(gone)}${absent.length > NAMED ? " …" : ""}. `,
@@ -153,6 +152,7 @@ function course(history, range, silent) {
     return [
         svg("svg", { class: "past", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: "none", role: "img",
                      "aria-label": `Monitors that drifted, over time: at most ${most.drifting} of ${most.monitors}` },
+            svg("path", { class: "calm", d: `M${x(history[0].start).toFixed(1)} 0H${x(ended).toFixed(1)}V${HEIGHT}H${x(history[0].start).toFixed(1)}z` }),
             svg("path", { d: bars.join("") }), svg("path", { class: "gap", d: gap.join("") })),
         element("p", { class: "ends quiet" }, element("span", {}, time(first)),
             element("span", {}, `part of the monitors that drifted${gap.length > 0 ? `; no data since ${time(ended)}` : ""}`),

@@ -53,7 +53,7 @@ export async function checkIncidents({binary, browser, report}) {
                        "the other");
             expectSame(rest.length, 0, "more lines");
             await click(page, "link", "income");
-            await page.waitForNavigation();
+            await page.waitForFunction(() => location.search.includes("monitor="));
             expectSame(new URL(page.url()).search, "?group=credit&monitor=income", "where a name leads");
             return first;
         }));
