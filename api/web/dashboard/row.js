@@ -99,7 +99,7 @@ function figure(monitor) {
     const full = 2 * critical || 1;
     const value = monitor.infinite ? full : Math.min(monitor.kl ?? 0, full);
     const meter = element("span", {
-        class: `meter ${lookOf(monitor)}`, "aria-hidden": "true",
+        class: `meter ${lookOf(monitor)}${isBeyond(monitor) ? " beyond" : ""}`, "aria-hidden": "true",
         title: `warning ${number(warning)}, critical ${number(critical)}`,
     });
     if (isBeyond(monitor))
