@@ -83,9 +83,12 @@ void srv_limits_apply(struct srv_options *options)
 void srv_limits_log(const struct srv_options *options)
 {
     bool too_much = options->max_memory > found.memory;
-    srv_log(too_much ? SRV_LOG_WARNING : SRV_LOG_INFO, "memory for requests: %zu bytes; %s %zu%s",
-            options->max_memory, found.in_cgroup ? "the cgroup's limit is" : "the machine has",
-            found.memory, too_much ? "; --max-memory exceeds it" : "");
+    srv_log(SRV_LOG_INFO,
+            found.in_cgroup ? "memory for requests: %zu bytes; the cgroup's limit is %zu"
+                            : "memory for requests: %zu bytes; the machine has %zu",
+            options->max_memory, found.memory);
+    if (too_much)
+        srv_log(SRV_LOG_WARNING, "--max-memory is more than that");
     if (options->max_body_given && options->max_body > options->max_memory)
         srv_log(SRV_LOG_WARNING,
                 "--max-body is %zu bytes, but --max-memory %zu: no body can be larger than that",

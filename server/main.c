@@ -23,6 +23,7 @@
 #include "server/store.h"
 #include "server/telemetry/log.h"
 #include "server/telemetry/metrics.h"
+#include "server/watch_files.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -76,28 +77,33 @@ static bool write_port_file(const char *path)
     return (fclose(port_file) == 0 && good) || complain_of_port_file(path);
 }
 
-/* Gives up all rights but those to files that SIGHUP has read again, and to time zones, among which UTC is. */
+/* Gives up all rights but those to files that a reload reads, and to time zones, among which UTC is. */
 static void enter_sandbox(const struct srv_options *options)
 {
     enum { MAX_READABLE = 120, MAX_PATH = 4096 };
     char zone[MAX_PATH];
     snprintf(zone, sizeof zone, "%s/UTC", api_zone_folder());
-    const char *const files[] = {options->auth_token_file, options->tls_cert, options->tls_key,
-                                 zone};
+    const char *const files[] = {options->auth_token_file, options->tls_cert, options->tls_key};
     const char *const *of_store = api_monitors_files(monitors);
     const char *readable[MAX_READABLE + 1] = {NULL};
     const char *const writable[] = {api_monitors_folder(monitors), NULL};
+    const char *const appended[] = {srv_log_file(), NULL};
     size_t n = 0;
     for (size_t i = 0; i < sizeof files / sizeof *files; i++)
         if (files[i])
             readable[n++] = files[i];
+    srv_watch_files(readable, n + srv_notify_list_files(options, readable + n, MAX_READABLE - n));
+    while (readable[n])
+        n++;
+    if (n < MAX_READABLE)
+        readable[n++] = zone;
     for (const char *const *file = of_store; file && *file && n < MAX_READABLE; file++)
         readable[n++] = *file;
-    srv_notify_list_files(options, readable + n, MAX_READABLE - n);
     sandbox = srv_sandbox_enter(
         options,
         &(struct srv_sandbox_policy){.readable = readable,
                                      .writable = writable,
+                                     .appended = appended,
                                      .removable = srv_sockets_removable(),
                                      .shared_memory = options->shared_memory != NULL,
                                      .connects = of_store != NULL || options->notify != NULL});
@@ -164,13 +170,15 @@ static bool drain(const struct srv_options *options)
 
 static void warn_of_variable(const char *name, const char *nearest)
 {
-    srv_log(SRV_LOG_WARNING, "the environment variable %s is not an option%s%s%s", name,
-            nearest ? "; did you mean " : "", nearest ? nearest : "", nearest ? "?" : "");
+    srv_log(SRV_LOG_WARNING,
+            nearest ? "an environment variable is not an option name=%s did_you_mean=%s"
+                    : "an environment variable is not an option name=%s",
+            name, nearest);
 }
 
 static void log_store(bool is_failure, const char *sentence)
 {
-    srv_log(is_failure ? SRV_LOG_WARNING : SRV_LOG_INFO, "%s", sentence);
+    srv_log(is_failure ? SRV_LOG_WARNING : SRV_LOG_INFO, "--store: detail=%s", sentence);
 }
 
 static bool start_threads(const struct srv_options *options, const struct api_service *service)
@@ -190,8 +198,8 @@ static void log_start(const struct srv_options *options, const struct api_servic
     srv_store_log(options, monitors);
     if (regions)
         srv_log(SRV_LOG_INFO,
-                "shared memory: objects whose names start with '%s', at most %zu regions",
-                options->shared_memory, options->max_regions);
+                "shared memory: at most %zu regions of objects whose names start with prefix=%s",
+                options->max_regions, options->shared_memory);
     srv_sandbox_log(&sandbox);
     srv_files_log(options, service->tokens);
     srv_notify_log(options);
@@ -201,8 +209,8 @@ static void log_start(const struct srv_options *options, const struct api_servic
 
 static bool start(const struct srv_options *options, const struct api_service *service)
 {
-    if (!srv_log_start(options->log_format, options->log_level)) {
-        fprintf(stderr, "kldivd: cannot start the log's thread\n");
+    if (!srv_log_start(options)) {
+        fprintf(stderr, "kldivd: cannot start the log's threads\n");
         return false;
     }
     srv_deadlines_set(options->timeout, options->request_timeout);
@@ -239,13 +247,14 @@ static void ignore_signals(void)
             signal(ignored[i], SIG_IGN);
 }
 
-/* Blocks the signals that serve waits for: those that end the process, and SIGHUP. */
+/* Blocks the signals that serve waits for: those that end the process, SIGHUP, and SIGIO of files that change. */
 static void block_signals(sigset_t *signals)
 {
     sigemptyset(signals);
     sigaddset(signals, SIGTERM);
     sigaddset(signals, SIGINT);
     sigaddset(signals, SIGHUP);
+    sigaddset(signals, SIGIO);
     pthread_sigmask(SIG_BLOCK, signals, NULL);
 }
 
@@ -266,7 +275,7 @@ static void give_back(void)
         malloc_trim(0);
 }
 
-/* Waits for a signal to end; SIGHUP has files read again. */
+/* Waits for a signal to end; files that change, and SIGHUP, have files read again. */
 static void wait_for_end(const sigset_t *signals, const struct srv_options *options,
                          const struct api_service *service)
 {
@@ -274,12 +283,12 @@ static void wait_for_end(const sigset_t *signals, const struct srv_options *opti
         long ms = (long)srv_manager_beat();
         int signal = sigtimedwait(
             signals, NULL, &(struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000});
-        if (signal == SIGHUP)
-            reload(options, service);
-        else if (signal > 0)
-            return;
-        else
+        if (signal < 0)
             give_back();
+        else if (signal != SIGHUP && signal != SIGIO)
+            return;
+        else if (srv_files_changed(signal == SIGIO) || signal == SIGHUP)
+            reload(options, service);
     }
 }
 
@@ -312,8 +321,8 @@ static int serve(struct srv_options *options)
     json_object_seed(0);
     if (options->auth_token_file)
         tokens = api_tokens_new();
-    if (!srv_files_read(options, tokens, stderr) || !srv_notify_open(options, stderr) ||
-        !open_resources(options))
+    if (!srv_log_open(options, stderr) || !srv_files_read(options, tokens, stderr) ||
+        !srv_notify_open(options, stderr) || !open_resources(options))
         return 1;
     struct api_service service = make_service(options);
     if (!service.pool) {

@@ -27,15 +27,16 @@ static bool read_tokens(const struct srv_options *options, struct api_tokens *to
 /* Tells that a file could not be read again. */
 static void tell(const struct srv_file_error *error)
 {
-    srv_log(SRV_LOG_WARNING, "%s: %s; the previous contents stay in use", error->option,
-            error->text);
+    srv_log(SRV_LOG_WARNING,
+            "a file is at fault, and its previous contents stay in use option=%s error=%s",
+            error->option, error->text);
     srv_metrics_reload(false);
 }
 
 static void log_tokens(const struct srv_options *options, struct api_tokens *tokens)
 {
     size_t n = api_tokens_count(tokens);
-    srv_log(SRV_LOG_INFO, "read %zu token%s from %s", n, n == 1 ? "" : "s",
+    srv_log(SRV_LOG_INFO, n == 1 ? "read %zu token file=%s" : "read %zu tokens file=%s", n,
             options->auth_token_file);
     if (api_tokens_weak(tokens) > 0)
         srv_log(SRV_LOG_WARNING,
@@ -50,7 +51,7 @@ static void log_certificate(const struct srv_options *options)
     time_t until = srv_tls_until();
     strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&until, &tm));
     srv_log(until < time(NULL) ? SRV_LOG_WARNING : SRV_LOG_INFO,
-            "read the certificate in %s, valid until %s", options->tls_cert, text);
+            "read the certificate file=%s valid_until=%s", options->tls_cert, text);
 }
 
 bool srv_files_read(const struct srv_options *options, struct api_tokens *tokens, FILE *errors)
@@ -83,8 +84,8 @@ void srv_files_log(const struct srv_options *options, struct api_tokens *tokens)
 void srv_files_reload(const struct srv_options *options, struct api_tokens *tokens)
 {
     struct srv_file_error error;
-    srv_metrics_reload(true);
-    if (!tokens && !options->tls_cert && !options->notify)
+    srv_metrics_reload(srv_log_reopen());
+    if (!tokens && !options->tls_cert && !options->notify && !srv_log_file())
         srv_log(SRV_LOG_INFO, "SIGHUP: there is no file to read again");
     if (tokens && read_tokens(options, tokens, &error))
         log_tokens(options, tokens);

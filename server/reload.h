@@ -1,4 +1,4 @@
-/* The files that are read at start, and again at SIGHUP: tokens, certificate and key. */
+/* The files that are read at start, and again when one changes and at SIGHUP: tokens, certificate and key. */
 #pragma once
 
 #include "api/request/tokens.h"

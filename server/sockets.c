@@ -101,12 +101,17 @@ static void log_one(const struct entry *entry)
 {
     char address[SRV_ADDRESS_SIZE];
     srv_bound_address(entry->listener.fd, address, sizeof address);
-    srv_log(SRV_LOG_INFO, "%s %s://%s%s",
-            entry->is_admin ? "health and metrics on" : "listening on",
-            entry->listener.tls ? "https" : "http", address,
-            entry->address ? "" : ", a socket of the service manager");
+    char url[sizeof "https://" + SRV_ADDRESS_SIZE];
+    snprintf(url, sizeof url, "%s://%s", entry->listener.tls ? "https" : "http", address);
+    srv_log(SRV_LOG_INFO,
+            entry->is_admin  ? entry->address
+                                   ? "health and metrics on %s"
+                                   : "health and metrics on %s, a socket of the service manager"
+            : entry->address ? "listening on %s"
+                             : "listening on %s, a socket of the service manager",
+            url);
     if (entry->address && *entry->address == '[' && *address != '[')
-        srv_log(SRV_LOG_INFO, "no IPv6 here: %s is %s", entry->address, address);
+        srv_log(SRV_LOG_INFO, "no IPv6 here wanted=%s is=%s", entry->address, address);
 }
 
 /* Logs all addresses before the first client can be served, and logged. */
@@ -128,7 +133,8 @@ void srv_sockets_remove(void)
     for (struct entry *entry = sockets.entries; entry < sockets.entries + sockets.n; entry++) {
         const char *path = entry->file.path;
         if (!srv_unix_remove(&entry->file))
-            srv_log(SRV_LOG_WARNING, "cannot remove unix:%s: %s", path, strerror(errno));
+            srv_log(SRV_LOG_WARNING, "cannot remove a socket path=%s error=%s", path,
+                    strerror(errno));
     }
 }
 

@@ -79,20 +79,21 @@ void srv_store_log(const struct srv_options *options, struct api_monitors *monit
     char name[NAME];
     api_store_name(options->store, name, sizeof name);
     if (!api_monitors_are_stored(monitors)) {
-        srv_log(SRV_LOG_WARNING, "--store %s: %s; until it is there, monitors answer 503", name,
+        srv_log(SRV_LOG_WARNING,
+                "--store: until it is there, monitors answer 503 store=%s error=%s", name,
                 api_monitors_reason(monitors));
         return;
     }
     if (*why_memory)
         srv_log(
             SRV_LOG_WARNING,
-            "--store %s: %s; --store-fallback: monitors are kept in memory, and lost at the end",
+            "--store-fallback: monitors are kept in memory, and lost at the end store=%s error=%s",
             name, why_memory);
     if (schema > known)
         srv_log(SRV_LOG_INFO,
-                "--store: schema %lld is of a newer version, and may be used by this one, which "
-                "knows %lld",
-                (long long)schema, (long long)known);
-    srv_log(SRV_LOG_INFO, "store %s, %zu monitors", *why_memory ? "memory" : name,
-            api_monitors_count(monitors));
+                "--store: schema %zu is of a newer version, and may be used by this one, which "
+                "knows %zu",
+                (size_t)schema, (size_t)known);
+    srv_log(SRV_LOG_INFO, "%zu monitors are stored store=%s", api_monitors_count(monitors),
+            *why_memory ? "memory" : name);
 }

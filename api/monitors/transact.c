@@ -101,7 +101,7 @@ static void note(struct api_monitors *monitors, bool good)
     if (good)
         snprintf(sentence, sizeof sentence, "the store works again");
     else
-        snprintf(sentence, sizeof sentence, "--store: the store cannot be written: %s",
+        snprintf(sentence, sizeof sentence, "the store cannot be written: %s",
                  api_store_reason(monitors->store));
     monitors->log(!good, sentence);
 }

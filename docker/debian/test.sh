@@ -17,6 +17,9 @@ inside 'apt-get -qq update
             /debs/libkldiv0_*.deb /debs/libkldiv-dev_*.deb > /dev/null
         systemd-analyze verify --man=no kldivd.service kldivd.socket
         systemctl is-enabled kldivd.socket
+        dpkg-query --show --showformat="\${Conffiles}" kldivd | grep -q "^ /etc/kldiv/kldivd.env "
+        zcat -f /usr/share/doc/kldivd/README.md* | grep -q "^# Operator"
+        grep -q "alert: KldivDown" /usr/share/doc/kldivd/examples/rules.yml
         kldivd --version
         printf "%s\n" "#include <kldiv.h>" "#include <stdio.h>" "int main(void) { puts(kl_simd_name()); }" > /tmp/a.c
         gcc /tmp/a.c $(pkg-config --cflags --libs kldiv) -o /tmp/a && /tmp/a
@@ -26,7 +29,8 @@ inside 'apt-get -qq update
             || { cat /tmp/log; exit 1; }
         kill $pid; wait $pid
         apt-get -qq purge -y kldivd libkldiv0 libkldiv-dev > /dev/null
-        apt-get -qq autoremove -y > /dev/null; rm -rf /tmp/*'
+        apt-get -qq autoremove -y > /dev/null; rm -rf /tmp/*
+        ! test -e /etc/kldiv'
 inside 'find / -xdev -type f -not -path "/proc/*" -not -path "/var/*" | sort' > "$folder/after"
 left=$(comm -13 "$folder/before" "$folder/after" | grep -i kldiv) && { echo "left behind: $left"; exit 1; }
 echo "installed, used and removed"

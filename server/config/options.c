@@ -37,6 +37,23 @@ static bool read_switch(const struct api_value *value, union api_field_value *to
     return switches[i];
 }
 
+/* Reads "500ms", "2s" or "1m" as seconds, up to a day. */
+static bool read_duration(const struct api_value *value, union api_field_value *to,
+                          struct kl_problem *problem)
+{
+    static const struct {
+        const char *name;
+        double seconds;
+    } units[] = {{"ms", 1e-3}, {"s", 1}, {"m", 60}};
+    size_t digits = strspn(value->text, "0123456789");
+    (void)problem;
+    to->number = 0;
+    for (size_t i = 0; digits > 0 && i < sizeof units / sizeof *units; i++)
+        if (strcmp(value->text + digits, units[i].name) == 0)
+            to->number = strtod(value->text, NULL) * units[i].seconds;
+    return to->number > 0 && to->number <= 86400;
+}
+
 /* Defines readers of texts that are kept. */
 #define READ_TEXT(kind, is_valid)                                                                  \
     static bool read_##kind(const struct api_value *value, union api_field_value *to,              \
@@ -122,7 +139,7 @@ static const struct api_field rows[] = {
      HELP(NULL, "answer 503 at /readyz while the store cannot be written")},
     {"notify", FIELD(notify), TEXT(read_text, NULL),
      HELP("FILE", "tell the receivers in this file, a JSON array, of changes of monitors' states; "
-                  "SIGHUP reads it again")},
+                  "it is read again when it changes, and at SIGHUP")},
     {"public-url", FIELD(public_url), TEXT(read_url, NULL),
      HELP("URL", "where people reach this server, for links in notifications")},
     {"shared-memory", FIELD(shared_memory), TEXT(read_prefix, NULL),
@@ -141,14 +158,24 @@ static const struct api_field rows[] = {
     {"auth-token-file", FIELD(auth_token_file), TEXT(read_text, NULL),
      HELP("FILE", "require a bearer token from this file, except for health checks and the files "
                   "of the pages; a line is TOKEN, NAME TOKEN, NAME SCOPES TOKEN, or one of the "
-                  "last two with groups=PATTERNS before TOKEN; SIGHUP reads it again")},
+                  "last two with groups=PATTERNS before TOKEN; it is read again when it changes, "
+                  "and at SIGHUP")},
     {"tls-cert", FIELD(tls_cert), TEXT(read_text, NULL),
-     HELP("FILE", "serve only HTTPS, with this certificate chain in PEM; SIGHUP reads it again")},
+     HELP("FILE", "serve only HTTPS, with this certificate chain in PEM; it is read again when it "
+                  "changes, and at SIGHUP")},
     {"tls-key", FIELD(tls_key), TEXT(read_text, NULL),
-     HELP("FILE", "private key of the certificate, in PEM; SIGHUP reads it again")},
+     HELP("FILE", "private key of the certificate, in PEM; it is read again when it changes, and "
+                  "at SIGHUP")},
     {"log-format", FIELD(log_format), WORDS(formats, "text"), HELP("FORMAT", "text or json")},
     {"log-level", FIELD(log_level), WORDS(levels, "info"),
      HELP("LEVEL", "error, warning, info or debug; requests are logged at info")},
+    {"audit-log", FIELD(audit_log), TEXT(read_text, NULL),
+     HELP("FILE", "append the lines of requests that change something, kind=audit, to this file "
+                  "instead of the log, or write them to stderr, whatever --log-level is; SIGHUP "
+                  "opens the file again; without it they are lines of the log at info")},
+    {"log-slow", FIELD(log_slow), TEXT(read_duration, NULL),
+     HELP("TIME", "also log each request that takes longer, such as 500ms, 2s or 1m, at warning, "
+                  "with where its time went")},
     {"simd", FIELD(simd), TEXT(read_text, "auto"),
      HELP("SET", "instruction set: auto, avx512, avx2, neon or generic")},
     {"drop-privileges", FIELD(drop_privileges), SWITCH("on"),

@@ -54,6 +54,8 @@ struct srv_options {
     size_t drain_timeout;        /* seconds */
     enum srv_log_format log_format;
     enum srv_log_level log_level;
+    const char *audit_log; /* a path, "stderr", or NULL */
+    double log_slow;       /* seconds; 0: none */
     const char *simd;
     bool drop_privileges, seccomp, landlock;
     bool migrate, healthcheck, version, help;

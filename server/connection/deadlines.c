@@ -257,7 +257,7 @@ static void end_late(struct srv_connection *c, unsigned long long now)
     const struct srv_error *why = atomic_load(&c->ending) ? NULL : overdue(c, now);
     if (!why)
         return;
-    srv_log(SRV_LOG_DEBUG, "closing a connection: %s", why->detail);
+    srv_log(SRV_LOG_DEBUG, "closing a connection reason=%s", why->detail);
     srv_connection_end(c, why);
     if (phase == SRV_WORK)
         atomic_store(&c->stop, true);

@@ -128,7 +128,7 @@ static void *accept_all(void *argument)
         }
         if (out_of_something(errno)) {
             if (!complained)
-                srv_log(SRV_LOG_WARNING, "cannot accept: %s", strerror(errno));
+                srv_log(SRV_LOG_WARNING, "cannot accept error=%s", strerror(errno));
             complained = true;
             turn_one_away(l);
             nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL); /* the backlog holds others */

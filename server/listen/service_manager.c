@@ -141,7 +141,7 @@ void srv_manager_open(void)
 void srv_manager_log(void)
 {
     if (notify.problem)
-        srv_log(SRV_LOG_WARNING, "NOTIFY_SOCKET: the service manager cannot be notified: %s",
+        srv_log(SRV_LOG_WARNING, "NOTIFY_SOCKET: the service manager cannot be notified error=%s",
                 strerror(notify.problem));
 }
 
@@ -155,8 +155,8 @@ void srv_manager_tell(const char *format, ...)
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
     if (send(notify.fd, text, strlen(text), MSG_NOSIGNAL) < 0)
-        srv_log(SRV_LOG_WARNING, "the service manager was not notified of %.*s: %s",
-                (int)strcspn(text, "\n"), text, strerror(errno));
+        srv_log(SRV_LOG_WARNING, "the service manager was not notified message=%s error=%s", text,
+                strerror(errno));
 }
 
 unsigned long long srv_manager_beat(void)

@@ -182,16 +182,16 @@ bool srv_notify_open(const struct srv_options *options, FILE *errors)
     return true;
 }
 
-void srv_notify_list_files(const struct srv_options *options, const char **files, size_t max)
+size_t srv_notify_list_files(const struct srv_options *options, const char **files, size_t max)
 {
     static const char *const of_system[] = {"/etc/resolv.conf",
                                             "/etc/ssl/certs/ca-certificates.crt"};
-    size_t n = 0;
     if (!notify.is_open)
-        return;
-    for (size_t i = 0; i < 2 && n < max; i++)
-        files[n++] = of_system[i];
-    srv_notify_files(options->notify, notify.notifier.receivers, files, n, max);
+        return 0;
+    size_t own = srv_notify_files(options->notify, notify.notifier.receivers, files, 0, max);
+    for (size_t i = 0; i < 2 && own + i < max; i++)
+        files[own + i] = of_system[i];
+    return own;
 }
 
 void srv_notify_attach(struct api_monitors *monitors)

@@ -70,7 +70,7 @@ size_t srv_notify_files(const char *path, const struct api_receivers *receivers,
 void srv_notify_file_log(const char *path, struct api_notifier *notifier)
 {
     struct api_receivers *receivers = api_notifier_receivers(notifier);
-    srv_log(SRV_LOG_INFO, "read %zu receivers of notifications from %s", receivers->n, path);
+    srv_log(SRV_LOG_INFO, "read %zu receivers of notifications file=%s", receivers->n, path);
     api_receivers_release(receivers);
 }
 
@@ -82,8 +82,9 @@ void srv_notify_file_reload(const char *path, struct api_notifier *notifier)
         api_notifier_set(notifier, receivers);
         srv_notify_file_log(path, notifier);
     } else {
-        srv_log(SRV_LOG_WARNING, "%s: %s; the previous contents stay in use", error.option,
-                error.text);
+        srv_log(SRV_LOG_WARNING,
+                "a file is at fault, and its previous contents stay in use option=%s error=%s",
+                error.option, error.text);
         srv_metrics_reload(false);
     }
 }

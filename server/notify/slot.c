@@ -141,12 +141,15 @@ void srv_slot_finish(struct srv_slot *slot, const struct api_receiver *receiver,
     api_notifier_note(slot->sender->notifier, receiver->name, outcome.result, 1,
                       good ? NULL : outcome.failure);
     if (!good && (is_done || slot->failures == 0))
-        srv_log(SRV_LOG_WARNING, "--notify: '%s' did not take %zu changes: %s%s", receiver->name,
-                slot->n, outcome.failure, is_done ? "; they are given up" : "; trying again");
+        srv_log(SRV_LOG_WARNING,
+                is_done ? "--notify: changes are given up receiver=%s n=%zu answer=%s"
+                        : "--notify: changes wait for another try receiver=%s n=%zu answer=%s",
+                receiver->name, slot->n, outcome.failure);
     else if (good && slot->failures > 0)
-        srv_log(SRV_LOG_INFO, "--notify: '%s' takes messages again", receiver->name);
+        srv_log(SRV_LOG_INFO, "--notify: messages are taken again receiver=%s", receiver->name);
     else if (good)
-        srv_log(SRV_LOG_DEBUG, "--notify: '%s' took %zu changes", receiver->name, slot->n);
+        srv_log(SRV_LOG_DEBUG, "--notify: changes were taken receiver=%s n=%zu", receiver->name,
+                slot->n);
     slot->failures = is_done ? 0 : slot->failures + 1;
     slot->due = is_done ? now : now + wait_after(slot->failures, outcome.retry_after);
     if (is_done && !slot->is_reminder)

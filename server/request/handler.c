@@ -49,6 +49,8 @@ static enum MHD_Result respond(struct srv_request *request, struct MHD_Connectio
     }
     if (!mhd_response)
         return MHD_NO;
+    bool is_refused = request->step == SRV_NEW || request->step == SRV_REFUSED;
+    srv_request_mark(request, is_refused ? SRV_READ : SRV_COMPUTED);
     request->step = SRV_ANSWERED;
     /* Freed once it is sent: not the bytes that others send, too. */
     atomic_store(&request->entry->held, api_response_size(response) -
@@ -258,7 +260,9 @@ static void work(struct srv_job *job)
 {
     struct srv_request *request =
         (struct srv_request *)((char *)job - offsetof(struct srv_request, job));
+    srv_request_mark(request, SRV_QUEUED);
     bool done = is_stopped(request) || api_handle(&request->exchange, max_ns[request->queue]);
+    srv_request_mark(request, SRV_COMPUTED);
     if (is_stopped(request))
         refuse_stopped(request);
     else if (!done && pass_on(request))
@@ -293,7 +297,9 @@ static bool pass_on(struct srv_request *request)
 /* Goes on with a request as far as this thread may, and leaves the rest to others: false then. */
 static bool go_on(struct srv_request *request, struct MHD_Connection *connection)
 {
-    if (api_handle(&request->exchange, API_LIGHT_NS))
+    bool done = api_handle(&request->exchange, API_LIGHT_NS);
+    srv_request_mark(request, SRV_COMPUTED);
+    if (done)
         return true;
     request->step = SRV_WORKING;
     srv_connection_enter(request->entry, SRV_WORK);
@@ -310,7 +316,7 @@ static bool take_body(struct srv_request *request)
     atomic_store(&request->entry->held, 0);
     if (!srv_body_keep(request))
         return false;
-    request->read_ms = (api_seconds() - request->start) * 1e3;
+    srv_request_mark(request, SRV_READ);
     request->exchange.request.body = body->data ? body->data : request->small_body;
     request->exchange.request.body_size = body->size;
     memset(request->exchange.request.body + body->size, 0, API_PADDING);
@@ -322,6 +328,8 @@ static enum MHD_Result answer(struct srv_request *request, struct MHD_Connection
 {
     bool works = request->step == SRV_WORKING && request->exchange.response.status == 0;
     bool is_done = true;
+    if (request->step == SRV_WORKING)
+        srv_request_mark(request, SRV_QUEUED);
     /* The endpoint alone knows if its work has been stored. */
     if (works && !request->exchange.work && is_stopped(request))
         refuse_stopped(request);

@@ -41,7 +41,7 @@ static void log_library(void *unused, const char *format, va_list arguments)
     char message[400];
     vsnprintf(message, sizeof message, format, arguments);
     message[strcspn(message, "\n")] = '\0';
-    srv_log(SRV_LOG_DEBUG, "libmicrohttpd: %s", message);
+    srv_log(SRV_LOG_DEBUG, "libmicrohttpd: detail=%s", message);
 }
 
 /* Starts a network thread; NULL if that fails. No timeout of the library: deadlines.c has more exact ones. */
@@ -106,6 +106,7 @@ bool srv_http_start(const struct api_service *service, const struct srv_options 
     if (!http.daemons)
         return false;
     srv_handler_init(service, &http.draining);
+    srv_request_log_slow(options->log_slow);
     for (; http.n_daemons < n; http.n_daemons++) {
         size_t i = http.n_daemons;
         if (!(http.daemons[i] = start_daemon(i < SRV_QUOTAS ? (enum srv_quota)i : SRV_REGULAR)))

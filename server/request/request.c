@@ -30,11 +30,19 @@ static struct srv_request *allocate(size_t room)
     return request;
 }
 
+void srv_request_mark(struct srv_request *request, enum srv_span span)
+{
+    double now = api_seconds();
+    request->spans[span] += (now - request->marked) * 1e3;
+    request->marked = now;
+}
+
 /* Called by the store's thread. */
 static void resume(struct api_exchange *x)
 {
     struct srv_request *request =
         (struct srv_request *)((char *)x - offsetof(struct srv_request, exchange));
+    srv_request_mark(request, SRV_STORED);
     srv_connection_resume(request->entry);
 }
 
@@ -65,7 +73,7 @@ struct srv_request *srv_request_new(const struct api_service *service, struct sr
     request->unread = -1;
     request->body.budget = service->budget;
     api_buffer_borrow(&request->exchange.response.body, request->small_response, SMALL_REPLY);
-    request->start = api_seconds();
+    request->start = request->marked = api_seconds();
     srv_metrics_begin_request();
     return request;
 }
@@ -112,37 +120,50 @@ static void linger(struct srv_request *request)
     srv_linger(request->unread, entry->quota == SRV_REGULAR, unread_size(request));
 }
 
+/* Seconds from which on a request is slow; 0: none is. */
+static double slow;
+
+void srv_request_log_slow(double seconds) { slow = seconds; }
+
+static void log_request(const struct srv_request *request, bool sent)
+{
+    const struct api_response *response = &request->exchange.response;
+    const struct srv_peer *peer = &request->entry->peer;
+    const struct srv_error *ending = atomic_load(&request->entry->ending);
+    const char *lost = ending ? ending->code : request->step == SRV_NEW ? "malformed" : "aborted";
+    const char *token = request->exchange.token.name;
+    const struct api_trace *trace = &request->exchange.trace;
+    struct srv_access access = {.request_id = request->id,
+                                .method = request->exchange.request.method,
+                                .target = request->header.target,
+                                .token = *token ? token : NULL,
+                                .is_audit = api_route_writes(&request->exchange),
+                                .client = *request->client ? request->client : peer->address,
+                                .proxy = *request->client ? peer->address : NULL,
+                                .trace = api_trace_is_set(trace) ? trace : NULL,
+                                .status = response->status,
+                                .code = sent ? response->code : lost,
+                                .body_bytes = request->received,
+                                .response_bytes = api_response_size(response),
+                                .elements = response->elements,
+                                .peer = peer->is_local ? &peer->process : NULL,
+                                .ms = (request->marked - request->start) * 1e3};
+    memcpy(access.spans, request->spans, sizeof access.spans);
+    bool probe = response->endpoint && api_endpoint_is_probe(response->endpoint);
+    if (!probe || response->status != 200)
+        srv_log_access(&access);
+    if (slow > 0 && access.ms > slow * 1e3)
+        srv_log_slow(&access);
+}
+
 void srv_request_done(struct srv_request *request, bool sent)
 {
     const struct api_response *response = &request->exchange.response;
-    const char *method = request->exchange.request.method;
-    double seconds = api_seconds() - request->start;
-    const char *token = request->exchange.token.name;
-    const struct srv_error *ending = atomic_load(&request->entry->ending);
-    const char *lost = ending ? ending->code : request->step == SRV_NEW ? "malformed" : "aborted";
-    bool probe = response->endpoint && api_endpoint_is_probe(response->endpoint);
+    srv_request_mark(request, request->step == SRV_ANSWERED ? SRV_SENT : SRV_READ);
     srv_request_count(request);
     if (response->status != 0)
-        srv_metrics_count_time(response, seconds);
-    const char *address = request->entry->peer.address;
-    const struct api_trace *trace = &request->exchange.trace;
-    if (!probe || response->status != 200)
-        srv_log_access(&(struct srv_access){
-            .request_id = request->id,
-            .method = method,
-            .target = request->header.target,
-            .token = *token ? token : NULL,
-            .is_audit = api_route_writes(&request->exchange),
-            .client = *request->client ? request->client : address,
-            .proxy = *request->client ? address : NULL,
-            .trace = api_trace_is_set(trace) ? trace : NULL,
-            .status = response->status,
-            .code = sent ? response->code : lost,
-            .body_bytes = request->received,
-            .response_bytes = api_response_size(response),
-            .elements = response->elements,
-            .peer = request->entry->peer.is_local ? &request->entry->peer.process : NULL,
-            .ms = seconds * 1e3});
+        srv_metrics_count_time(response, request->marked - request->start);
+    log_request(request, sent);
     srv_body_keep(request);
     if (request->unread >= 0)
         linger(request);

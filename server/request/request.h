@@ -7,6 +7,7 @@
 #include "server/connection/connections.h"
 #include "server/connection/header.h"
 #include "server/request/jobs.h"
+#include "server/telemetry/log.h"
 
 #include <microhttpd.h>
 #include <stdatomic.h>
@@ -37,8 +38,9 @@ struct srv_request {
     int unread; /* duplicated descriptor whose unread body is dropped after the response, or -1 */
     struct api_exchange exchange;
     struct api_buffer body;
-    size_t received; /* bytes of the body, dropped ones included */
-    double start, read_ms;
+    size_t received;         /* bytes of the body, dropped ones included */
+    double start, marked;    /* marked: the end of the last span */
+    double spans[SRV_SPANS]; /* ms */
     char id[129];
     char client[SRV_ADDRESS_TEXT]; /* as a trusted proxy names it; else "" */
     const char *authority;         /* of an absolute target, in place of Host; NULL for a path */
@@ -52,6 +54,12 @@ struct srv_request {
 /* Allocates the request of a connection, with a copy of its header; NULL if memory is exhausted. */
 struct srv_request *srv_request_new(const struct api_service *service, struct srv_connection *entry,
                                     const char *header, size_t size);
+
+/* Counts the time since the last mark into a span. */
+void srv_request_mark(struct srv_request *request, enum srv_span span);
+
+/* Sets the time in seconds from which on requests are logged as slow; 0: none is. */
+void srv_request_log_slow(double seconds);
 
 /* Copies the client's id if it matches [A-Za-z0-9._-]{1,128}; else makes one of 16 hexadecimal
  * digits, unique in this process. `size` is at least 129 bytes. */

@@ -22,7 +22,7 @@ static void format_timing(const struct srv_request *request, char *to)
     const struct {
         const char *text;
         double ms;
-    } stages[] = {{"read;dur=", request->read_ms},
+    } stages[] = {{"read;dur=", request->spans[SRV_READ]},
                   {", decode;dur=", response->decode_ms},
                   {", compute;dur=", response->compute_ms},
                   {", encode;dur=", response->encode_ms}};

@@ -65,11 +65,11 @@ static bool allow_folder_of(const struct rules *rules, const char *file, uint64_
 }
 
 /* The folders that the file is in: as named, and where links lead. */
-static bool allow_file(const struct rules *rules, const char *file)
+static bool allow_file(const struct rules *rules, const char *file, uint64_t rights)
 {
     char *real = realpath(file, NULL);
     bool good =
-        allow_folder_of(rules, file, to_read) && (!real || allow_folder_of(rules, real, to_read));
+        allow_folder_of(rules, file, rights) && (!real || allow_folder_of(rules, real, rights));
     free(real);
     return good;
 }
@@ -85,9 +85,12 @@ static bool add_rules(const struct rules *rules, const struct srv_sandbox_policy
         good = good && allow(rules, "/dev/shm",
                              LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE);
     for (file = policy->readable; good && file && *file; file++)
-        good = allow_file(rules, *file);
+        good = allow_file(rules, *file, to_read);
     for (file = policy->writable; good && file && *file; file++)
         good = allow(rules, *file, to_write);
+    for (file = policy->appended; good && file && *file; file++)
+        good =
+            allow_file(rules, *file, LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_MAKE_REG);
     for (file = policy->removable; good && file && *file; file++)
         good = allow_folder_of(rules, *file, LANDLOCK_ACCESS_FS_REMOVE_FILE);
     return good;

@@ -81,6 +81,6 @@ void srv_sandbox_log(const struct srv_sandbox *sandbox)
         if (result < 0 && result != -ECANCELED && result != -ENOSYS && result != -ENOTSUP)
             level = SRV_LOG_WARNING;
     }
-    srv_log(level, "locked in: %s%s%s", *in_force ? in_force : "nothing", *missing ? "; not: " : "",
-            missing);
+    srv_log(level, *missing ? "locked in: by=%s not=%s" : "locked in: by=%s",
+            *in_force ? in_force : "nothing", missing);
 }

@@ -10,6 +10,7 @@
 struct srv_sandbox_policy {
     const char *const *readable;  /* files that are read again later */
     const char *const *writable;  /* folders of files that are made and written */
+    const char *const *appended;  /* files that are made again, and appended to */
     const char *const *removable; /* files that are removed at the end */
     bool shared_memory;           /* objects of /dev/shm, read and written */
     bool connects;                /* to other hosts, and to sockets of this one */
@@ -17,7 +18,7 @@ struct srv_sandbox_policy {
 
 /* Landlock: restricts files and connections. Left are reading in the process's own folder of /proc; reading
  * in the folders of the readable files; in the writable folders reading, writing, making and removing
- * files; removing in the folders of the removable files; and with shared memory reading and writing in
+ * files; making and writing in the folders of the appended files; removing in those of the removable files; and with shared memory reading and writing in
  * /dev/shm.
  *
  * The whole folder of a file is left, as are those that symbolic links lead to: files are replaced by
@@ -33,7 +34,8 @@ struct srv_sandbox_policy {
 int srv_landlock_enter(const struct srv_sandbox_policy *policy);
 
 /* seccomp: filters system calls. Calls that serving needs are allowed, and by the policy: with writable
- * folders opening files for writing, locks, removal; with removable files removal; with shared memory opening
+ * folders opening files for writing, locks, removal; with appended files opening for writing that makes and does not empty
+ * them; with removable files removal; with shared memory opening
  * files that exist for writing; with connections new sockets, and connecting them. Others fail:
  *
  * - with EPERM: new sockets, connect, bind, opening for writing, memory that can be run, changes of

@@ -87,6 +87,8 @@ static const struct row {
 
 /* Rows of which one half applies: openat without files, locks with them. */
 static const struct row read_only[] = {{SCMP_SYS(openat), 2, WRITES, 0, SCMP_ACT_ALLOW}};
+static const struct row appending[] = {
+    {SCMP_SYS(openat), 2, WRITES, O_WRONLY | O_CREAT, SCMP_ACT_ALLOW}};
 static const struct row shared_memory[] = {{SCMP_SYS(openat), 2, WRITES, O_RDWR, SCMP_ACT_ALLOW}};
 static const struct row locks[] = {{SCMP_SYS(fcntl), 1, ALL, F_GETLK, SCMP_ACT_ALLOW},
                                    {SCMP_SYS(fcntl), 1, ALL, F_SETLK, SCMP_ACT_ALLOW},
@@ -154,6 +156,8 @@ static int add_all(scmp_filter_ctx filter, const struct srv_sandbox_policy *poli
         add_rows(filter, locks, COUNT(locks), &problem);
     } else {
         add_rows(filter, read_only, COUNT(read_only), &problem);
+        if (has_any(policy->appended))
+            add_rows(filter, appending, COUNT(appending), &problem);
         if (policy->shared_memory)
             add_rows(filter, shared_memory, COUNT(shared_memory), &problem);
     }

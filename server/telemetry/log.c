@@ -3,158 +3,84 @@
 #include "api/memory/buffer.h"
 #include "api/store/store.h"
 #include "server/net/clock.h"
+#include "server/telemetry/log_stream.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <poll.h>
-#include <pthread.h>
 #include <stdarg.h>
-#include <stdatomic.h>
-#include <stdio.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-/* MAX_WAITING: bytes of lines that wait while standard error is not read; further lines are
- * dropped and counted. */
-enum { MAX_WAITING = 1 << 20 };
-
 /* USUAL_LINE: bytes of room for the line of a request, which most take less than. */
 enum { USUAL_LINE = 512 };
-
-/* Interval, in ns, at which lines are written. Waking the thread for each line cost a tenth of
- * the requests per second. */
-enum { WRITE_INTERVAL_NS = 20000000 };
-
-/* Time, in ms, for a reader of standard error at the end; and between looks at it. */
-enum { LAST_WRITE_MS = 1000, POLL_MS = 100 };
 
 static struct {
     enum srv_log_format format;
     enum srv_log_level level;
-    pthread_mutex_t lock;
-    pthread_cond_t lines;
-    pthread_t thread;
-    bool running;
-    atomic_bool stopping;
-    struct api_buffer waiting;
-    unsigned long lost;
+    bool
+        audits; /* lines of the kind audit are written whatever the level is: to the file, if there is one */
+    struct srv_log_stream all, audit;
 } logger = {
-    .level = SRV_LOG_INFO, .lock = PTHREAD_MUTEX_INITIALIZER, .lines = PTHREAD_COND_INITIALIZER};
+    .level = SRV_LOG_INFO, .all = SRV_LOG_STREAM(STDERR_FILENO), .audit = SRV_LOG_STREAM(-1)};
 
 static const char *const level_names[] = {"error", "warning", "info", "debug"};
 
-/* True once standard error takes PIPE_BUF bytes. A reader that does not read holds up the log, but not
- * the end of the process: then it has LAST_WRITE_MS. */
-static bool wait_for_reader(void)
+/* ---- Start and end */
+
+bool srv_log_open(const struct srv_options *options, FILE *errors)
 {
-    struct pollfd reader = {.fd = STDERR_FILENO, .events = POLLOUT};
-    for (int waited = 0; !atomic_load(&logger.stopping) || waited < LAST_WRITE_MS;
-         waited += POLL_MS) {
-        int ready = poll(&reader, 1, POLL_MS);
-        if (ready > 0)
-            return true;
-        if (ready < 0 && errno != EINTR)
-            return false;
-        waited = atomic_load(&logger.stopping) ? waited : 0;
+    const char *path = options->audit_log;
+    logger.audits = path;
+    if (!path || strcmp(path, "stderr") == 0)
+        return true;
+    logger.audit.path = path;
+    if (!srv_log_stream_open(&logger.audit)) {
+        fprintf(errors, "kldivd: --audit-log: cannot open %s: %s\n", path, strerror(errno));
+        return false;
     }
-    return false;
+    return true;
 }
 
-/* Writes at most PIPE_BUF bytes at a time, for which a ready pipe does not block. Gives the bytes that
- * were not written. */
-static size_t write_all(const char *bytes, size_t size)
+bool srv_log_reopen(void)
 {
-    while (size > 0 && wait_for_reader()) {
-        ssize_t n = write(STDERR_FILENO, bytes, size < PIPE_BUF ? size : PIPE_BUF);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            break;
-        bytes += n;
-        size -= (size_t)n;
-    }
-    return size;
+    const char *path = logger.audit.path;
+    bool good = !path || srv_log_stream_open(&logger.audit);
+    if (!good)
+        srv_log(SRV_LOG_WARNING, "--audit-log: the file before stays in use file=%s error=%s", path,
+                strerror(errno));
+    return good;
 }
 
-static size_t count_lines(const char *bytes, size_t size)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < size; i++)
-        n += bytes[i] == '\n';
-    return n;
-}
+const char *srv_log_file(void) { return logger.audit.path; }
 
-static void *write_lines(void *unused)
+bool srv_log_start(const struct srv_options *options)
 {
-    (void)unused;
-    struct api_buffer out = {0};
-    pthread_mutex_lock(&logger.lock);
-    for (;;) {
-        while (logger.waiting.size == 0 && !logger.stopping)
-            pthread_cond_wait(&logger.lines, &logger.lock);
-        if (logger.waiting.size == 0)
-            break;
-        if (!logger.stopping) {
-            pthread_mutex_unlock(&logger.lock);
-            nanosleep(&(struct timespec){.tv_nsec = WRITE_INTERVAL_NS}, NULL);
-            pthread_mutex_lock(&logger.lock);
-        }
-        struct api_buffer full = logger.waiting;
-        logger.waiting = out;
-        pthread_mutex_unlock(&logger.lock);
-        size_t left = write_all(full.data, full.size);
-        size_t lost = count_lines(full.data + full.size - left, left);
-        out = full;
-        out.size = 0;
-        out.failed = false;
-        pthread_mutex_lock(&logger.lock);
-        logger.lost += lost;
-        if (lost && atomic_load(&logger.stopping))
-            break;
-    }
-    pthread_mutex_unlock(&logger.lock);
-    api_buffer_free(&out);
-    return NULL;
-}
-
-bool srv_log_start(enum srv_log_format format, enum srv_log_level level)
-{
-    atomic_store(&logger.stopping, false);
-    logger.format = format;
-    logger.level = level;
-    logger.running = pthread_create(&logger.thread, NULL, write_lines, NULL) == 0;
-    return logger.running;
+    logger.format = options->log_format;
+    logger.level = options->log_level;
+    return srv_log_stream_start(&logger.all) &&
+           (!logger.audit.path || srv_log_stream_start(&logger.audit));
 }
 
 void srv_log_stop(void)
 {
-    char line[80];
-    if (!logger.running)
-        return;
-    pthread_mutex_lock(&logger.lock);
-    atomic_store(&logger.stopping, true);
-    pthread_cond_signal(&logger.lines);
-    pthread_mutex_unlock(&logger.lock);
-    pthread_join(logger.thread, NULL);
-    pthread_mutex_lock(&logger.lock);
-    int size = snprintf(line, sizeof line, "kldivd: %lu log lines were lost\n", logger.lost);
-    if (logger.lost)
-        write_all(line, (size_t)size);
-    logger.running = false;
-    api_buffer_free(&logger.waiting);
-    pthread_mutex_unlock(&logger.lock);
+    srv_log_stream_stop(&logger.audit);
+    srv_log_stream_stop(&logger.all);
+    struct api_buffer line = {0};
+    api_append_format(&line, "kldivd: %lu log lines were lost\n", srv_log_lost());
+    if (srv_log_lost() > 0)
+        srv_log_stream_put(&logger.all, &line);
+    api_buffer_free(&line);
 }
 
 unsigned long srv_log_lost(void)
 {
-    pthread_mutex_lock(&logger.lock);
-    unsigned long lost = logger.lost;
-    pthread_mutex_unlock(&logger.lock);
-    return lost;
+    return srv_log_stream_lost(&logger.all) + srv_log_stream_lost(&logger.audit);
 }
 
 bool srv_log_enabled(enum srv_log_level level) { return level <= logger.level; }
+
+/* ---- Lines */
 
 /* Formats a time as "2026-11-21T01:02:03"; keeps the text, which changes once per second. */
 static const char *format_second(time_t second)
@@ -172,26 +98,48 @@ static const char *format_second(time_t second)
 
 static bool as_json(void) { return logger.format == SRV_LOG_JSON; }
 
-static const char *line_end(void) { return as_json() ? "}\n" : "\n"; }
-
 static void add_padded(struct api_buffer *line, unsigned long thousandths)
 {
     api_append_text(line, thousandths < 10 ? ".00" : thousandths < 100 ? ".0" : ".");
     api_append_unsigned(line, thousandths);
 }
 
-/* Appends a message; a byte that could end the line or confuse a terminal becomes \xNN. */
-static void add_escaped(struct api_buffer *line, const char *message)
+/* Appends a JSON string of ASCII alone: no control of a terminal, nor of the direction of text, is in it. */
+static void add_quoted(struct api_buffer *line, const char *value)
 {
-    for (const char *p = message; *p; p++)
-        if (*p >= ' ' && *p < 0x7f)
-            api_append(line, p, 1);
-        else
-            api_append_format(line, "\\x%02x", (unsigned char)*p);
+    struct api_buffer text = {0};
+    api_append_json_string(&text, value);
+    for (size_t i = 0; i < text.size; i++) {
+        unsigned byte = (unsigned char)text.data[i];
+        if (byte < 0x80) {
+            api_append(line, &text.data[i], 1);
+            continue;
+        }
+        unsigned more = byte >= 0xf0 ? 3 : byte >= 0xe0 ? 2 : 1, code = byte & (0x3fu >> more);
+        for (; more > 0; more--)
+            code = code << 6 | ((unsigned char)text.data[++i] & 0x3f);
+        if (code >= 0x10000)
+            api_append_format(line, "\\u%04x", 0xd7c0 + (code >> 10));
+        api_append_format(line, "\\u%04x", code < 0x10000 ? code : 0xdc00 | (code & 0x3ff));
+    }
+    line->failed |= text.failed;
+    api_buffer_free(&text);
 }
 
-/* Appends time, level and message; leaves a JSON object open. */
-static void begin_line(struct api_buffer *line, enum srv_log_level level, const char *message)
+/* Appends a text that may be a stranger's: quoted, if it could confuse a terminal or a reader of key=value. */
+static void add_value(struct api_buffer *line, const char *value)
+{
+    bool is_plain = *value;
+    for (const char *c = value; *c; c++)
+        is_plain &= *c > ' ' && *c <= '~' && *c != '"' && *c != '=' && *c != '\\';
+    if (is_plain)
+        api_append_text(line, value);
+    else
+        add_quoted(line, value);
+}
+
+/* Appends time and level; leaves a JSON object open. */
+static void begin_line(struct api_buffer *line, enum srv_log_level level)
 {
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
@@ -200,34 +148,25 @@ static void begin_line(struct api_buffer *line, enum srv_log_level level, const 
     add_padded(line, (unsigned long)now.tv_nsec / 1000000);
     api_append_text(line, as_json() ? "Z\",\"level\":\"" : "Z ");
     api_append_text(line, level_names[level]);
-    if (as_json()) {
-        api_append_text(line, "\",\"message\":");
-        api_append_json_string(line, message);
-    } else {
-        api_append_text(line, " ");
-        add_escaped(line, message);
-    }
+    api_append_text(line, as_json() ? "\",\"message\":" : " ");
 }
 
-/* Ends a line and hands it to the thread. */
-static void put_line(struct api_buffer *line)
+/* Appends a message of words without a parameter. */
+static void add_message(struct api_buffer *line, const char *words)
 {
-    api_append_text(line, line_end());
-    pthread_mutex_lock(&logger.lock);
-    if (line->failed || logger.waiting.size + line->size > MAX_WAITING) {
-        logger.lost++;
-    } else if (!logger.running) {
-        write_all(line->data, line->size);
-    } else {
-        bool first = logger.waiting.size == 0;
-        api_append(&logger.waiting, line->data, line->size);
-        logger.lost += logger.waiting.failed;
-        logger.waiting.failed = false;
-        if (first)
-            pthread_cond_signal(&logger.lines);
-    }
-    pthread_mutex_unlock(&logger.lock);
-    api_buffer_free(line);
+    const char *quote = as_json() ? "\"" : "";
+    api_append_text(line, quote);
+    api_append_text(line, words);
+    api_append_text(line, quote);
+}
+
+static void end_line(struct api_buffer *line) { api_append_text(line, as_json() ? "}\n" : "\n"); }
+
+/* Ends a line and hands it to the thread. */
+static void put_line(struct api_buffer *line, struct srv_log_stream *stream)
+{
+    end_line(line);
+    srv_log_stream_put(stream, line);
 }
 
 void srv_log_at_once(enum srv_log_level level, const char *message)
@@ -236,8 +175,9 @@ void srv_log_at_once(enum srv_log_level level, const char *message)
     struct pollfd reader = {.fd = STDERR_FILENO, .events = POLLOUT};
     struct api_buffer line = {0};
     api_buffer_borrow(&line, usual, sizeof usual);
-    begin_line(&line, level, message);
-    api_append_text(&line, line_end());
+    begin_line(&line, level);
+    add_message(&line, message);
+    end_line(&line);
     if (poll(&reader, 1, 0) > 0 && write(STDERR_FILENO, line.data, line.size) < 0)
         return;
 }
@@ -254,9 +194,10 @@ static bool is_too_often(const char *format, unsigned long *skipped)
         unsigned long long begin;
         unsigned long seen, skipped;
     } table[FORMATS];
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     unsigned long long now = srv_now_ms();
     size_t i = 0;
-    pthread_mutex_lock(&logger.lock);
+    pthread_mutex_lock(&lock);
     while (i < FORMATS - 1 && table[i].format && table[i].format != format)
         i++;
     if (table[i].format != format || now > table[i].begin + PERIOD_MS) {
@@ -268,8 +209,25 @@ static bool is_too_often(const char *format, unsigned long *skipped)
     bool too_often = table[i].seen++ >= MAX_IN_PERIOD;
     *skipped = too_often ? 0 : table[i].skipped;
     table[i].skipped = too_often ? table[i].skipped + 1 : 0;
-    pthread_mutex_unlock(&logger.lock);
+    pthread_mutex_unlock(&lock);
     return too_often;
+}
+
+/* Appends a message, as srv_log says; as JSON its texts are as they are. */
+static void add_formatted(struct api_buffer *line, const char *format, va_list arguments)
+{
+    for (const char *p; (p = strchr(format, '%')); format = p + strcspn(p, "sud") + 1) {
+        api_append(line, format, (size_t)(p - format));
+        if (p[1] == 'd')
+            api_append_format(line, "%d", va_arg(arguments, int));
+        else if (p[1] == 'z')
+            api_append_unsigned(line, va_arg(arguments, size_t));
+        else if (as_json())
+            api_append_text(line, va_arg(arguments, const char *));
+        else
+            add_value(line, va_arg(arguments, const char *));
+    }
+    api_append_text(line, format);
 }
 
 void srv_log(enum srv_log_level level, const char *format, ...)
@@ -277,17 +235,23 @@ void srv_log(enum srv_log_level level, const char *format, ...)
     unsigned long skipped = 0;
     if (!srv_log_enabled(level) || (level == SRV_LOG_WARNING && is_too_often(format, &skipped)))
         return;
-    char message[800];
+    struct api_buffer line = {0}, message = {0};
     va_list arguments;
     va_start(arguments, format);
-    int size = vsnprintf(message, sizeof message, format, arguments);
+    add_formatted(&message, format, arguments);
     va_end(arguments);
-    if (skipped > 0 && size > 0 && (size_t)size < sizeof message)
-        snprintf(message + size, sizeof message - (size_t)size, " (%lu more were not written)",
-                 skipped);
-    struct api_buffer line = {0};
-    begin_line(&line, level, message);
-    put_line(&line);
+    if (skipped > 0)
+        api_append_format(&message, " skipped=%lu", skipped);
+    api_append(&message, "", 1);
+    begin_line(&line, level);
+    if (message.failed)
+        line.failed = true;
+    else if (as_json())
+        api_append_json_string(&line, message.data);
+    else
+        api_append_text(&line, message.data);
+    api_buffer_free(&message);
+    put_line(&line, &logger.all);
 }
 
 /* field: a name with what stands around it, as text and as JSON. */
@@ -303,16 +267,13 @@ static inline void add_name(struct api_buffer *line, struct field name)
 
 static void add_text(struct api_buffer *line, struct field name, const char *value)
 {
-    bool is_plain = true; /* cannot confuse a terminal or a reader of key=value */
     if (!value)
         return;
     add_name(line, name);
-    for (const char *c = value; *c; c++)
-        is_plain &= *c > ' ' && *c <= '~' && *c != '"' && *c != '=' && *c != '\\';
-    if (as_json() || !is_plain)
+    if (as_json())
         api_append_json_string(line, value);
     else
-        api_append_text(line, value);
+        add_value(line, value);
 }
 
 static void add_number(struct api_buffer *line, struct field name, size_t value)
@@ -344,21 +305,28 @@ static void add_trace(struct api_buffer *line, const struct api_trace *trace)
     add_text(line, FIELD("span_id"), span);
 }
 
+static void add_request(struct api_buffer *line, const struct srv_access *access)
+{
+    add_text(line, FIELD("id"), access->request_id);
+    add_text(line, FIELD("method"), access->method);
+    add_text(line, FIELD("target"), access->target);
+    add_text(line, FIELD("token"), access->token);
+    add_number(line, FIELD("status"), (size_t)access->status);
+    add_text(line, FIELD("code"), access->code);
+}
+
 void srv_log_access(const struct srv_access *access)
 {
-    if (!srv_log_enabled(SRV_LOG_INFO))
+    bool audits = logger.audits && access->is_audit;
+    if (!audits && !srv_log_enabled(SRV_LOG_INFO))
         return;
     char usual[USUAL_LINE];
     struct api_buffer line = {0};
     api_buffer_borrow(&line, usual, sizeof usual);
-    begin_line(&line, SRV_LOG_INFO, "request");
+    begin_line(&line, SRV_LOG_INFO);
+    add_message(&line, "request");
     add_text(&line, FIELD("kind"), access->is_audit ? "audit" : NULL);
-    add_text(&line, FIELD("id"), access->request_id);
-    add_text(&line, FIELD("method"), access->method);
-    add_text(&line, FIELD("target"), access->target);
-    add_text(&line, FIELD("token"), access->token);
-    add_number(&line, FIELD("status"), (size_t)access->status);
-    add_text(&line, FIELD("code"), access->code);
+    add_request(&line, access);
     add_number(&line, FIELD("body_bytes"), access->body_bytes);
     add_number(&line, FIELD("reply_bytes"), access->response_bytes);
     add_number(&line, FIELD("elements"), access->elements);
@@ -369,7 +337,26 @@ void srv_log_access(const struct srv_access *access)
         add_trace(&line, access->trace);
     if (access->peer)
         add_peer(&line, access->peer);
-    put_line(&line);
+    put_line(&line, audits && logger.audit.path ? &logger.audit : &logger.all);
+}
+
+void srv_log_slow(const struct srv_access *access)
+{
+    static const struct field names[SRV_SPANS] = {[SRV_READ] = FIELD("read_ms"),
+                                                  [SRV_QUEUED] = FIELD("queue_ms"),
+                                                  [SRV_STORED] = FIELD("store_ms"),
+                                                  [SRV_COMPUTED] = FIELD("compute_ms"),
+                                                  [SRV_SENT] = FIELD("send_ms")};
+    if (!srv_log_enabled(SRV_LOG_WARNING))
+        return;
+    struct api_buffer line = {0};
+    begin_line(&line, SRV_LOG_WARNING);
+    add_message(&line, "slow request");
+    add_request(&line, access);
+    add_ms(&line, FIELD("ms"), access->ms);
+    for (size_t i = 0; i < SRV_SPANS; i++)
+        add_ms(&line, names[i], access->spans[i]);
+    put_line(&line, &logger.all);
 }
 
 void srv_log_migration(const struct api_migrated *migrated)
@@ -377,11 +364,12 @@ void srv_log_migration(const struct api_migrated *migrated)
     if (!srv_log_enabled(SRV_LOG_INFO))
         return;
     struct api_buffer line = {0};
-    begin_line(&line, SRV_LOG_INFO, "store");
+    begin_line(&line, SRV_LOG_INFO);
+    add_message(&line, "store");
     add_text(&line, FIELD("kind"), "migration");
     add_number(&line, FIELD("from"), (size_t)migrated->from);
     add_number(&line, FIELD("to"), (size_t)migrated->to);
     add_text(&line, FIELD("what"), migrated->what);
     add_ms(&line, FIELD("ms"), migrated->seconds * 1e3);
-    put_line(&line);
+    put_line(&line, &logger.all);
 }

@@ -214,10 +214,11 @@ void srv_metrics_reload(bool good) { atomic_store(&counters.reload_failed, !good
 static void write_operation(const struct srv_snapshot *snapshot, struct api_buffer *out)
 {
     single(out, "kldiv_config_last_reload_successful", "gauge",
-           "0 if a file could not be read again at the last SIGHUP, else 1.",
+           "0 if a file could not be read again at the last reload, else 1.",
            !atomic_load(&counters.reload_failed));
     single(out, "kldiv_log_lines_lost_total", "counter",
-           "Lines of the log that were dropped, since standard error was not read.",
+           "Lines of the log that were dropped: standard error was not read, or the file of "
+           "--audit-log could not be written.",
            (double)srv_log_lost());
     if (snapshot->certificate_until > 0)
         single(out, "kldiv_tls_certificate_expiry_timestamp_seconds", "gauge",

@@ -27,7 +27,7 @@ void srv_metrics_connection_refused(void);
 /* Counts a connection that the server ended, by the code of the reason. */
 void srv_metrics_connection_ended(const char *code);
 
-/* Notes whether the files were read again well at the last SIGHUP: `good` at its begin, else for each that was not. */
+/* Notes whether the files were read again well at the last reload: `good` at its begin, else for each that was not. */
 void srv_metrics_reload(bool good);
 
 /* srv_snapshot: numbers of this moment, beside those that were counted. */

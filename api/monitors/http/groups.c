@@ -16,8 +16,9 @@
 /* group: what the states of its monitors are together. */
 struct group {
     const char *name;
-    size_t monitors, states[API_VERDICTS], stale;
+    size_t monitors, states[API_VERDICTS], stale_states[API_VERDICTS], stale;
     enum api_verdict state; /* the worst */
+    int severity;           /* by which groups are sorted */
     double share;           /* of the monitors with a verdict, those not ok; NaN without one */
     int64_t since;          /* the earliest of the monitors in that state, or API_NO_TIME */
     int64_t last_observation;
@@ -32,7 +33,9 @@ static int64_t earlier(int64_t a, int64_t b)
 static void add_monitor(struct group *group, const struct api_monitor *monitor)
 {
     const struct api_monitor_status *status = &monitor->status;
-    if (group->monitors == 0 || api_severity(status->state) > api_severity(group->state)) {
+    bool stale = api_monitor_is_stale(monitor);
+    if (group->monitors == 0 ||
+        api_severity(status->state, false) > api_severity(group->state, false)) {
         group->state = status->state;
         group->since = API_NO_TIME;
     }
@@ -43,7 +46,8 @@ static void add_monitor(struct group *group, const struct api_monitor *monitor)
     if (group->monitors == 0 || status->last_observation > group->last_observation)
         group->last_observation = status->last_observation;
     group->states[status->state]++;
-    group->stale += api_monitor_is_stale(monitor);
+    group->stale_states[status->state] += stale;
+    group->stale += stale;
     group->monitors++;
 }
 
@@ -55,8 +59,21 @@ static struct group sum_up(struct api_monitor *const *monitors, size_t n)
         add_monitor(&group, monitors[i]);
     size_t drifting = group.states[API_WARNING] + group.states[API_CRITICAL];
     size_t judged = drifting + group.states[API_OK];
+    group.severity = api_severity(group.state, group.stale > 0);
     group.share = judged > 0 ? (double)drifting / (double)judged : (double)NAN;
     return group;
+}
+
+static void write_states(const char *name, const size_t states[API_VERDICTS],
+                         struct api_buffer *out)
+{
+    static const enum api_verdict order[API_VERDICTS] = {API_OK, API_WARNING, API_CRITICAL,
+                                                         API_INSUFFICIENT};
+    api_append_format(out, ",\"%s\":", name);
+    for (size_t i = 0; i < API_VERDICTS; i++)
+        api_append_format(out, "%c\"%s\":%zu", i ? ',' : '{', api_verdict_names[order[i]],
+                          states[order[i]]);
+    api_append_text(out, "}");
 }
 
 /* Writes the members without the closing brace. */
@@ -64,15 +81,12 @@ static void write_group(const struct api_registry *registry, const struct group 
                         struct api_buffer *out)
 {
     const struct api_mute mute = api_mutes_find(&registry->mutes, group->name, NULL, api_now());
-    static const enum api_verdict order[API_VERDICTS] = {API_OK, API_WARNING, API_CRITICAL,
-                                                         API_INSUFFICIENT};
     api_write_names(out, group->name, NULL);
-    api_append_format(out, ",\"state\":\"%s\",\"monitors\":%zu,\"states\":{",
-                      api_verdict_names[group->state], group->monitors);
-    for (size_t i = 0; i < API_VERDICTS; i++)
-        api_append_format(out, "%s\"%s\":%zu", i ? "," : "", api_verdict_names[order[i]],
-                          group->states[order[i]]);
-    api_append_format(out, "},\"stale\":%zu", group->stale);
+    api_append_format(out, ",\"state\":\"%s\",\"monitors\":%zu", api_verdict_names[group->state],
+                      group->monitors);
+    write_states("states", group->states, out);
+    api_append_format(out, ",\"stale\":%zu", group->stale);
+    write_states("stale_states", group->stale_states, out);
     api_write_member(out, "share", group->share);
     api_append_text(out, ",\"since\":");
     api_write_time(out, group->since);
@@ -87,9 +101,8 @@ static void write_group(const struct api_registry *registry, const struct group 
 static int compare(const void *a, const void *b)
 {
     const struct group *first = a, *second = b;
-    int x = api_severity(first->state), y = api_severity(second->state);
-    if (x != y)
-        return x > y ? -1 : 1;
+    if (first->severity != second->severity)
+        return first->severity > second->severity ? -1 : 1;
     double p = isnan(first->share) ? -1 : first->share,
            q = isnan(second->share) ? -1 : second->share;
     if (p != q)
@@ -125,14 +138,14 @@ static struct group *find_groups(const struct api_registry *registry, const stru
     return groups;
 }
 
-/* A cursor is what `compare` sees of the last group of a page: state, bits of the share, number. */
+/* A cursor is what `compare` sees of the last group of a page: severity, bits of the share, number. */
 static bool read_cursor(const struct api_pagination *page, struct group *group,
                         struct api_problem *problem)
 {
     int64_t numbers[3] = {0};
     if (!api_pagination_cursor(page, numbers, 3, problem))
         return false;
-    *group = (struct group){.state = api_verdict_of(numbers[0]), .id = numbers[2]};
+    *group = (struct group){.severity = (int)numbers[0], .id = numbers[2]};
     memcpy(&group->share, &numbers[1], sizeof group->share);
     return true;
 }
@@ -141,7 +154,7 @@ static void write_cursor(const struct group *group, struct api_buffer *out)
 {
     int64_t bits;
     memcpy(&bits, &group->share, sizeof bits);
-    api_append_format(out, "\"%d_%" PRId64 "_%" PRId64 "\"", (int)group->state, bits, group->id);
+    api_append_format(out, "\"%d_%" PRId64 "_%" PRId64 "\"", group->severity, bits, group->id);
 }
 
 static bool write_groups(struct api_exchange *x)
@@ -151,7 +164,7 @@ static bool write_groups(struct api_exchange *x)
     struct api_buffer *out = &x->response.body;
     struct group after;
     size_t n;
-    if (!api_check_state(page, &x->problem) || !read_cursor(page, &after, &x->problem))
+    if (!api_check_states(page, &x->problem) || !read_cursor(page, &after, &x->problem))
         return false;
     api_begin_json(x);
     pthread_rwlock_rdlock(&registry->lock);

@@ -51,8 +51,17 @@ static void write_cursor(const struct api_rank *rank, struct api_buffer *out)
 /* filter: what a list is restricted to; NULL for everything. */
 struct filter {
     const struct api_token *token;
-    const char *group, *state, *words;
+    const char *group, *state, *stale, *words;
 };
+
+/* True if a label or the annotations of a monitor contain the words. */
+static bool mentions(const struct api_config *config, const char *words)
+{
+    for (size_t i = 0; config->bins.labelled && i < config->bins.n; i++)
+        if (strcasestr(config->bins.labels[i], words))
+            return true;
+    return strcasestr(api_config_annotations(config), words);
+}
 
 static bool passes(const struct filter *filter, const struct api_monitor *monitor)
 {
@@ -60,8 +69,9 @@ static bool passes(const struct filter *filter, const struct api_monitor *monito
            (!filter->group || strcmp(filter->group, monitor->group) == 0) &&
            (!filter->state ||
             strcmp(filter->state, api_verdict_names[monitor->status.state]) == 0) &&
+           (!filter->stale || (*filter->stale == 't') == api_monitor_is_stale(monitor)) &&
            (!filter->words || strcasestr(monitor->name, filter->words) ||
-            strcasestr(monitor->group, filter->words));
+            strcasestr(monitor->group, filter->words) || mentions(monitor->config, filter->words));
 }
 
 static void write_item(const struct api_registry *registry, const struct api_monitor *monitor,
@@ -74,6 +84,8 @@ static void write_item(const struct api_registry *registry, const struct api_mon
     api_monitor_state_write(&state, out);
     api_write_member(out, "kl", last->drift.kl);
     api_write_flag(out, "infinite", isinf(last->drift.kl));
+    api_write_member(out, "noise_floor",
+                     last->pooled.windows > 0 ? last->pooled.noise_floor : (double)NAN);
     api_append_text(out, ",\"thresholds\":");
     api_write_thresholds(&monitor->config->settings, out);
     api_write_member(out, "n", status->last.n);
@@ -113,12 +125,12 @@ static bool write_list(struct api_exchange *x)
     const struct api_pagination *page = x->state;
     struct api_registry *registry = &x->service->monitors->registry;
     struct api_buffer *out = &x->response.body;
-    const struct filter filter = {&x->token, api_pagination_text(page, "group"),
-                                  api_pagination_text(page, "state"),
-                                  api_pagination_text(page, "q")};
+    const struct filter filter = {
+        &x->token, api_pagination_text(page, "group"), api_pagination_text(page, "state"),
+        api_pagination_text(page, "stale"), api_pagination_text(page, "q")};
     struct api_rank after;
     size_t n;
-    if (!api_check_state(page, &x->problem) || !read_cursor(page, &after, &x->problem))
+    if (!api_check_states(page, &x->problem) || !read_cursor(page, &after, &x->problem))
         return false;
     api_begin_json(x);
     pthread_rwlock_rdlock(&registry->lock);
@@ -143,7 +155,7 @@ static bool write_list(struct api_exchange *x)
 
 static enum api_outcome parse_list(struct api_exchange *x)
 {
-    static const char *const known[] = {"group", "state", "q", "limit", "cursor", NULL};
+    static const char *const known[] = {"group", "state", "stale", "q", "limit", "cursor", NULL};
     return parse(x, known);
 }
 

@@ -3,19 +3,20 @@
 #include <math.h>
 #include <string.h>
 
-int api_severity(enum api_verdict state)
+int api_severity(enum api_verdict state, bool stale)
 {
+    enum { STALE = 2 };
     static const int severities[API_VERDICTS] = {
-        [API_CRITICAL] = 3, [API_WARNING] = 2, [API_INSUFFICIENT] = 1, [API_OK] = 0};
-    return severities[state];
+        [API_CRITICAL] = 4, [API_WARNING] = 3, [API_INSUFFICIENT] = 1, [API_OK] = 0};
+    return stale && severities[state] < STALE ? STALE : severities[state];
 }
 
 struct api_rank api_rank_of(const struct api_monitor *monitor)
 {
     double kl = monitor->status.last.scores.drift.kl;
     double ratio = isnan(kl) ? -1 : kl / monitor->config->settings.warning;
-    return (struct api_rank){monitor, api_severity(monitor->status.state), isnan(ratio) ? 0 : ratio,
-                             monitor->id};
+    int severity = api_severity(monitor->status.state, api_monitor_is_stale(monitor));
+    return (struct api_rank){monitor, severity, isnan(ratio) ? 0 : ratio, monitor->id};
 }
 
 int api_rank_compare(const void *a, const void *b)
@@ -28,9 +29,13 @@ int api_rank_compare(const void *a, const void *b)
     return first->id < second->id ? -1 : first->id > second->id;
 }
 
-bool api_check_state(const struct api_pagination *page, struct api_problem *problem)
+bool api_check_states(const struct api_pagination *page, struct api_problem *problem)
 {
-    const char *state = api_pagination_text(page, "state");
+    const char *state = api_pagination_text(page, "state"),
+               *stale = api_pagination_text(page, "stale");
+    if (stale && strcmp(stale, "true") != 0 && strcmp(stale, "false") != 0)
+        return api_fail_at(problem, API_QUERY, "stale", "option_invalid",
+                           "stale must be true or false");
     for (size_t i = 0; i < API_VERDICTS; i++)
         if (!state || strcmp(state, api_verdict_names[i]) == 0)
             return true;

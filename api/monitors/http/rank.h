@@ -11,13 +11,14 @@ struct api_rank {
     int64_t id;
 };
 
-/* Order of states, from 0 for ok: without enough data it is not known to be ok. */
-int api_severity(enum api_verdict state);
+/* Order of states, from 0 for ok: without enough data it is not known to be ok, and one that is stale is to be looked at,
+ * unless it drifts. */
+int api_severity(enum api_verdict state, bool stale);
 
 struct api_rank api_rank_of(const struct api_monitor *monitor);
 
 /* Compares ranks, for qsort. */
 int api_rank_compare(const void *a, const void *b);
 
-/* Checks the parameter `state` of a list. */
-bool api_check_state(const struct api_pagination *page, struct api_problem *problem);
+/* Checks the parameters `state` and `stale` of a list. */
+bool api_check_states(const struct api_pagination *page, struct api_problem *problem);

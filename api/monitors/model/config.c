@@ -110,6 +110,12 @@ static bool write_others(struct api_config *config, const json_t *annotations)
     return config->others != NULL;
 }
 
+const char *api_config_annotations(const struct api_config *config)
+{
+    static const char before[] = ",\"annotations\":";
+    return strstr(config->others, before) + sizeof before - 1;
+}
+
 static bool read_annotations(struct api_config *config, const json_t *members,
                              struct api_problem *problem)
 {

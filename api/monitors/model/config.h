@@ -45,5 +45,8 @@ struct api_config *api_config_load(const char *definition, const char *others,
 size_t api_config_result_size(const struct api_config *config);
 double api_config_result_ns(const struct api_config *config);
 
+/* The annotations as JSON. */
+const char *api_config_annotations(const struct api_config *config);
+
 struct api_config *api_config_hold(struct api_config *config);
 void api_config_release(struct api_config *config); /* NULL is fine */

@@ -92,11 +92,10 @@ static void tell_of_zone(struct loading *loading, const struct api_zone *zone)
     if (!api_zone_is_kept(zone) || zone == loading->told)
         return;
     loading->told = zone;
-    api_append_format(
-        load_errors,
-        "--store: there is no time zone '%s' in %s any more; monitors that have it go "
-        "on by its last rule, %.100s: install tzdata",
-        api_zone_name(zone), api_zone_folder(), api_zone_rule(zone));
+    api_append_format(load_errors,
+                      "there is no time zone '%s' in %s any more; monitors that have it go "
+                      "on by its last rule, %.100s: install tzdata",
+                      api_zone_name(zone), api_zone_folder(), api_zone_rule(zone));
     api_append(load_errors, "", 1);
 }
 
@@ -141,7 +140,7 @@ static void leave_out(struct loading *loading, int64_t id, const char *group, co
         return;
     loading->unread.monitors[loading->unread.n++] = monitor;
     api_append_format(load_errors,
-                      "--store: the monitor '%.128s' of the group '%.128s' cannot be read, and is "
+                      "the monitor '%.128s' of the group '%.128s' cannot be read, and is "
                       "left out until it is replaced or deleted: %.200s",
                       name, group, loading->problem.detail);
     api_append(load_errors, "", 1);

@@ -2,9 +2,10 @@
 import { address, ApiError, call, request } from "./api.js";
 import { curl } from "./commands.js";
 import { openDialog } from "./dialog.js";
-import { element } from "./dom.js";
+import { element, visible } from "./dom.js";
 import { comparedWith, isolate, plural, time } from "./format.js";
-import { word } from "./states.js";
+import { rises } from "./spans.js";
+import { isAlarm, word } from "./states.js";
 
 /**
  * @typedef {import("./types.js").Config} Config
@@ -89,15 +90,23 @@ function fieldOf({ path, label, hint, attributes, choices, empty, told = String 
              options: config && !empty ? options : [["", config ? "off" : "as it is"], ...options] };
 }
 
-/** @param {{ preview?: import("./types.js").Preview | null }} response */
+/** Changes of state that a preview names. */
+const TOLD = 5;
+
+/** What settings would have done. @param {{ preview?: import("./types.js").Preview | null }} response @returns {import("./dom.js").Child[]} */
 function previewText({ preview }) {
     if (!preview)
-        return "";
+        return [];
     const { alarms, changes, windows } = preview;
-    const rises = changes.filter(({ to }) => to === "critical" || to === "warning").slice(0, 5);
-    const when = rises.map(({ at, to }) => `${time(at)} ${word(to)}`).join(", ");
-    return element("p", {}, `The last ${plural(windows, "window")} would have raised ` +
-        `${plural(alarms, "alarm")}${when && `: ${when}`}${changes.length > rises.length && rises.length === 5 ? " …" : ""}.`);
+    const told = (/** @type {import("./types.js").Change[]} */ some, between = "") =>
+        some.slice(0, TOLD).map(({ at, to }) => `${time(at)} ${between}${word(to)}`).join(", ") + (some.length > TOLD ? " …" : "");
+    const up = changes.filter(rises);
+    const down = changes.filter((change) => isAlarm(change.from) && !rises(change));
+    return [
+        element("p", {}, `The last ${plural(windows, "window")} would have raised ${plural(alarms, "alarm")}` +
+            `${up.length > 0 ? `: ${told(up)}` : ""}.`),
+        down.length > 0 && element("p", {}, `Falls: ${told(down, "to ")}.`),
+    ];
 }
 
 /**
@@ -127,7 +136,7 @@ export function editSettings(path, config) {
 /** A moment as an input of date and time has it, local. @param {number} milliseconds */
 export function localInput(milliseconds) {
     const date = new Date(milliseconds);
-    return new Date(milliseconds - date.getTimezoneOffset() * 60000).toISOString().slice(0, 16);
+    return new Date(milliseconds - date.getTimezoneOffset() * 60000).toISOString().slice(0, 19);
 }
 
 /** @param {string} text of an input of date and time, local */
@@ -143,8 +152,8 @@ export function moment(text) {
  * @returns {Field[]}
  */
 export function periodFields(from, to) {
-    return [{ name: "from", label: "From", type: "datetime-local", value: localInput(from), attributes: { required: true } },
-            { name: "to", label: "To", type: "datetime-local", value: localInput(to), attributes: { required: true } }];
+    return [{ name: "from", label: "From", type: "datetime-local", value: localInput(from), attributes: { required: true, step: 1 } },
+            { name: "to", label: "To", type: "datetime-local", value: localInput(to), attributes: { required: true, step: 1 } }];
 }
 
 /** @param {Values} values */
@@ -153,17 +162,32 @@ export function periodOf(values) {
 }
 
 /**
+ * The last stretch of windows at which a monitor was ok, milliseconds; null if it never was.
+ *
+ * @param {import("./types.js").Change[]} changes newest first
+ * @param {(change: import("./types.js").Change) => number} startOf the window that changed the state, milliseconds
+ * @returns {[number, number] | null}
+ */
+export function lastOk(changes, startOf) {
+    const at = changes.findIndex(({ to }) => to === "ok");
+    return at < 0 ? null : [startOf(changes[at]), at > 0 ? startOf(changes[at - 1]) : Date.now()];
+}
+
+/**
  * Makes the windows of a period the reference.
  *
  * @param {string[]} path
- * @param {[number, number] | null} zoom seconds that the chart shows
+ * @param {[number, number] | null} zoom milliseconds that the reader chose
+ * @param {[number, number] | null} ok the last stretch that was ok
  */
-export function takeReference(path, zoom) {
+export function takeReference(path, zoom, ok) {
     const url = address([...path, "reference"]);
-    const [from, to] = zoom ? [zoom[0] * 1000, zoom[1] * 1000] : [Date.now() - 7 * DAY_MS, Date.now()];
+    const [from, to] = zoom ?? ok ?? [Date.now() - 7 * DAY_MS, Date.now()];
+    const why = zoom ? "Offered is what the chart shows." : ok ? "Offered is the last time at which it was ok."
+        : "It has not been ok yet; offered are the last 7 days.";
     return openDialog({
         title: `A new reference for ${isolate(path[2])}`,
-        text: "The closed windows of a period become the reference. The monitor starts again with it; its history stays.",
+        text: `The closed windows of a period become the reference. The monitor starts again with it; its history stays. ${why}`,
         fields: periodFields(from, to),
         button: "Take it as the reference",
         command: (values) => curl(url.href, "-d", JSON.stringify(periodOf(values))),
@@ -258,7 +282,7 @@ export function remove(path) {
         dangerous: true,
         command: () => curl("-X", "DELETE", address(path).href),
         run: async (values) => {
-            if (values.name !== name)
+            if (![name, visible(name)].includes(values.name))
                 throw new ApiError(0, "name", "that is not its name");
             await request("DELETE", address(path));
         },

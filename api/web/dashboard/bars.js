@@ -1,5 +1,5 @@
 /* Reference and current as bars, for one bin or a thousand. */
-import { element, fill, freshId, svg } from "./dom.js";
+import { element, fill, freshId, renew, svg } from "./dom.js";
 import { binName, isolate, number, percent, shorten } from "./format.js";
 import { onArrows } from "./keys.js";
 import { drawn, layoutOf } from "./layout.js";
@@ -40,9 +40,10 @@ export class BinChart {
         this.plot.addEventListener("pointermove", (event) => this.hover(event));
         onArrows(this.frame, (step) => this.point(this.at + step));
         this.note = element("li");
+        this.names = new Map(parts.map((part) => [part, element("span", {}, part)]));
         this.node = element("div", {}, this.frame, this.readout,
             element("ul", { class: "legend" }, ...parts.map((part) =>
-                element("li", {}, element("i", { class: `fill-${part}` }), part)), this.note));
+                element("li", {}, element("i", { class: `fill-${part}` }), this.names.get(part))), this.note));
         this.resized = new ResizeObserver(() => this.draw());
         this.resized.observe(this.frame);
     }
@@ -63,6 +64,11 @@ export class BinChart {
         this.bins = kept;
         this.at = -1;
         this.draw();
+    }
+
+    /** Says what a part is. @param {Part} part @param {string} name */
+    name(part, name) {
+        renew(/** @type {Element} */ (this.names.get(part)), name);
     }
 
     draw() {

@@ -48,7 +48,7 @@ export class Compare {
             return element("div", {},
                 element("label", { for: own }, i < 2 ? field.label : `Against ${field.label.toLowerCase()}`),
                 element("input", { id: own, name: `${i < 2 ? "" : "against_"}${field.name}`, type: "datetime-local",
-                                   required: i < 2 }));
+                                   required: i < 2, step: 1 }));
         });
         const preset = element("select", { id, change: () => this.choose(preset.value) },
             element("option", { value: "" }, "Choose …"),
@@ -126,6 +126,8 @@ export class Compare {
             element("p", { class: "blame" }, badge(result.verdict), ` KL ${nats(result.kl)}`,
                 test && `, p ${probability(test.p_value)}`, `. ${whatMoved(result)}`),
             this.chart.node, command(curl(url.href), "The same by curl"));
+        this.chart.name("current", `current: ${time(from)} to ${time(to)}`);
+        this.chart.name("reference", against ? `reference: ${time(against.from)} to ${time(against.to)}` : "reference of the monitor");
         this.chart.show(result.bins ?? []);
         this.chart.draw();
     }

@@ -23,7 +23,7 @@ import { element, fill, freshId } from "./dom.js";
  * @property {boolean} [dangerous]
  * @property {(values: Values) => string} command the curl line
  * @property {(values: Values) => Promise<unknown>} run
- * @property {(values: Values) => Promise<import("./dom.js").Child>} [preview] what it would do
+ * @property {(values: Values) => Promise<import("./dom.js").Child[]>} [preview] what it would do
  */
 
 /** Milliseconds without a key before a preview is asked for. */
@@ -101,9 +101,9 @@ function follow(form, of, values, effect, line) {
     let asked = 0;
     const preview = async () => {
         const mine = ++asked;
-        const shown = await of.preview?.(values()).catch(messageOf);
+        const shown = await of.preview?.(values()).catch((error) => [messageOf(error)]) ?? [];
         if (mine === asked)
-            fill(effect, shown);
+            fill(effect, ...shown);
     };
     const changed = () => {
         fill(line, command(of.command(values()), "The same by curl"));

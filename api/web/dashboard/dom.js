@@ -7,6 +7,23 @@
 
 const SVG = "http://www.w3.org/2000/svg";
 
+/** Attributes that people are told. */
+const TOLD = ["title", "aria-label"];
+
+/** Controls of direction, by which a text shows as another one; those of `isolate` are in sentences by intent. */
+const CONTROLS = /[\u061c\u200e\u200f\u202a-\u202e\u2066\u2067]/g;
+const ISOLATES = /[\u2068\u2069]/g;
+
+/** @param {string} control */
+function escape(control) {
+    return `\\u${control.charCodeAt(0).toString(16).padStart(4, "0").toUpperCase()}`;
+}
+
+/** A name with controls of direction written out. @param {string} name */
+export function visible(name) {
+    return name.replace(CONTROLS, escape).replace(ISOLATES, escape);
+}
+
 /**
  * @param {Element} node
  * @param {Properties} properties
@@ -18,7 +35,7 @@ function set(node, properties) {
         if (typeof value === "function")
             node.addEventListener(name, /** @type {EventListener} */ (value));
         else
-            node.setAttribute(name, value === true ? "" : String(value));
+            node.setAttribute(name, value === true ? "" : TOLD.includes(name) ? String(value).replace(CONTROLS, escape) : String(value));
     }
 }
 
@@ -35,7 +52,7 @@ function set(node, properties) {
 export function element(tag, properties = {}, ...children) {
     const node = document.createElement(tag);
     set(node, properties);
-    node.append(...nodes(children));
+    fill(node, ...children);
     return node;
 }
 
@@ -49,20 +66,21 @@ export function element(tag, properties = {}, ...children) {
 export function svg(tag, properties = {}, ...children) {
     const node = document.createElementNS(SVG, tag);
     set(node, properties);
-    node.append(...nodes(children));
+    fill(node, ...children);
     return node;
 }
 
 /**
  * @param {Child[]} children
+ * @param {(text: string) => string} shown
  * @returns {(string | Node)[]}
  */
-function nodes(children) {
+function nodes(children, shown) {
     /** @type {(string | Node)[]} */
     const kept = [];
     for (const child of children)
         if (child !== null && child !== undefined && child !== false)
-            kept.push(typeof child === "number" ? String(child) : child);
+            kept.push(child instanceof Node ? child : shown(String(child)));
     return kept;
 }
 
@@ -73,7 +91,8 @@ function nodes(children) {
  * @param {...Child} children
  */
 export function fill(parent, ...children) {
-    parent.replaceChildren(...nodes(children));
+    parent.replaceChildren(...nodes(children, parent.localName === "bdi" ? visible
+        : (text) => text.replace(CONTROLS, escape)));
 }
 
 /**
@@ -84,7 +103,8 @@ export function fill(parent, ...children) {
  * @param {...Child} children
  */
 export function renew(parent, ...children) {
-    const next = element("div", {}, ...children);
+    const next = /** @type {Element} */ (parent.cloneNode());
+    fill(next, ...children);
     if (parent.textContent !== next.textContent)
         fill(parent, ...next.childNodes);
 }

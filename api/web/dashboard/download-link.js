@@ -1,6 +1,6 @@
 /* Links that download a response of the API; with a token, calls that can send it. */
 import { address, request } from "./api.js";
-import { element } from "./dom.js";
+import { element, visible } from "./dom.js";
 import { token } from "./token.js";
 
 /**
@@ -20,9 +20,10 @@ async function save(url, name) {
  * @param {string} text
  * @param {string[]} path
  * @param {import("./api.js").Query} query
- * @param {string} name of the file
+ * @param {string} called name of the file
  */
-export function downloadLink(text, path, query, name) {
+export function downloadLink(text, path, query, called) {
+    const name = visible(called);
     const url = address(path, query);
     const link = element("a", { href: url, download: name }, text);
     link.addEventListener("click", (event) => {

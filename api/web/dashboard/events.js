@@ -7,7 +7,10 @@ import { Notifications } from "./notifications.js";
 import { Refresher } from "./refresh.js";
 import { badge } from "./states.js";
 
-/** @typedef {import("./types.js").Change} Change */
+/**
+ * @typedef {import("./types.js").Event} Event
+ * @typedef {import("./types.js").State} State
+ */
 
 /** Changes that are listed at first, and that each "Load more" adds. */
 const FEW = 100;
@@ -51,7 +54,7 @@ class Events {
     }
 
     /**
-     * @param {Change[]} changes
+     * @param {Event[]} changes
      * @param {boolean} more
      */
     show(changes, more) {
@@ -76,14 +79,19 @@ class Events {
     }
 }
 
-/** @param {Change} change */
+/** How a state of an event looks. @param {State | "stale"} state */
+function looked(state) {
+    return state === "stale" ? "silent" : state;
+}
+
+/** @param {Event} change */
 function entry({ group = "", name = "", at, from, to, window }) {
     const query = new URLSearchParams({ group, monitor: name });
     if (window !== null)
         query.set("window", String(window));
     return element("li", {},
         element("time", { datetime: at, title: ago(at) }, time(at)),
-        element("span", {}, badge(from), " → ", badge(to)),
+        element("span", {}, badge(looked(from)), " → ", badge(looked(to))),
         element("a", { href: `?${query}` }, element("bdi", {}, group), " / ", element("bdi", {}, name)));
 }
 

@@ -1,4 +1,5 @@
 /* Numbers, times and sentences as people read them. */
+import { visible } from "./dom.js";
 import { zone } from "./settings.js";
 
 /**
@@ -144,12 +145,12 @@ export function comparedWith(compare) {
 
 /**
  * Keeps the direction of a name to itself, so that one written from right to left does not turn the
- * sentence around it.
+ * sentence around it, and shows controls of direction in it.
  *
  * @param {string} name
  */
 export function isolate(name) {
-    return `\u2068${name}\u2069`;
+    return `\u2068${visible(name)}\u2069`;
 }
 
 /**

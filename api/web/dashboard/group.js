@@ -7,8 +7,8 @@ import { drifting } from "./groups.js";
 import { Incidents } from "./incidents.js";
 import { Notes } from "./notes.js";
 import { saveReport } from "./report.js";
-import { mutedText } from "./row.js";
-import { badge } from "./states.js";
+import { mutedText, silentTag } from "./row.js";
+import { badge, isAlarm, lookOf } from "./states.js";
 
 /** @typedef {import("./types.js").Group} Group */
 
@@ -18,12 +18,12 @@ const NAMED = 8;
 /** Size of the chart of the past, in its own units. */
 const WIDTH = 1000;
 const HEIGHT = 40;
+const HATCH = 8; /* between the lines of a time without data */
 
 export class GroupPanel {
     /** @param {import("./refresh.js").Refresher} refresher of the view, for what an action changes */
     constructor(refresher) {
         this.refresher = refresher;
-        this.name = element("bdi");
         this.state = element("span");
         this.text = element("p");
         this.incidents = new Incidents(() => this.refresher.load());
@@ -38,7 +38,7 @@ export class GroupPanel {
         /** @type {Group | null} */
         this.group = null;
         this.node = element("section", { class: "panel", "aria-label": "Group" },
-            element("div", { class: "title" }, element("h2", {}, this.name), this.state, this.actions),
+            element("div", { class: "title" }, this.state, this.actions),
             this.text, this.incidents.node, this.past, this.written, this.silent, this.columns);
     }
 
@@ -70,20 +70,19 @@ export class GroupPanel {
     show(group) {
         const silent = group.silent ?? [];
         this.group = group;
-        renew(this.name, group.group);
-        renew(this.state, badge(group.state));
-        renew(this.text, `${drifting(group)}${group.since ? `, since ${time(group.since)}, for ${lasting(group.since)}` : ""}. `,
+        renew(this.state, badge(lookOf(group)), group.stale > 0 && isAlarm(group.state) && silentTag(`${group.stale} silent`));
+        renew(this.text, `${drifting(group)}${group.since && lookOf(group) !== "silent" ? `, since ${time(group.since)}, for ${lasting(group.since)}` : ""}. `,
             group.muted && `${mutedText(group.muted)}. `,
             element("a", { href: `?${new URLSearchParams({ events: "", group: group.group })}` }, "Changes of state"));
         this.incidents.show(group);
         renew(this.silent, silent.length > 0 && `Silent: ${list(silent.slice(0, NAMED).map(({ name, last_observation: last }) =>
             `${name} (${last ? ago(last) : "never seen"})`))}${silent.length > NAMED ? " …" : ""}.`);
         renew(this.columns, ...columns(group));
-        const text = JSON.stringify([group.history, group.muted, group.group]);
+        const text = JSON.stringify([group.history, group.muted, group.group, group.stale]);
         if (text === this.shown)
             return;
         this.shown = text;
-        fill(this.past, ...course([...(group.history ?? [])].reverse()));
+        fill(this.past, ...course([...(group.history ?? [])].reverse(), group.silent?.length === group.monitors ? group.stale : 0));
         this.showActions(group);
     }
 
@@ -129,24 +128,30 @@ function columns({ group, absent = [], new: fresh = [] }) {
  * The part of the monitors that drifted, over time.
  *
  * @param {NonNullable<Group["history"]>} history oldest first
+ * @param {number} stale monitors
  */
-function course(history) {
+function course(history, stale) {
     if (history.length < 2)
         return [];
     const first = Date.parse(history[0].start);
-    const last = Date.parse(history[history.length - 1].end);
+    const ended = history[history.length - 1].end;
+    const last = Math.max(Date.now(), Date.parse(ended));
     const x = (/** @type {string} */ when) => ((Date.parse(when) - first) / (last - first || 1)) * WIDTH;
     const bars = history.map(({ start, end, drifting: n, monitors }) => {
         const height = (n / (monitors || 1)) * HEIGHT;
         const width = Math.max(x(end) - x(start), 1);
         return n > 0 ? `M${x(start).toFixed(1)} ${HEIGHT}v${-height.toFixed(1)}h${width.toFixed(1)}v${height.toFixed(1)}z` : "";
     });
+    const gap = [];
+    for (let at = x(ended) + HATCH; stale > 0 && at < WIDTH; at += HATCH)
+        gap.push(`M${at.toFixed(1)} ${HEIGHT}v${-HEIGHT}`);
     const most = history.reduce((worst, each) => (each.drifting > worst.drifting ? each : worst));
     return [
         svg("svg", { class: "past", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: "none", role: "img",
                      "aria-label": `Monitors that drifted, over time: at most ${most.drifting} of ${most.monitors}` },
-            svg("path", { d: bars.join("") })),
+            svg("path", { d: bars.join("") }), svg("path", { class: "gap", d: gap.join("") })),
         element("p", { class: "ends quiet" }, element("span", {}, time(first)),
-            element("span", {}, "part of the monitors that drifted"), element("span", {}, time(last))),
+            element("span", {}, `part of the monitors that drifted${gap.length > 0 ? `; no data since ${time(ended)}` : ""}`),
+            element("span", {}, "now")),
     ];
 }

@@ -1,7 +1,8 @@
 /* Groups as cards: state, how many of its monitors drift, and the course of the worst of them. */
 import { element, fill, svg } from "./dom.js";
 import { count, lasting, plural } from "./format.js";
-import { badge } from "./states.js";
+import { silentTag } from "./row.js";
+import { badge, isAlarm, lookOf } from "./states.js";
 
 /**
  * @typedef {import("./types.js").Group} Group
@@ -27,7 +28,7 @@ function heatStrip(monitors) {
     /** @type {Record<string, string[]>} */
     const cells = { calm: [], warning: [], critical: [] };
     monitors.slice(0, ROWS).forEach(({ recent, thresholds, state }, y) => {
-        const drifts = state === "critical" || state === "warning"; /* else KL is chance, however large */
+        const drifts = isAlarm(state); /* else KL is chance, however large */
         recent.slice(-WINDOWS).forEach((kl, i, { length }) => {
             const level = !drifts ? "calm" : kl === null || kl >= thresholds.critical ? "critical"
                 : kl >= thresholds.warning ? "warning" : "calm";
@@ -54,9 +55,10 @@ export function drifting({ states, monitors, stale }) {
 function card(group, worst) {
     const bad = group.states.critical + group.states.warning > 0;
     const query = new URLSearchParams({ group: group.group });
-    return element("li", { class: `card ${group.state}` },
+    return element("li", { class: `card ${lookOf(group)}` },
         element("a", { href: `?${query}` }, element("bdi", {}, group.group)),
-        badge(group.state),
+        badge(lookOf(group)),
+        group.stale > 0 && isAlarm(group.state) && silentTag(count(group.stale)),
         group.muted && element("span", { class: "tag" }, "muted"),
         element("span", { class: "quiet" }, drifting(group),
             bad && group.since ? `, for ${lasting(group.since)}` : ""),

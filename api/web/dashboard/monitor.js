@@ -1,12 +1,13 @@
 /* The page of one monitor. */
 import { actionRow, subjectOf } from "./action-row.js";
-import { editSettings, remove, takeReference } from "./actions.js";
+import { editSettings, lastOk, remove, takeReference } from "./actions.js";
 import { address, ApiError, call } from "./api.js";
 import { BinChart } from "./bars.js";
 import { Compare } from "./compare.js";
 import { Contributions } from "./contributions.js";
-import { element, fill, renew } from "./dom.js";
+import { element, fill, renew, visible } from "./dom.js";
 import { isolate, lasting, span, time } from "./format.js";
+import { lengthOf } from "./gaps.js";
 import { HealthAlert } from "./health.js";
 import { History, RANGES } from "./history.js";
 import { Scores } from "./scores.js";
@@ -16,7 +17,7 @@ import { Notes } from "./notes.js";
 import { loadPlot } from "./plot.js";
 import { Refresher } from "./refresh.js";
 import { saveReport } from "./report.js";
-import { badge, shape, word } from "./states.js";
+import { badge, lookOf, shape, word } from "./states.js";
 import { Timeline } from "./timeline.js";
 import { WindowTable } from "./windows.js";
 
@@ -35,6 +36,14 @@ import { WindowTable } from "./windows.js";
 
 /** Changes of state that one response lists, and that the chart shows, at most. */
 const LISTED = 1000;
+
+/**
+ * @param {import("./types.js").Event} event
+ * @returns {event is Change}
+ */
+function isOfWindow(event) {
+    return event.window !== null;
+}
 
 class Monitor {
     /**
@@ -88,7 +97,7 @@ class Monitor {
             element("div", { class: "title" }, element("h1", {}, element("bdi", {}, name)),
                 this.badge, this.refresher.bar),
             this.health.node, this.refresher.alert, this.content);
-        document.title = `${name} · ${group} · kldiv`;
+        document.title = `${visible(name)} · ${visible(group)} · kldiv`;
     }
 
     panels() {
@@ -118,7 +127,7 @@ class Monitor {
             loadPlot(), this.health.load(signal), this.notes.load(signal),
         ]);
         await this.history.load(range, (latest?.bins ?? []).length, signal);
-        this.data = { config, latest, chosen, changes: changes.events };
+        this.data = { config, latest, chosen, changes: changes.events.filter(isOfWindow) };
         this.show(this.data);
     }
 
@@ -157,11 +166,12 @@ class Monitor {
         this.main.setAttribute("aria-busy", "false");
         if (!this.summary.isConnected)
             fill(this.content, ...this.panels());
-        renew(this.badge, badge(config.state));
+        renew(this.badge, badge(lookOf(config)));
         showVerdict(this.summary, config, latest);
         this.showRanges(changes.length === LISTED);
         const { notes } = this.notes;
-        this.chart.show({ windows: this.history.windows, changes, notes, config, result, zoom: this.zoom() });
+        this.chart.show({ windows: this.history.windows, changes, notes, config, result, zoom: this.zoom(),
+                          cut: !this.query.has("range") });
         this.table.show(this.history.windows, result?.window.id ?? null, this.path);
         this.showActions(config);
         this.compare.show(this.query.get("compare"), Date.parse(latest?.window.end ?? "") || Date.now());
@@ -188,7 +198,7 @@ class Monitor {
             actionRow(subjectOf(config), changed),
             element("div", { class: "buttons" },
                 button("Settings …", () => editSettings(path, config)),
-                button("New reference …", () => takeReference(path, this.zoom())),
+                button("New reference …", () => this.takeReference(config)),
                 button("Note …", () => this.writeNote()),
                 element("button", { type: "button", click: () => saveReport(path[2]) }, "Save report"),
                 element("button", { type: "button", click: async () => {
@@ -197,6 +207,16 @@ class Monitor {
                 } }, "Delete …")));
         if (focused >= 0)
             buttons()[focused]?.focus();
+    }
+
+    /** @param {Config} config */
+    takeReference(config) {
+        const zoom = this.zoom();
+        const starts = new Map(this.history.windows.map(({ window }) => [window.id, Date.parse(window.start)]));
+        const startOf = (/** @type {Change} */ { at, window }) =>
+            starts.get(window) ?? Date.parse(at) - 1000 * lengthOf(config);
+        return takeReference(this.path, zoom && [zoom[0] * 1000, zoom[1] * 1000],
+                             lastOk(this.data?.changes ?? [], startOf));
     }
 
     /** Writes a note on what the chart shows a part of, on the window that the reader chose, or on now. */
@@ -337,16 +357,19 @@ function sinceText({ state, since, severity_since: began }) {
  * @param {Result | null} latest
  */
 function showVerdict(parent, config, latest) {
-    parent.className = `answer ${config.state}`;
+    const look = lookOf(config);
+    parent.className = `answer ${look}`;
     const open = latest && !latest.window.closed
         ? "The first window is still open; there is no verdict yet. " : "";
     const cause = latest ? blameOf(latest) : "";
-    const silent = config.stale && latest
-        ? `Silent: no values came since ${time(latest.window.end)}, for ${lasting(latest.window.end)}. ` : "";
+    const end = latest?.window.end ?? "";
+    const silent = config.stale && latest ? ` no values came since ${time(end)}, for ${lasting(end)}` : "";
+    const state = `${word(config.state)}${sinceText(config)}`;
     fill(parent,
-        element("h2", {}, shape(config.state), ` ${word(config.state)}${sinceText(config)}`),
+        look === "silent" ? element("h2", {}, shape(look), ` silent:${silent || " no values come"}`)
+            : element("h2", {}, shape(look), ` ${state}`),
         cause && element("p", { class: "blame" }, cause),
-        element("p", {}, silent, open, latest ? reason(latest, config)
+        element("p", {}, look === "silent" ? `Its last state: ${state.replace(/, for .*/, "")}. ` : silent && `Silent:${silent}. `, open, latest ? reason(latest, config)
             : `${isolate(config.name)} has received no values yet.`));
 }
 

@@ -82,9 +82,9 @@ export class Notes {
             fields: [
                 { name: "text", label: "Text", attributes: { required: true, maxlength: 500 } },
                 { name: "from", label: "From", type: "datetime-local", value: localInput(from),
-                  attributes: { required: true } },
+                  attributes: { required: true, step: 1 } },
                 { name: "to", label: "To", type: "datetime-local", value: to ? localInput(to) : "",
-                  hint: "Empty: a moment" },
+                  attributes: { step: 1 }, hint: "Empty: a moment" },
                 ...(name === null ? [] : [{ name: "of", label: "On", type: "select", value: "monitor",
                     options: /** @type {[string, string][]} */ (
                         [["monitor", "this monitor"], ["group", "all of the group"]]) }]),

@@ -1,7 +1,7 @@
 /* The overview: groups, and all monitors, worst first; or one group. */
 import { address, call } from "./api.js";
 import { curlLines } from "./commands.js";
-import { element, fill, renew } from "./dom.js";
+import { element, fill, renew, visible } from "./dom.js";
 import { takeDrops } from "./files.js";
 import { GroupPanel } from "./group.js";
 import { Cards } from "./groups.js";
@@ -10,16 +10,23 @@ import { MonitorTable } from "./monitor-table.js";
 import { Refresher } from "./refresh.js";
 import { linkTo } from "./row.js";
 import { glance, since } from "./sentences.js";
-import { shape, STATES, word } from "./states.js";
+import { isAlarm, LOOKED, shape, STATES, word } from "./states.js";
 
 /**
  * @typedef {import("./types.js").Group} Group
- * @typedef {import("./states.js").State} State
+ * @typedef {import("./states.js").Look} Look
  */
 
 /** Groups that one response lists at most, and that are shown as cards. */
 const LISTED = 1000;
 const CARDS = 24;
+
+/** Filters of the API that are not the state of the same name: silent ones are only in their own.
+ * @type {Record<string, import("./api.js").Query>} */
+const FILTERS = {
+    silent: { stale: "true" }, ok: { state: "ok", stale: "false" },
+    insufficient_data: { state: "insufficient_data", stale: "false" },
+};
 
 /** Milliseconds without a key before a search begins. */
 const TYPED_MS = 250;
@@ -40,6 +47,8 @@ class Overview {
             load: (signal) => this.load(signal),
             failed: (error) => this.failed(error),
         });
+        this.heading = element("h1", {}, "Monitors");
+        this.crumbs = element("p", { class: "crumbs", hidden: true }, element("a", { href: "?" }, "Monitors"), " ›");
         this.counts = element("span");
         this.worst = element("a", {});
         this.cause = element("span");
@@ -47,7 +56,7 @@ class Overview {
         this.heard = element("p", { class: "heard", "aria-live": "polite" });
         this.chips = element("div", { class: "chips", role: "group", "aria-label": "States" });
         this.search = element("input", {
-            type: "search", placeholder: "Search names", "aria-label": "Search names",
+            type: "search", size: 30, placeholder: "Search names, labels, owners", "aria-label": "Search names, labels and annotations",
             value: this.query.get("q") ?? "", input: () => this.typed(),
         });
         this.group = element("span");
@@ -61,9 +70,9 @@ class Overview {
     }
 
     build() {
-        fill(this.main,
+        fill(this.main, this.crumbs,
             element("div", { class: "title" },
-                element("h1", {}, "Monitors"),
+                this.heading,
                 element("a", { class: "button", href: "?add" }, "Add monitors"),
                 this.refresher.bar),
             this.health.node, this.refresher.alert, this.content);
@@ -74,7 +83,7 @@ class Overview {
         const { group, q, state, sort } = Object.fromEntries(this.query);
         const [groups] = await Promise.all([
             group ? this.panel.load(group, signal) : call("GET", address(["groups"], { limit: LISTED }), { signal }),
-            this.table.load({ group, q, state }, sort ?? null, signal),
+            this.table.load({ group, q, ...FILTERS[state] ?? { state } }, sort ?? null, signal),
             this.health.load(signal),
         ]);
         this.groups = group ? [groups] : groups.groups;
@@ -113,20 +122,27 @@ class Overview {
             this.showCards();
     }
 
-    /** Number of monitors by state. @returns {Record<State, number>} */
+    /** Number of monitors by what they look like; those that drift and are silent are both. @returns {Record<Look, number>} */
     totals() {
-        const sums = { critical: 0, warning: 0, insufficient_data: 0, ok: 0 };
-        for (const { states } of this.groups)
-            STATES.forEach((state) => (sums[state] += states[state]));
+        const sums = { critical: 0, warning: 0, silent: 0, insufficient_data: 0, ok: 0 };
+        for (const { states, stale, stale_states: silent } of this.groups) {
+            STATES.forEach((state) => (sums[state] += states[state] - (isAlarm(state) ? 0 : silent[state])));
+            sums.silent += stale;
+        }
         return sums;
     }
 
     showGlance() {
         const totals = this.totals();
         const worst = this.table.sort ? undefined : this.table.monitors[0];
-        document.title = `${totals.critical > 0 ? `${totals.critical} critical · ` : ""}Monitors · kldiv`;
-        const drifts = worst?.state === "critical" || worst?.state === "warning";
-        const counts = glance(totals, this.more);
+        const [first] = LOOKED.filter((look) => totals[look] > 0);
+        const told = first === "critical" || first === "silent" ? `${totals[first]} ${first} · ` : "";
+        const group = this.query.get("group");
+        document.title = `${told}${group === null ? "Monitors" : visible(group)} · kldiv`;
+        renew(this.heading, group === null ? "Monitors" : element("bdi", {}, group));
+        this.crumbs.hidden = group === null;
+        const drifts = worst && (worst.stale || isAlarm(worst.state));
+        const counts = glance(totals, this.groups.reduce((sum, { monitors }) => sum + monitors, 0), this.more);
         renew(this.heard, counts);
         renew(this.counts, counts, drifts && " Worst: ");
         this.worst.hidden = !drifts;
@@ -154,7 +170,7 @@ class Overview {
     showChips() {
         const state = this.query.get("state");
         const totals = this.totals();
-        const chips = STATES.map((each) => {
+        const chips = LOOKED.map((each) => {
             const on = state === each;
             return element("a", {
                 class: `chip ${each}`, href: this.link({ state: on ? null : each }),

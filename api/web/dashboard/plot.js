@@ -37,6 +37,16 @@ const DATES = [
 /** Points of a series from which each is drawn as a dot of its own, too. */
 const MANY = 60;
 
+/**
+ * Points of the first series that no line reaches, for there is none beside them.
+ *
+ * @param {uPlot} plot
+ */
+function lone({ data: [, values] }) {
+    const none = (/** @type {number} */ i) => values[i] === null || values[i] === undefined;
+    return [...values.keys()].filter((i) => !none(i) && none(i - 1) && none(i + 1));
+}
+
 /** Pixels of a rem, in which charts measure text. */
 export function rem() {
     return parseFloat(getComputedStyle(document.documentElement).fontSize);
@@ -113,7 +123,9 @@ export function makePlot(frame, key, panel, points) {
         ],
         series: [{}, ...panel.series.map((each) => ({
             ...each, points: { show: (/** @type {uPlot} */ plot, /** @type {number} */ i) =>
-                i === 1 && plot.data[0].length <= MANY, size: 5 },
+                i === 1 && plot.data[0].length <= MANY, size: 5,
+            filter: (/** @type {uPlot} */ plot, /** @type {number} */ i, /** @type {boolean} */ show) =>
+                i === 1 && !show ? lone(plot) : null },
         }))],
         hooks: panel.hooks,
     }, points, frame);

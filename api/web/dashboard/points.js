@@ -1,4 +1,5 @@
 /* Windows as columns of points for charts: one point for each window, gaps, and margins. */
+import { axisEnd, endOf, gapsOf } from "./gaps.js";
 
 /**
  * @import uPlot from "./uplot.js"
@@ -6,14 +7,10 @@
  * @typedef {import("./types.js").Config} Config
  *
  * @typedef {object} Points
+ * @property {import("./gaps.js").Gap[]} gaps
  * @property {(Result | null)[]} results window of each point; null beside the first and the last, and in gaps
  * @property {number[]} seconds when each ended
  */
-
-/** @param {Result} result */
-export function endOf(result) {
-    return Date.parse(result.window.end) / 1000;
-}
 
 /**
  * Seconds beside the first and the last window, into which the thresholds go on.
@@ -30,12 +27,12 @@ function marginOf(windows) {
  *
  * @param {Result[]} windows oldest first
  * @param {Config} config
+ * @param {boolean} cut true if the axis may end before now
  * @returns {Points}
  */
-export function pointsOf(windows, config) {
-    const length = typeof config.window === "object" ? config.window.seconds ?? 0 : 0;
+export function pointsOf(windows, config, cut) {
     /** @type {Points} */
-    const points = { results: [], seconds: [] };
+    const points = { gaps: [], results: [], seconds: [] };
     const add = (/** @type {Result | null} */ result, /** @type {number} */ seconds) => {
         points.results.push(result);
         points.seconds.push(seconds);
@@ -43,16 +40,18 @@ export function pointsOf(windows, config) {
     if (windows.length === 0)
         return points;
     const margin = marginOf(windows);
-    let before = Infinity;
+    const last = axisEnd(windows, cut);
+    points.gaps = gapsOf(windows, config, last);
+    const breaks = new Map(points.gaps.map(({ from, to }) => [from, (from + to) / 2]));
     add(null, endOf(windows[0]) - margin);
-    for (const result of windows) {
+    windows.forEach((result, i) => {
         const end = endOf(result);
-        if (length > 0 && end - before > 1.5 * length)
-            add(null, before + length / 2);
+        const middle = breaks.get(end);
         add(result, end);
-        before = end;
-    }
-    add(null, before + margin);
+        if (middle && i + 1 < windows.length && endOf(windows[i + 1]) > end)
+            add(null, middle);
+    });
+    add(null, last);
     return points;
 }
 

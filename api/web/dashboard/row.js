@@ -1,8 +1,8 @@
 /* A row of a list of monitors: state, names, KL against its thresholds, its course, why, since when. */
 import { element } from "./dom.js";
-import { ago, count, isolate, isolateLabels, number, time } from "./format.js";
+import { ago, count, isolate, isolateLabels, nats, number, time } from "./format.js";
 import { sparkline } from "./spark.js";
-import { badge, STATES } from "./states.js";
+import { badge, isAlarm, lookOf, LOOKED, meaning, shape } from "./states.js";
 import { term } from "./term.js";
 
 /**
@@ -24,6 +24,11 @@ function milliseconds(when) {
     return when ? Date.parse(when) : -Infinity;
 }
 
+/** When a monitor began to be as it looks. @param {Listed} monitor */
+function began(monitor) {
+    return lookOf(monitor) === "silent" ? monitor.last_observation : monitor.severity_since;
+}
+
 /** @param {Listed} monitor */
 function divergence(monitor) {
     return monitor.infinite ? Infinity : monitor.kl ?? -1;
@@ -32,13 +37,13 @@ function divergence(monitor) {
 /** @type {Record<string, Column>} */
 export const COLUMNS = {
     state: { name: "State", means: "The verdict of its windows",
-             key: ({ state }) => STATES.length - STATES.indexOf(state) },
+             key: (monitor) => LOOKED.length - LOOKED.indexOf(lookOf(monitor)) },
     monitor: { name: "Monitor", means: "Group and name", key: ({ group, name }) => `${group}\0${name}` },
     kl: { name: "KL, nats", means: "Divergence of the last closed window from the reference; the bar ends at " +
               "twice the critical threshold", key: divergence },
     course: { name: "Trend", means: "KL of the last 30 windows, oldest first; lines are the thresholds" },
     cause: { name: "Because of", means: "What moved most in the last window" },
-    since: { name: "Since", means: "When the state began", key: ({ severity_since: since }) => milliseconds(since) },
+    since: { name: "Since", means: "When the state began, or values came last", key: (monitor) => milliseconds(began(monitor)) },
     n: { name: "Values", means: "Number of values of the last closed window", key: ({ n }) => n ?? -1 },
     seen: { name: "Last seen", means: "When values came last",
             key: ({ last_observation: last }) => milliseconds(last) },
@@ -94,26 +99,39 @@ function figure(monitor) {
     const full = 2 * critical || 1;
     const value = monitor.infinite ? full : Math.min(monitor.kl ?? 0, full);
     const meter = element("span", {
-        class: `meter ${monitor.state}`, "aria-hidden": "true",
+        class: `meter ${lookOf(monitor)}`, "aria-hidden": "true",
         title: `warning ${number(warning)}, critical ${number(critical)}`,
     });
+    if (isBeyond(monitor))
+        meter.style.setProperty("--chance", `${(100 * Math.min(monitor.noise_floor ?? 0, full)) / full}%`);
     meter.style.setProperty("--value", `${(100 * value) / full}%`);
     meter.style.setProperty("--at-warning", `${(100 * warning) / full}%`);
     meter.style.setProperty("--at-critical", `${(100 * critical) / full}%`);
     return cell("kl", element("span", { class: "figure" }, number(monitor.kl)), meter);
 }
 
-/** What moved, in the server's words. @param {Listed} monitor */
+/** True if KL is beyond a threshold, and yet it is no alarm. @param {Listed} monitor */
+function isBeyond({ state, kl, noise_floor: noise, thresholds }) {
+    return state === "ok" && noise !== null && (kl ?? 0) >= thresholds.warning;
+}
+
+/** What moved, in the server's words, or what is missing. @param {Listed} monitor */
 function cause(monitor) {
-    const drifts = monitor.state === "critical" || monitor.state === "warning";
-    const text = isolateLabels(monitor.sentence);
-    return drifts ? cell("cause", element("span", { title: text }, text)) : cell("cause");
+    const { last_observation: last, sentence, state } = monitor;
+    const text = isAlarm(state) ? isolateLabels(sentence)
+        : lookOf(monitor) === "silent" && last ? `No values since ${time(last)}`
+        : isBeyond(monitor) ? `Chance explains it: noise floor of so few values ${nats(monitor.noise_floor)}` : "";
+    return cell("cause", text && element("span", { title: text }, text));
+}
+
+/** What is silent beside its state. @param {string} text */
+export function silentTag(text) {
+    return element("span", { class: "tag silent", title: meaning("silent") }, shape("silent"), text);
 }
 
 /** State, and what else there is to know before one relies on it. @param {Listed} monitor */
 function standing(monitor) {
-    return cell("state", badge(monitor.state),
-        monitor.stale && element("span", { class: "tag", title: "No values for longer than stale_after" }, "silent"),
+    return cell("state", badge(lookOf(monitor)), monitor.stale && isAlarm(monitor.state) && silentTag("silent"),
         monitor.muted && element("span", { class: "tag", title: mutedText(monitor.muted) }, "muted"));
 }
 
@@ -135,7 +153,7 @@ export function row(monitor, act) {
         figure(monitor),
         cell("course", sparkline(monitor.recent, warning, critical)),
         cause(monitor),
-        cell("since", moment(monitor.severity_since)),
+        cell("since", moment(began(monitor))),
         cell("n", monitor.window ? count(monitor.n ?? 0) : ""),
         cell("seen", moment(monitor.last_observation)),
         cell("act", element("button", { type: "button", class: "open", click: act,

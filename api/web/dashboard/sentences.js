@@ -2,7 +2,7 @@
 import {
     binName, count, isolate, isolateLabels, lasting, list, nats, number, percent, plural, probability,
 } from "./format.js";
-import { STATES, word } from "./states.js";
+import { LOOKED, lookOf, word } from "./states.js";
 
 /**
  * @typedef {import("./types.js").Listed} Listed
@@ -14,17 +14,20 @@ import { STATES, word } from "./states.js";
 /**
  * Says how many monitors drift, of all in some groups.
  *
- * @param {Record<import("./types.js").State, number>} counts of monitors by state
+ * @param {Record<import("./states.js").Look, number>} counts of monitors by what they look like
+ * @param {number} all
  * @param {boolean} more true if there are others
  */
-export function glance(counts, more) {
-    const states = STATES.map((state) => ({ state, n: counts[state] })).filter(({ n }) => n > 0);
-    const all = states.reduce((sum, { n }) => sum + n, 0);
+export function glance(counts, all, more) {
+    const states = LOOKED.map((state) => ({ state, n: counts[state] })).filter(({ n }) => n > 0);
     const told = (/** @type {typeof states} */ some) =>
         list(some.map(({ state, n }) => `${count(n)} ${word(state)}`));
-    const bad = states.filter(({ state }) => state === "critical" || state === "warning");
+    const bad = states.filter(({ state }) => LOOKED.indexOf(state) <= LOOKED.indexOf("silent"));
     if (all === 0)
         return "No monitor matches.";
+    if (bad.length === 1 && bad[0].state === "silent")
+        return `Nothing is known to drift, but ${count(bad[0].n)} of ${more ? "more than " : ""}` +
+            `${plural(all, "monitor")} ${bad[0].n === 1 ? "is" : "are"} silent.`;
     return bad.length === 0 ? `Nothing drifts: ${told(states)}${more ? ", and more" : ""}.`
         : `${told(bad)} of ${more ? "more than " : ""}${plural(all, "monitor")}.`;
 }
@@ -35,6 +38,8 @@ export function glance(counts, more) {
  * @param {Listed} monitor
  */
 export function since(monitor) {
+    if (lookOf(monitor) === "silent")
+        return monitor.last_observation ? `, silent: no values for ${lasting(monitor.last_observation)}.` : ", silent.";
     const when = monitor.severity_since ? ` for ${lasting(monitor.severity_since)}` : "";
     return `, ${word(monitor.state)}${when}${because(monitor)}`;
 }

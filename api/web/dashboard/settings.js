@@ -61,6 +61,12 @@ export function showSettings() {
     const changed = () => document.dispatchEvent(new Event("settings"));
     applyTheme();
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", changed);
+    const print = (/** @type {string} */ theme) => {
+        document.documentElement.dataset.theme = theme;
+        changed();
+    };
+    addEventListener("beforeprint", () => print("light"));
+    addEventListener("afterprint", () => print(chosen.theme));
     byId("settings").append(
         selection("Time zone", ["Local time", "UTC"], ZONES, chosen.zone, (value) => {
             chosen.zone = value;

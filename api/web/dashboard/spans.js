@@ -1,6 +1,6 @@
 /* Spans of time in which a monitor was not ok, shaded; a mark where each alarm began. */
 import { colourOf, drawLine, font, isInside, rem } from "./plot.js";
-import { STATES, word } from "./states.js";
+import { isAlarm, STATES, word } from "./states.js";
 
 /**
  * @import uPlot from "./uplot.js"
@@ -36,18 +36,9 @@ export function spansOf(changes) {
     return spans;
 }
 
-/**
- * @param {State | "stale"} state
- * @returns {state is "critical" | "warning"}
- */
-function isAlarm(state) {
-    return state === "critical" || state === "warning";
-}
-
 /** True if a change is to something worse. @param {Change} change */
-function rises(change) {
-    const { from, to } = change;
-    return isAlarm(to) && from !== "stale" && STATES.indexOf(to) < STATES.indexOf(from);
+export function rises(change) {
+    return isAlarm(change.to) && STATES.indexOf(change.to) < STATES.indexOf(change.from);
 }
 
 /**

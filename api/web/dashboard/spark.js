@@ -20,8 +20,7 @@ export function sparkline(values, warning, critical) {
     const y = (/** @type {number | null} */ value) =>
         value === null ? PAD : HEIGHT - PAD - (value / top) * (HEIGHT - 2 * PAD);
     const x = (/** @type {number} */ i) => WIDTH - PAD - (values.length - 1 - i) * step;
-    const line = values.map((value, i) => value === null ? ""
-        : `${i > 0 && values[i - 1] !== null ? "L" : "M"}${x(i).toFixed(1)} ${y(value).toFixed(1)}`);
+    const line = values.map((value, i) => `${i > 0 ? "L" : "M"}${x(i).toFixed(1)} ${y(value).toFixed(1)}`);
     const dots = values.flatMap((value, i) => value === null || i === values.length - 1
         ? [svg("circle", { class: value === null ? "infinite" : "last", cx: x(i), cy: y(value), r: 2.2 })]
         : []);

@@ -1,10 +1,11 @@
 /* A monitor over time: KL, shares of the bins, values, missing and unseen, on one time axis with one cursor. */
 import { element, fill, freshId, renew } from "./dom.js";
-import { compact, nats, number, percent, plural, span } from "./format.js";
+import { drawGaps, endOf } from "./gaps.js";
+import { compact, nats, number, percent, plural, span, time } from "./format.js";
 import { onArrows } from "./keys.js";
 import { markNotes, NOTES_REM } from "./notes.js";
 import { colourOf, drawLine, font, isInside, makePlot, rem, sizeOf } from "./plot.js";
-import { columnOf, endOf, klColumns, pointsOf } from "./points.js";
+import { columnOf, klColumns, pointsOf } from "./points.js";
 import { describeShares, drawShares, layersOf, stack } from "./shares.js";
 import { markAlarms, shadeSpans, spansOf } from "./spans.js";
 import { word } from "./states.js";
@@ -24,6 +25,7 @@ import { word } from "./states.js";
  * @property {Config} config
  * @property {Result | null} result the window whose bins are shown
  * @property {[number, number] | null} zoom seconds, or null for all
+ * @property {boolean} cut true if the axis may end before now
  */
 
 /** Milliseconds within which a second click makes a double one, which ends the zoom. */
@@ -61,7 +63,7 @@ export class Timeline {
         this.zoomed = zoomed;
         this.key = `timeline${keys++}`;
         /** @type {Points} */
-        this.points = { results: [], seconds: [] };
+        this.points = { gaps: [], results: [], seconds: [] };
         /** @type {History | null} */
         this.history = null;
         /** @type {import("./shares.js").Layer[]} */
@@ -110,13 +112,14 @@ export class Timeline {
     /** @param {History} history */
     show(history) {
         this.history = history;
-        this.points = pointsOf(history.windows, history.config);
+        this.points = pointsOf(history.windows, history.config, history.cut);
         this.spans = spansOf(history.changes);
         this.layers = layersOf(history.result?.bins ?? []);
         this.tops = stack(this.points, this.layers);
         this.frame.hidden = this.below.hidden = this.names.hidden = history.windows.length === 0;
         if (history.windows.length === 0) {
-            fill(this.readout, "No windows in this range.");
+            fill(this.readout, "No data in this range", history.result &&
+                `: the window that is shown ended ${time(history.result.window.end)}`, ".");
             return;
         }
         this.showNames();
@@ -182,7 +185,7 @@ export class Timeline {
                      level("critical", [6, 4]), level("noise", [2, 3])],
             hooks: {
                 drawClear: [(plot) => shadeSpans(plot, this.spans ?? [])],
-                draw: [(plot) => this.mark(plot), (plot) => markAlarms(plot, this.history?.changes ?? []),
+                draw: [(plot) => drawGaps(plot, this.points.gaps, true), (plot) => this.mark(plot), (plot) => markAlarms(plot, this.history?.changes ?? []),
                        (plot) => markNotes(plot, this.history?.notes ?? [])],
                 setCursor: [(plot) => this.pointed && this.point(plot.cursor.idx ?? -1)],
                 setScale: [(plot, key) => key === "x" && this.scaled(plot)],
@@ -194,7 +197,7 @@ export class Timeline {
     sharesPanel() {
         return {
             label: "shares", times: false, mark: percent, top: () => 1, marks: () => [0, 0.5, 1], series: [{}],
-            hooks: { draw: [(plot) => drawShares(plot, this.points, this.tops, this.layers),
+            hooks: { draw: [(plot) => drawGaps(plot, this.points.gaps, false), (plot) => drawShares(plot, this.points, this.tops, this.layers),
                             (plot) => this.markSelected(plot)] },
         };
     }
@@ -211,7 +214,7 @@ export class Timeline {
             series: [{ stroke: this.colour(colour), fill: colourOf(this.stack,
                 `color-mix(in srgb, var(--${colour}) 25%, transparent)`), width: 1.5 }],
             hooks: { drawClear: [(plot) => shadeSpans(plot, this.spans ?? [])],
-                     draw: [(plot) => this.markSelected(plot)] },
+                     draw: [(plot) => drawGaps(plot, this.points.gaps, false), (plot) => this.markSelected(plot)] },
         };
     }
 
@@ -320,18 +323,54 @@ export class Timeline {
     /** Marks infinite windows, and the one whose bins are shown. @param {uPlot} plot */
     mark(plot) {
         const { ctx, bbox } = plot;
+        const { results, seconds } = this.points;
+        const room = 1.2 * rem() * devicePixelRatio;
+        let free = -Infinity;
         ctx.save();
         ctx.font = font(1.3 * devicePixelRatio);
         ctx.fillStyle = this.colour("critical");
-        ctx.textAlign = "center";
+        ctx.textAlign = "right";
         ctx.textBaseline = "top";
-        this.points.results.forEach((result, i) => {
-            if (result?.infinite && isInside(plot, plot.data[0][i]))
-                ctx.fillText("∞", plot.valToPos(plot.data[0][i], "x", true),
-                             bbox.top + 1.2 * rem() * devicePixelRatio);
+        results.forEach((result, i) => {
+            if (!result?.infinite || !isInside(plot, seconds[i]))
+                return;
+            this.climb(plot, i);
+            const x = plot.valToPos(seconds[i], "x", true);
+            if (x < free)
+                return;
+            free = x + room;
+            ctx.fillText("∞", x - room / 2, bbox.top);
         });
         ctx.restore();
         this.markSelected(plot);
+    }
+
+    /** Draws the line of KL from the windows beside an infinite one up to the top. @param {uPlot} plot @param {number} i */
+    climb(plot, i) {
+        const { ctx, bbox } = plot;
+        const { results, seconds } = this.points;
+        const x = (/** @type {number} */ at) => plot.valToPos(seconds[at], "x", true);
+        ctx.save();
+        ctx.beginPath();
+        ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
+        ctx.clip();
+        ctx.strokeStyle = this.colour("kl");
+        ctx.setLineDash([3 * devicePixelRatio, 3 * devicePixelRatio]);
+        ctx.lineWidth = 2 * devicePixelRatio;
+        ctx.beginPath();
+        for (const beside of [i - 1, i + 1]) {
+            const kl = results[beside]?.kl;
+            ctx.moveTo(x(i), bbox.top + 1);
+            if (typeof kl === "number")
+                ctx.lineTo(x(beside), plot.valToPos(kl, "y", true));
+            else if (results[beside]?.infinite)
+                ctx.lineTo(x(beside), bbox.top + 1);
+        }
+        ctx.stroke();
+        ctx.beginPath();
+        ctx.arc(x(i), bbox.top, 4 * devicePixelRatio, 0, 2 * Math.PI);
+        ctx.fill();
+        ctx.restore();
     }
 
     /** @param {uPlot} plot */

@@ -24,6 +24,7 @@ export interface Listed {
     state: State;
     kl: number | null;
     infinite: boolean;
+    noise_floor: number | null;
     thresholds: Thresholds;
     n: number | null;
     window: Window | null;
@@ -60,6 +61,7 @@ export interface Group {
     monitors: number;
     states: Record<State, number>;
     stale: number;
+    stale_states: Record<State, number>;
     share: number | null;
     since: string | null;
     last_observation: string | null;
@@ -146,8 +148,8 @@ export interface Comparison extends Result {
     against: { from: string; to: string; windows: number } | null;
 }
 
-/** A change of state, an event of the API. */
-export interface Change {
+/** An event of the API: a change of state by a window; or the begin or the end of a silence, without one. */
+export interface Event {
     group?: string;
     name?: string;
     at: string;
@@ -156,6 +158,12 @@ export interface Change {
     kl: number | null;
     infinite: boolean;
     window: number | null;
+}
+
+export interface Change extends Event {
+    from: State;
+    to: State;
+    window: number;
 }
 
 export interface Config {

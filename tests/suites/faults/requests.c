@@ -294,5 +294,5 @@ Test(faults_requests, calls_that_fail_under_requests_3)
  * body refused early, for which a descriptor is duplicated, and metrics, which open files. */
 Test(faults_requests, connections_that_cannot_be_accepted)
 {
-    sweep(0, 5, accepting, COUNT(accepting), "cannot accept: ");
+    sweep(0, 5, accepting, COUNT(accepting), "cannot accept error=");
 }

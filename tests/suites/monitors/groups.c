@@ -51,7 +51,9 @@ Test(monitors_groups, rows_are_worst_first)
     expect_at(all, "groups.0",
               "{\"group\":\"bad\",\"last_observation\":\"1970-01-01T00:33:20Z\",\"monitors\":4,"
               "\"muted\":null,\"share\":0.666666666666667,\"since\":\"1970-01-01T00:33:20Z\","
-              "\"stale\":0,\"state\":\"critical\",\"states\":{\"critical\":1,\"insufficient_data\":"
+              "\"stale\":0,\"stale_states\":{\"critical\":0,\"insufficient_data\":0,\"ok\":0,"
+              "\"warning\":0},"
+              "\"state\":\"critical\",\"states\":{\"critical\":1,\"insufficient_data\":"
               "1,\"ok\":1,"
               "\"warning\":1}}");
     expect_at(all, "groups.1.group", "\"new\"");
@@ -62,6 +64,25 @@ Test(monitors_groups, rows_are_worst_first)
     expect_at(all, "groups.2.share", "0");
     expect_at(all, "next", "null");
     json_decref(all);
+    monitors_end(&service);
+}
+
+/* A group that is silent is to be looked at before one without data, and after one that drifts. */
+Test(monitors_groups, silence_comes_before_too_little_data)
+{
+    struct api_service service = make_groups();
+    monitors_expect(&service, "PATCH /monitors/good/one", "{\"stale_after\":60}", 200);
+    char line[200] = "GET /groups?limit=1";
+    static const char *const order[] = {"\"bad\"", "\"good\"", "\"new\""};
+    for (size_t i = 0; i < COUNT(order); i++) {
+        json_t *page = monitors_get(&service, line, NULL, 200);
+        expect_at(page, "groups.0.group", order[i]);
+        if (i == 1)
+            expect_at(page, "groups.0.stale_states",
+                      "{\"critical\":0,\"insufficient_data\":0,\"ok\":1,\"warning\":0}");
+        snprintf(line, sizeof line, "GET /groups?limit=1&cursor=%s", text_at(page, "next"));
+        json_decref(page);
+    }
     monitors_end(&service);
 }
 

@@ -139,6 +139,81 @@ Test(monitors_lists, filters_leave_the_order)
     monitors_end(&service);
 }
 
+/* Monitors in each state, some of them silent for as long as the test runs. */
+static struct api_service make_silent(void)
+{
+    static const struct {
+        const char *name, *counts;
+        bool silent;
+    } monitors[] = {{"ok", "50,50", false},       {"critical", "95,5", false},
+                    {"ok-silent", "52,48", true}, {"critical-silent", "90,10", true},
+                    {"few", "1,1", false},        {"few-silent", "2,1", true}};
+    struct api_service service = monitors_new(COUNT(monitors) + 1);
+    for (size_t i = 0; i < COUNT(monitors); i++) {
+        char line[200], body[100];
+        snprintf(line, sizeof line,
+                 "PUT /monitors/g/%s?stale_after=100000&warning=0.1&critical=0.2",
+                 monitors[i].name);
+        monitors_expect(&service, line, CONFIG, 201);
+        snprintf(line, sizeof line, "POST /monitors/g/%s/observations", monitors[i].name);
+        snprintf(body, sizeof body, "{\"counts\":[%s]%s}", monitors[i].counts,
+                 monitors[i].silent ? ",\"timestamp\":1000" : "");
+        monitors_expect(&service, line, body, 200);
+    }
+    monitors_expect(&service, "PUT /monitors/h/labels",
+                    "{\"bins\":{\"labels\":[\"Fraud\",\"none\"]},\"reference\":{\"counts\":[5,5]},"
+                    "\"annotations\":{\"owner\":\"Risk team\"}}",
+                    201);
+    return service;
+}
+
+/* Silence is looked at after what drifts, and before what is known to be as it was. */
+Test(monitors_lists, silence_comes_after_drift_and_is_a_filter)
+{
+    static const struct {
+        const char *query, *names;
+    } cases[] = {
+        {"", "critical critical-silent few-silent ok-silent few labels ok "},
+        {"?stale=true", "critical-silent few-silent ok-silent "},
+        {"?stale=false", "critical few labels ok "},
+        {"?state=ok&stale=false", "ok "},
+        {"?state=ok", "ok-silent ok "},
+        {"?q=fraud", "labels "},
+        {"?q=RISK", "labels "},
+        {"?q=owner", "labels "},
+        {"?q=window", ""},
+    };
+    struct api_service service = make_silent();
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        char line[100], names[200] = "";
+        snprintf(line, sizeof line, "GET /monitors%s", cases[i].query);
+        json_t *list = walk(&service, line, "monitors", 1000), *item;
+        size_t j;
+        json_array_foreach(list, j, item) snprintf(
+            names + strlen(names), sizeof names - strlen(names), "%s ", text_at(item, "name"));
+        cr_expect_str_eq(names, cases[i].names, "%s: %s", line, names);
+        json_t *pages = walk(&service, line, "monitors", 1);
+        cr_expect(json_equal(pages, list), "%s by pages", line);
+        json_decref(pages);
+        json_decref(list);
+    }
+    monitors_end(&service);
+}
+
+/* What a bar beyond a threshold without an alarm is explained by. */
+Test(monitors_lists, noise_floor_is_that_of_the_last_window)
+{
+    struct api_service service = make_silent();
+    json_t *list = monitors_get(&service, "GET /monitors?stale=false", NULL, 200),
+           *last = monitors_get(&service, "GET /monitors/g/critical/windows/latest", NULL, 200);
+    cr_expect_gt(number_at(last, "noise_floor"), 0);
+    cr_expect_eq(number_at(list, "monitors.0.noise_floor"), number_at(last, "noise_floor"));
+    expect_at(list, "monitors.1.noise_floor", "null");
+    json_decref(list);
+    json_decref(last);
+    monitors_end(&service);
+}
+
 static const struct {
     const char *query, *problem;
 } wrong[] = {
@@ -155,6 +230,7 @@ static const struct {
     {"monitors?cursor=%203_0_1", "cursor_invalid ?cursor"},
     {"monitors?state=bad", "option_invalid ?state"},
     {"monitors?stat=ok", "option_unknown ?stat"},
+    {"monitors?stale=yes", "option_invalid ?stale"},
     {"monitors?q=a&q=b", "option_conflict ?q"},
     {"monitors/g?limit=1", "option_unknown ?limit"},
     {"monitors/g/m?limit=1", "option_unknown ?limit"},

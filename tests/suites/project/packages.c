@@ -1,5 +1,7 @@
 /* Packages that make installs: while another process holds a lock of apt, it waits. apt is that of Debian, with
  * folders of its own, and installs nothing. */
+#include "server/config/options.h"
+
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -72,4 +74,34 @@ Test(packages, make_waits_for_the_locks_of_apt)
         cr_expect_eq(times_told[i], 1, "%s: told %d times", locks[i], times_told[i]);
     snprintf(command, sizeof command, "rm -r %s", folder);
     cr_expect_eq(system(command), 0);
+}
+
+static void expect_no_unknown(const char *name, const char *nearest)
+{
+    cr_expect_fail("%s is not an option; is it %s?", name, nearest);
+}
+
+/* Each line of the package's file of options, without its #, is an option with a value that is taken. */
+Test(packages, options_of_the_package_of_debian_are_options)
+{
+    struct srv_options options;
+    char *arguments[] = {(char[]){"kldivd"}, NULL}, line[300];
+    FILE *file = fopen("docker/debian/kldivd.env", "r");
+    int n = 0;
+    cr_assert(file);
+    clearenv();
+    while (fgets(line, sizeof line, file)) {
+        char *value = strchr(line, '=');
+        line[strcspn(line, "\n")] = '\0';
+        cr_expect(*line == '#' || *line == '\0', "it sets %s", line);
+        if (strncmp(line, "#KLDIV_", 7) != 0)
+            continue;
+        *value = '\0';
+        setenv(line + 1, value + 1, 1);
+        n++;
+    }
+    fclose(file);
+    cr_expect_gt(n, 10);
+    cr_expect(srv_options_read(&options, 1, arguments, stderr));
+    srv_options_unknown(expect_no_unknown);
 }

@@ -127,7 +127,7 @@ Test(command_line, unknown_variables_are_told)
     nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
     char *log = server_log_text(&server);
     cr_expect(
-        strstr(log, "variable KLDIV_MAXBODY is not an option; did you mean KLDIV_MAX_BODY?\n"));
+        strstr(log, "variable is not an option name=KLDIV_MAXBODY did_you_mean=KLDIV_MAX_BODY\n"));
     cr_expect(!strstr(log, "KLDIV_SERVICE_HOST") && !strstr(log, "KLDIV_PORT"), "%s", log);
     free(log);
     cr_expect_eq(server_stop(&server, true), 0);

@@ -82,6 +82,14 @@ static int connect_nothing(void) { return errno_of(connect(-1, NULL, 0)); }
 static int bind_nothing(void) { return errno_of(bind(-1, NULL, 0)); }
 static int write_a_file(void) { return errno_of(open(in_folder("there"), O_WRONLY)); }
 static int empty_a_file(void) { return errno_of(open(in_folder("there"), O_RDONLY | O_TRUNC)); }
+static int append_to_a_new_file(void)
+{
+    return errno_of(open(in_folder("new"), O_WRONLY | O_CREAT | O_APPEND, 0600));
+}
+static int empty_a_file_that_is_appended_to(void)
+{
+    return errno_of(open(in_folder("there"), O_WRONLY | O_CREAT | O_TRUNC, 0600));
+}
 static int make_a_file(void)
 {
     int problem = errno_of(open(in_folder("new"), O_RDONLY | O_CREAT, 0600));
@@ -234,6 +242,29 @@ Test(sandbox, seccomp_lets_files_be_written_for_a_store)
     const char *const writable[] = {folder, NULL};
     make_folder();
     check(trials, COUNT(trials), seccomp, (struct srv_sandbox_policy){.writable = writable});
+    remove_folder();
+}
+
+/* The rights of a server whose audit log is renamed while it runs. */
+Test(sandbox, lets_a_log_be_made_again_and_appended_to)
+{
+    static const struct trial by_seccomp[] = {{TRIAL(append_to_a_new_file), 0, 0},
+                                              {TRIAL(empty_a_file_that_is_appended_to), EPERM, 0},
+                                              {TRIAL(write_a_file), EPERM, 0},
+                                              {TRIAL(remove_a_file), EPERM, 0}},
+                              by_landlock[] = {{TRIAL(append_to_a_new_file), 0, 0},
+                                               {TRIAL(empty_a_file_that_is_appended_to), EACCES, 0},
+                                               {TRIAL(read_a_file), EACCES, 0},
+                                               {TRIAL(remove_a_file), EACCES, 0}};
+    make_folder();
+    close(open(in_folder("gone"), O_WRONLY | O_CREAT, 0600));
+    const char *const appended[] = {in_folder("log"), NULL};
+    const struct srv_sandbox_policy rights = {.appended = appended};
+    check(by_seccomp, COUNT(by_seccomp), seccomp, rights);
+    close(open(in_folder("gone"), O_WRONLY | O_CREAT, 0600));
+    check(by_landlock, COUNT(by_landlock), landlock, rights);
+    unlink(in_folder("gone"));
+    unlink(in_folder("new"));
     remove_folder();
 }
 

@@ -389,13 +389,13 @@ Test(tls, tls_takes_a_new_certificate_at_sighup_and_keeps_connections)
     cr_assert_eq(rename(secure.cert, kept), 0);
     cr_assert_eq(rename(secure.other_cert, secure.cert), 0);
     kill(secure.server.pid, SIGHUP); /* the key is still that of the old certificate */
-    cr_expect(server_logs(&secure.server, "warning --tls-key: the key in", 1));
+    cr_expect(server_logs(&secure.server, " option=--tls-key error=\"the key in", 1));
     curl_easy_setopt(new, CURLOPT_CAINFO, secure.cert);
     cr_expect_eq(connections_for_request(new), -1);
 
     cr_assert_eq(rename(secure.other_key, secure.key), 0);
     kill(secure.server.pid, SIGHUP);
-    cr_expect(server_logs(&secure.server, "info read the certificate in", 2));
+    cr_expect(server_logs(&secure.server, "info read the certificate file=", 2));
     cr_expect_eq(connections_for_request(new), 1);
     cr_expect_eq(connections_for_request(new), 0);
     cr_expect_eq(connections_for_request(old), 0, "an old connection goes on");
@@ -410,7 +410,7 @@ Test(tls, tls_warns_of_a_certificate_that_has_ended)
     start(GNUTLS_PK_ECDSA, NULL);
     make_certificate(secure.cert, secure.key, GNUTLS_PK_ECDSA, -1);
     kill(secure.server.pid, SIGHUP);
-    cr_expect(server_logs(&secure.server, "warning read the certificate in", 1));
+    cr_expect(server_logs(&secure.server, "warning read the certificate file=", 1));
     stop(true);
 }
 

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #define LIMIT "1M"
-#define GONE " was removed or replaced\n"
+#define GONE " was removed or replaced\"\n"
 
 /* BINS: of each monitor, so that a batch takes some 10 KB. WAIT: seconds for what upkeep does. */
 enum { BINS = 400, WAIT = 5, MANY = 2000 };

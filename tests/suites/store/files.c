@@ -198,10 +198,11 @@ static void expect_memory(const struct database *database, const char *reason)
     struct server server = store_start(database, fall_back);
     snprintf(why, sizeof why, reason, database->path);
     snprintf(line, sizeof line,
-             "--store %s: %s; --store-fallback: monitors are kept in memory, and lost at the end\n",
+             "--store-fallback: monitors are kept in memory, and lost at the end store=%s "
+             "error=\"%s\"\n",
              database->location, why);
     cr_expect(server_logs(&server, line, 1), "no line %s", line);
-    cr_expect(server_logs(&server, "store memory, 0 monitors\n", 1));
+    cr_expect(server_logs(&server, "0 monitors are stored store=memory\n", 1));
     free(expect_status(&server, "PUT", "/monitors/g", "a\n1\n", 201));
     free(expect_status(&server, "GET", "/monitors/g/a", NULL, 200));
     cr_expect_eq(server_stop(&server, true), 0);

@@ -14,8 +14,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#define DOWN " warning --store: the store cannot be written: "
-#define UP " info the store works again\n"
+#define DOWN " warning --store: detail=\"the store cannot be written: "
+#define UP " info --store: detail=\"the store works again\"\n"
 
 /* RECOVERY: seconds within which a store works again once it can be written. */
 enum { RECOVERY = 5 };
@@ -32,7 +32,7 @@ static size_t count(const char *text, const char *part)
 static void expect_log(const struct server *server, const char *reason, size_t down, size_t up)
 {
     char sentence[200];
-    snprintf(sentence, sizeof sentence, DOWN "%s\n", reason);
+    snprintf(sentence, sizeof sentence, DOWN "%s\"\n", reason);
     cr_expect(server_logs(server, sentence, down));
     cr_expect(up == 0 || server_logs(server, UP, up));
     char *log = server_log_text(server);
@@ -210,7 +210,7 @@ Test(store_full, works_again_once_its_disk_has_room_as_root)
     fill(&database, filler, sizeof filler);
     while (load.refused == 0)
         load_for(&load, &server, 100);
-    cr_expect(server_logs(&server, DOWN "database or disk is full\n", 1));
+    cr_expect(server_logs(&server, DOWN "database or disk is full\"\n", 1));
     free(expect_status(&server, "GET", "/monitors/batch/a/windows", NULL, 200));
     expect_readiness(&server, "\"status\":\"ok\"", 200);
     unlink(filler);

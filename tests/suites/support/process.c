@@ -1,5 +1,7 @@
 #include "tests/suites/support/process.h"
 
+#include "tests/suites/support/log_lines.h"
+
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
 #include <curl/curl.h>
@@ -303,6 +305,11 @@ static void clean_up(const struct server *server, bool may_complain)
     bool complained = strstr(log, " warning ") || strstr(log, " error ") ||
                       strstr(log, "Sanitizer") || strstr(log, "runtime error");
     cr_expect(may_complain || !complained, "%s", log);
+    for (const char *line = log, *end; (end = strchr(line, '\n')); line = end + 1) {
+        json_t *fields = *line == '2' ? log_line_read(line) : NULL; /* else JSON, or a library's */
+        cr_expect(*line != '2' || fields, "not key=value: %.*s", (int)(end - line), line);
+        json_decref(fields);
+    }
     free(log);
     path_in(server, "log", path, sizeof path);
     unlink(path);

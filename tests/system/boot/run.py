@@ -158,7 +158,7 @@ def check(system, script):
     system.wait("ActiveState", "active")
     log = system.ask("cat", "/run/kldivd.log")
     locked = next(line for line in log.splitlines() if "locked in" in line)
-    expect("seccomp" in locked.split("; not:")[0], locked[locked.index("locked in"):])
+    expect("seccomp" in locked.split(" not=")[0], locked[locked.index("locked in"):])
     expect(" warning " not in log, "no warning in its log")
     curl = ("curl", "-s", "-o", "/dev/null", "-w", "%{http_code}")
     expect(system.ask(*curl, "http://127.0.0.1:9090/metrics") == "200", "metrics have a socket of their own")

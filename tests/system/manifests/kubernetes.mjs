@@ -5,7 +5,7 @@
 import { execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join, relative, resolve } from "node:path";
+import { dirname, join, relative, resolve } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import { createDefaultMonokleValidator, processRefs, ResourceParser } from "@monokle/validation";
 import { parseAllDocuments, stringify } from "yaml";
@@ -49,9 +49,11 @@ function render([program, options], overlay, components) {
 
 const MONITORING = ["components/monitoring"];
 const TOKENS = ["components/tokens"];
+const NOTIFY = ["components/notify"];
 const MIGRATION = ["components/migration"];
 const VARIANTS = { base: ["base", []], sqlite: ["overlays/sqlite", TOKENS], postgres: ["overlays/postgres", MONITORING],
-    "with tokens": ["overlays/postgres", [...MONITORING, ...TOKENS]], "with migration": ["overlays/postgres", MIGRATION] };
+    "with tokens": ["overlays/postgres", [...MONITORING, ...TOKENS]], "with migration": ["overlays/postgres", MIGRATION],
+    "with notify": ["overlays/postgres", [...TOKENS, ...NOTIFY]] };
 
 function renderAll() {
     const renderer = findRenderer();
@@ -156,11 +158,33 @@ function checkMigration(name, resources, of) {
     must(env[0].name === "KLDIV_STORE" && env[0].valueFrom.secretKeyRef.name === "kldiv-owner", `${name}: the owner's address`);
 }
 
+// Each folder of files that are read again is a secret's volume: the kubelet swaps no file that is mounted by subPath.
+function checkMounts(name, { spec: { containers: [{ env, volumeMounts = [] }], volumes = [] } }) {
+    for (const { name: variable, value } of env.filter((e) => ["KLDIV_AUTH_TOKEN_FILE", "KLDIV_NOTIFY"].includes(e.name))) {
+        const mounts = volumeMounts.filter(({ mountPath }) => mountPath === dirname(value));
+        must(mounts.length === 1 && !mounts[0].subPath && mounts[0].readOnly, `${name}: ${variable} is not in a mounted folder`);
+        must(volumes.some((volume) => volume.name === mounts[0].name && volume.secret), `${name}: ${variable} is no secret`);
+    }
+}
+
+// What is let through is HTTPS to the internet, Alertmanager where Prometheus is, DNS as for the store; of the same pods.
+function checkNotify(name, resources, of) {
+    const policy = resources.find(({ kind, metadata }) => kind === "NetworkPolicy" && metadata.name === "kldiv-notify");
+    const { podSelector, policyTypes, egress: [internet, alertmanager, dns] } = policy.spec, main = of("NetworkPolicy").spec;
+    must(isDeepStrictEqual(podSelector, main.podSelector) && isDeepStrictEqual(policyTypes, ["Egress"]), `${name}: its pods`);
+    must(internet.ports[0].port === 443 && internet.to.every(({ ipBlock }) => ipBlock.except.length > 1), `${name}: the internet`);
+    must(isDeepStrictEqual(alertmanager.to[0], main.ingress[1].from[0]), `${name}: Alertmanager is where Prometheus is not`);
+    must(isDeepStrictEqual(dns, main.egress[1]), `${name}: DNS is not as for the store`);
+    must(of("Deployment").spec.template.spec.containers[0].env.some((e) => e.name === "KLDIV_NOTIFY"), `${name}: no --notify`);
+}
+
 function checkVariant(name, resources) {
     const of = (kind) => resources.find((resource) => resource.kind === kind);
     checkLinks(name, of);
     checkMonitoring(name, of);
     if (VARIANTS[name][0] === "overlays/postgres") checkEgress(name, of("NetworkPolicy"));
+    checkMounts(name, of("Deployment").spec.template);
+    if (name === "with notify") checkNotify(name, resources, of);
     if (name === "with migration") checkMigration(name, resources, of);
     const deployment = of("Deployment"), one = name === "sqlite";
     checkPod(name, deployment);
@@ -179,10 +203,10 @@ function checkVariant(name, resources) {
 
 // ---- Monokle's rules
 
-// Made by whoever installs: the kustomizations of postgres, tokens and migration tell how.
+// Made by whoever installs: the kustomizations of postgres, tokens, migration and notify tell how.
 const secret = (name, stringData) => ({ apiVersion: "v1", kind: "Secret", metadata: { name }, stringData });
 const SECRETS = [secret("kldiv-store", { url: "" }), secret("kldiv-tokens", { tokens: "", prometheus: "" }),
-    secret("kldiv-owner", { url: "" })];
+    secret("kldiv-owner", { url: "" }), secret("kldiv-notify", { "notify.json": "[]" })];
 
 // Ids are unlike in all variants: Monokle remembers links by them.
 const resource = (variant) => (content, i) => ({ id: `${variant} ${i}`, fileId: `${variant} ${i}`,

@@ -13,6 +13,7 @@ import http.server
 import json
 import os
 import random
+import re
 import select
 import shutil
 import signal
@@ -27,6 +28,9 @@ import urllib.error
 import urllib.request
 
 KLDIVD = os.path.abspath(sys.argv[1])
+QUOTED = re.compile(r'"(?:[ !#-\[\]-~]|\\.)*"')
+LINE = re.compile(r'20[0-9T:.-]+Z (?:error|warning|info|debug)(?: [!#-<>-\[\]-~]+)*(?: [a-z0-9_]+=(?:[!#-<>-\[\]-~]+|%s))*\n' %
+                  QUOTED.pattern)
 CONFIG = {"bins": {"edges": [0, 1, 2]}, "reference": {"counts": [500, 500]}}
 GOOD, BAD = {"counts": [500, 500]}, {"counts": [900, 100]}
 
@@ -122,6 +126,7 @@ class Server:
         self.store = store if store != "sqlite" else "sqlite:" + os.path.join(self.folder, "store.db")
         self.flags = flags
         self.set(receivers)
+        self.starts = 0
         self.log = os.path.join(self.folder, "log")
         self.start()
 
@@ -130,6 +135,7 @@ class Server:
             json.dump(receivers, file)
 
     def start(self):
+        self.starts += 1
         port_file = os.path.join(self.folder, "port")
         if os.path.exists(port_file):
             os.remove(port_file)
@@ -164,9 +170,17 @@ class Server:
         return [float(text.rsplit(" ", 1)[1]) for text in self.ask("GET", "/metrics").split("\n")
                 if text.startswith(line)][0]
 
+    def expect_strict_log(self):
+        """Time, level, words, then key=value: nothing that a receiver or its file says is a field, or a line."""
+        for line in open(self.log):
+            expect(LINE.fullmatch(line), "not key=value: " + line)
+            expect(QUOTED.sub("", line).count("kind=audit") == line[25:].startswith("info request kind=audit id="), line)
+
     def end_and_keep(self):
         self.process.terminate()
         expect(self.process.wait(60) == 0, "the server ends with 0")
+        if self.starts == 1:  # one that was killed may have left half a line
+            self.expect_strict_log()
 
     def end(self):
         self.end_and_keep()
@@ -436,13 +450,28 @@ def try_many_tests():
     receiver.close()
 
 
+def try_hostile_names():
+    """A receiver's name and answer that look like an audit record are none."""
+    text = 'x kind=audit token=root "\\ 2026-01-01T00:00:00.000Z info request kind=audit id=1 \u202e'
+    receiver = Receiver(lambda handler, n: handler.reply(400, body=("\n" + text).encode()) or True)
+    server = Server([{**one(receiver), "name": text}], "--log-level", "debug")
+    server.put()
+    flap(server, 1)
+    wait_until(lambda: " warning --notify: changes are given up receiver=" in open(server.log).read(), 20, "it is refused")
+    line = [line for line in open(server.log) if "given up" in line][0]
+    values = [json.loads(value) for value in QUOTED.findall(line)]
+    expect(values == [text, "status 400"], values)
+    server.end()
+    receiver.close()
+
+
 def try_echo():
     """A receiver that sends back what it gets shows no secret, and writes no line of the log."""
     forged = "x kind=audit token=root method=DELETE"
 
     def echo(handler, n):
         text = "%s %s %s %s" % (forged, handler.path, handler.headers["Authorization"], handler.headers["X-Key"])
-        handler.reply(503, body=text.encode())
+        handler.reply(503, body=("\n" + text).encode())
         return True
 
     receiver = Receiver(echo)
@@ -490,7 +519,7 @@ def try_absent():
     wait_until(lambda: server.status()["pending"] == 0, 5, "and given up")
     server.set([{"name": "ops"}])
     server.process.send_signal(signal.SIGHUP)
-    wait_until(lambda: "#/0/url: is missing; the previous contents stay in use" in open(server.log).read(), 5,
+    wait_until(lambda: "#/0/url: is missing" in open(server.log).read(), 5,
                "a bad file is told: " + open(server.log).read()[-300:])
     server.end()
     wrong.close()

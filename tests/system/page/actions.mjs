@@ -154,14 +154,16 @@ async function checkSettings({binary, browser, report}) {
             expectSame((await api.get(path)).compare.previous, 3, "windows before");
             await waitForText(page, /the 3 windows before/);
         }));
-    await report.check("windows of a period become the reference", () =>
+    await report.check("windows of the last time that it was ok are offered as the reference", () =>
         visiting(browser, url, {expected: [/404/]}, async ({page}) => {
             await shown(page);
             await click(page, "button", "New reference …");
             await click(page, "button", "Take it as the reference");
             await closed(page);
             await waitForText(page, /Revision\n+2/);
-            expectSame((await api.get(path)).revision, 2, "revision");
+            const {revision, reference} = await api.get(path);
+            expectSame(revision, 2, "revision");
+            expectSame(reference.counts.join(), "2000,2000", "counts of the 20 windows before the drift");
         }));
     await report.check("a monitor is deleted once its name is typed", () =>
         visiting(browser, url, {expected: [/404/]}, async ({page}) => {
@@ -254,6 +256,8 @@ async function checkPeriods({binary, browser, report}) {
             const [told] = await waitForText(page, /\d+ windows from .*, against 20 windows from .*/);
             await waitForText(page, new RegExp(`KL ${Number(answer.kl.toPrecision(3))} nats, p`));
             expect((await textOf(page)).includes(answer.sentence), answer.sentence);
+            const legend = await page.$eval("details.panel .legend", each => each.textContent);
+            expect(/reference: \d{4}.* to .*current: \d{4}.* to /.test(String(legend)), `legend: ${legend}`);
             await visit.picture("compared", true);
             return told;
         }));
@@ -394,6 +398,17 @@ async function checkMarks({binary, browser, report}) {
             expect(told.includes(wanted), `${told}, and the API says ${began}`);
             await visit.picture("alarm-that-ended", true);
             return told;
+        }));
+    await report.check("the preview of settings tells alarms from what fell", () =>
+        visiting(browser, url, {zone: "UTC"}, async ({page}) => {
+            await shown(page);
+            await click(page, "button", "Settings …");
+            const {preview} = await api.send("PATCH", `${path}?dry_run=true`, {});
+            const [, alarms, falls] = await waitForText(page, /would have raised 1 alarm: (.*)\.\s+Falls: (.*)\./);
+            expect(/^[^,]* critical$/.test(alarms), `alarms: ${alarms}`);
+            expectSame(falls.split(", ").length, preview.changes.length - 2, "falls"); /* but the first, and the alarm */
+            expect(/to ok/.test(falls), `falls: ${falls}`);
+            return `${alarms}; ${falls}`;
         }));
     await server.stop();
 }

@@ -242,6 +242,20 @@ export async function stale(api) {
 }
 
 /**
+ * A hundred hours, of which ten are missing before and after one that stands alone.
+ * @param {Api} api
+ */
+export async function gaps(api) {
+    const path = monitorPath("gaps", "lone");
+    const now = Math.floor(Date.now() / 3600_000) * 3600;
+    await api.put(path, {bins: {labels: ["a", "b"]}, window: {seconds: 3600, grace: 60},
+                         reference: {counts: [500, 500]}});
+    const hours = Array.from({length: 100}, (_, i) => 100 - i).filter(i => i === 25 || i < 15 || i > 35);
+    await api.each(hours, 16, hour => api.post(`${path}/observations`, {counts: [100, 100 + hour % 9],
+                                                                       timestamp: now - 3600 * hour}));
+}
+
+/**
  * fixtures: those that stand beside each other on one server, with the states that must come of
  * them.
  */
@@ -257,6 +271,7 @@ export const fixtures = [
     {fill: tenYears, group: "history", states: {ok: 1}},
     {fill: names, group: NAMED, states: {critical: NAMES.length}},
     {fill: textAndMissing, group: "texts", states: {critical: 2, ok: 1}},
+    {fill: gaps, group: "gaps", states: {ok: 1}},
     {fill: stale, group: "stale", states: {ok: 1}},
 ];
 

@@ -214,6 +214,92 @@ async function checkChart({browser, filled, report}) {
         }));
 }
 
+/**
+ * Parts of the width of a chart in which a colour of the style sheet is drawn, from the left, as 0 and 1 for each tenth.
+ * @param {Page} page
+ * @param {string} chart  its class
+ * @param {string} colour
+ */
+export function drawnIn(page, chart, colour) {
+    return page.evaluate(([name, variable]) => {
+        const canvas = /** @type {HTMLCanvasElement} */ (document.querySelector(`.chart.${name} canvas`));
+        const over = /** @type {HTMLElement} */ (document.querySelector(`.chart.${name} .u-over`));
+        const probe = document.body.appendChild(document.createElement("i"));
+        probe.style.color = `var(--${variable})`;
+        const wanted = (getComputedStyle(probe).color.match(/\d+/g) ?? []).map(Number);
+        probe.remove();
+        const {left, width} = over.getBoundingClientRect();
+        const from = left - canvas.getBoundingClientRect().left;
+        const ctx = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
+        return Array.from({length: 10}, (_, tenth) => {
+            const {data} = ctx.getImageData(from + tenth * width / 10, 0, width / 10, canvas.height);
+            /* as drawn over the ground: nearer to the colour than to grey */
+            const hue = (/** @type {number[]} */ [r, g, b]) => [r - g, b - g];
+            const [x, y] = hue(wanted);
+            for (let i = 0; i < data.length; i += 4) {
+                const [u, v] = hue([data[i], data[i + 1], data[i + 2]]);
+                if (data[i + 3] > 30 && Math.hypot(u - x, v - y) < 0.3 * Math.hypot(x, y)) return 1;
+            }
+            return 0;
+        }).join("");
+    }, [chart, colour]);
+}
+
+/** @param {Room} room */
+async function checkGaps({browser, filled, report}) {
+    const url = pageOf(filled.url, "stale", "hourly");
+    await report.check("the axis of time goes to now, and times without data are hatched and told", () =>
+        visiting(browser, `${url}&range=all`, {}, async visit => {
+            const {page} = visit;
+            await shown(page);
+            const verdict = await page.$eval("[aria-label=Verdict]", box => box.textContent);
+            expect(/^ silent: no values came since .*Its last state: ok/.test(String(verdict)), String(verdict));
+            expectSame(await drawnIn(page, "kl", "silent"), "1111111111", "hatched tenths of 30 days");
+            expectSame(await drawnIn(page, "values", "silent"), "1111111111", "hatched tenths of the values");
+            await page.goto(url);
+            await shown(page);
+            const latest = await drawnIn(page, "values", "silent");
+            expect(/^0{6,8}1+$/.test(latest), `hatched tenths beside six windows: ${latest}`);
+            await visit.picture("silent", true);
+            return latest;
+        }));
+    await report.check("a window alone between gaps is drawn, and so is the way to an infinite one", () =>
+        visiting(browser, pageOf(filled.url, "gaps", "lone"), {}, async ({page}) => {
+            await shown(page);
+            expectSame(await drawnIn(page, "kl", "kl"), "1111111111", "tenths with a line or a point");
+            await page.goto(pageOf(filled.url, "infinite", "unseen"));
+            await shown(page);
+            const line = await drawnIn(page, "kl", "kl");
+            expect(/^1{7}/.test(line), `tenths with a line: ${line}`);
+        }));
+    await report.check("on paper charts are light and as wide as the page, with the newest data; buttons are left out", () =>
+        visiting(browser, pageOf(filled.url, "stale", "hourly"), {theme: "dark"}, async ({page}) => {
+            await shown(page);
+            const ground = () => page.evaluate(() => getComputedStyle(document.documentElement).getPropertyValue("color-scheme"));
+            await page.emulateMediaType("print");
+            const [right, width, buttons] = await page.evaluate(() => {
+                dispatchEvent(new Event("beforeprint"));
+                const main = /** @type {HTMLElement} */ (document.querySelector("main"));
+                main.style.width = "600px"; /* before a resize is noticed, as on paper */
+                main.style.margin = "0";
+                const edges = [...document.querySelectorAll("canvas")].map(each => each.getBoundingClientRect().right);
+                return [Math.max(...edges), main.getBoundingClientRect().right,
+                        [...document.querySelectorAll("main .buttons button")].filter(each => each.checkVisibility()).length];
+            });
+            expect(right > 300 && right <= width, `the charts end at ${right} of ${width} px`);
+            expectSame(buttons, 0, "buttons");
+            expectSame(await ground(), "light", "scheme on paper");
+            expectSame(await page.evaluate(() => document.documentElement.dataset.theme), "light", "theme on paper");
+            await page.evaluate(() => dispatchEvent(new Event("afterprint")));
+            expectSame(await page.evaluate(() => document.documentElement.dataset.theme), "auto", "theme afterwards");
+        }));
+    await report.check("a chart of a monitor that is heard of has no gap", () =>
+        visiting(browser, pageOf(filled.url, "shifted", "income"), {}, async ({page}) => {
+            await shown(page);
+            expectSame(await drawnIn(page, "kl", "silent"), "0000000000", "hatched tenths");
+        }));
+}
+
 /** @param {Room} room */
 async function checkNumbers({browser, filled, report}) {
     await report.check("numbers say what they are on focus", () =>
@@ -243,5 +329,6 @@ export async function checkMonitor(room) {
     await checkBins(room);
     await checkHistory(room);
     await checkChart(room);
+    await checkGaps(room);
     await checkNumbers(room);
 }

@@ -3,7 +3,7 @@ import {execFileSync} from "node:child_process";
 import {writeFileSync} from "node:fs";
 import {join} from "node:path";
 import {setTimeout as sleep} from "node:timers/promises";
-import {Api} from "./api.mjs";
+import {Api, monitorPath} from "./api.mjs";
 import {visiting} from "./browser.mjs";
 import {loans, NAMED, NAMES} from "./fixtures.mjs";
 import {expect, expectSame} from "./report.mjs";
@@ -76,7 +76,7 @@ async function checkRows({browser, filled, report}) {
     await report.check("each row says its state in a word and a shape", () =>
         visiting(browser, url, {}, async ({page}) => {
             const rows = await rowsOf(page);
-            const words = rows.map(row => /critical|warning|too little data|ok/.exec(row)?.[0]);
+            const words = rows.map(row => /critical|warning|silent|too little data|ok/.exec(row)?.[0]);
             expect(words.every(Boolean), `rows without: ${rows.filter((_, i) => !words[i])}`);
             const shapes = await page.$$eval("[role=cell]:first-child svg path", paths =>
                 paths.map(path => path.getAttribute("d")));
@@ -161,6 +161,31 @@ async function checkFilters({browser, filled, report}) {
 }
 
 /** @param {Room} room */
+async function checkSilence({browser, filled, report}) {
+    await report.check("silence has a mark of its own in the sentence, the states, the group and the row, never green", () =>
+        visiting(browser, `${filled.url}/dashboard/`, {}, async ({page}) => {
+            await rowsOf(page);
+            const [told] = await waitForText(page, /\d+ critical, \d+ warning and 1 silent of \d+ monitors/);
+            await click(page, "link", /^1 silent/);
+            await page.waitForFunction(() => document.querySelectorAll("[role=row]").length === 2);
+            const [row] = await rowsOf(page);
+            expect(/^silent/.test(row) && /No values since/.test(row) && !/\bok\b/.test(row), row);
+            const looks = await page.$$eval(".card.silent .badge, [role=cell] .badge, [role=cell] .meter", all =>
+                all.map(each => [each.className, getComputedStyle(each).color].join()));
+            const colours = new Set(looks.map(look => look.split(",").slice(1).join()));
+            const ok = await page.$eval(".chip.ok", each => getComputedStyle(each).color);
+            expect(looks.length === 3 && colours.size === 1 && !colours.has(ok), looks.join(" "));
+            const order = await page.$$eval(".card", all => all.map(each => each.className.split(" ")[1]));
+            const places = ["critical", "warning", "silent", "insufficient_data", "ok"];
+            expect(order.every((look, i) => i === 0 || places.indexOf(order[i - 1]) <= places.indexOf(look)), order.join());
+            await click(page, "link", /^\d+ ok/);
+            await page.waitForFunction(() => document.querySelectorAll("[role=row]").length > 2);
+            expect((await rowsOf(page)).every(each => /^ok/.test(each)), "a row that is not ok");
+            return told;
+        }));
+}
+
+/** @param {Room} room */
 async function checkLeaving({browser, filled, report}) {
     await report.check("a search that is left at once does not follow to the next page", () =>
         visiting(browser, `${filled.url}/dashboard/`, {}, async ({page}) => {
@@ -209,6 +234,55 @@ async function checkGroup({browser, filled, report}) {
         }));
 }
 
+const HIDDEN = "safe\u202Eevil";
+
+/** @param {Room} room */
+async function checkShown({binary, browser, report}) {
+    const server = await startServer(binary);
+    const api = new Api(server.url);
+    await api.put(monitorPath("odd\u2066", HIDDEN), {bins: {labels: ["a\u202Eb", "fraud"]}, reference: {counts: [500, 500]},
+                                                    annotations: {owner: "Risk"}});
+    await api.post(monitorPath("odd\u2066", HIDDEN, "observations"), {counts: [300, 100]});
+    await api.put(monitorPath("noisy", "few"), {bins: {edges: [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10]}, min_observations: 20,
+                                               reference: {counts: Array(10).fill(10)}});
+    await api.post(monitorPath("noisy", "few", "observations"), {counts: [8, 2, 5, 1, 7, 3, 6, 2, 9, 3]});
+    await report.check("controls of direction in names and labels are shown, not obeyed", () =>
+        visiting(browser, `${server.url}/dashboard/`, {}, async ({page}) => {
+            await rowsOf(page);
+            const all = () => page.evaluate(() => document.title + document.body.textContent +
+                [...document.querySelectorAll("body *")].flatMap(each => ["title", "aria-label", "download"].map(name =>
+                    each.getAttribute(name))).join(""));
+            expect(/safe\\u202Eevil/.test(await all()) && !/[\u202a-\u202e\u2066\u2067]/.test(await all()), "the overview");
+            await click(page, "link", "safe\\u202Eevil");
+            await find(page, "heading", /Contributions/);
+            expect(/a\\u202Eb/.test(await all()) && !/[\u202a-\u202e\u2066\u2067]/.test(await all()), "the monitor");
+            return page.title();
+        }));
+    await report.check("a search finds labels and annotations", () =>
+        visiting(browser, `${server.url}/dashboard/`, {}, async ({page}) => {
+            for (const words of ["FRAUD", "risk"]) {
+                await page.goto(`${server.url}/dashboard/?q=${words}`);
+                const rows = await rowsOf(page);
+                expect(rows.length === 1 && /evil/.test(rows[0]), `${words}: ${rows.join("|")}`);
+            }
+        }));
+    await report.check("a KL beyond a threshold that is no alarm has the noise floor beside it", () =>
+        visiting(browser, `${server.url}/dashboard/?group=noisy`, {}, async ({page}) => {
+            const [row] = await rowsOf(page);
+            const {monitors: [{noise_floor: noise, kl, thresholds}]} = await api.get("/monitors?group=noisy");
+            expect(/^ok/.test(row) && kl > thresholds.critical, row);
+            expect(row.includes(`noise floor of so few values ${Number(noise.toPrecision(3))} nats`), row);
+            const part = await page.$eval(".meter", each => /** @type {HTMLElement} */ (each).style.getPropertyValue("--chance"));
+            expect(Math.abs(parseFloat(part) - 50 * noise / thresholds.critical) < 0.01, `striped: ${part}`);
+            const drawn = await page.$eval(".meter", each => getComputedStyle(each).backgroundSize);
+            expect(drawn.startsWith(part.slice(0, 4)), drawn);
+            expectSame(await page.title(), "noisy · kldiv", "title");
+            await find(page, "heading", "noisy");
+            return row.replace(/\s+/g, " ");
+        }));
+    await server.stop();
+}
+
 /** @param {Room} room */
 async function checkMeaning({browser, filled, report}) {
     const url = `${filled.url}/dashboard/`;
@@ -237,7 +311,9 @@ export async function checkOverview(room) {
     await checkRows(room);
     await checkNames(room);
     await checkFilters(room);
+    await checkSilence(room);
     await checkLeaving(room);
     await checkGroup(room);
+    await checkShown(room);
     await checkMeaning(room);
 }

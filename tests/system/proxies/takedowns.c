@@ -61,13 +61,14 @@ static void stop(struct group *group, bool with_large)
     stop_servers(group);
 }
 
-static void check_stopped(enum proxy_kind kind)
+/* Stops each in turn, so many seconds after the start of the one before. */
+static void check_stopped(enum proxy_kind kind, double between)
 {
     static struct group group;
     start(&group, kind, true);
     for (int i = 0; i < 2 * SERVERS; i++) {
         struct server *server = &group.servers[i % SERVERS];
-        sleep_seconds(BETWEEN);
+        sleep_seconds(between);
         cr_expect_eq(server_stop(server, false), 0);
         *server = replica_start(group.ports[i % SERVERS], DRAIN_DELAY);
     }
@@ -86,7 +87,8 @@ static void kill_in_turn(struct group *group, int times, double seconds)
     }
 }
 
-Test(proxies, replicas_that_are_stopped_in_turn_lose_no_request) { check_stopped(HAPROXY); }
+/* HAProxy does not know yet that a replica is ready when the next one is stopped. */
+Test(proxies, replicas_that_are_stopped_in_turn_lose_no_request) { check_stopped(HAPROXY, 0); }
 
 Test(proxies, replicas_that_are_killed_in_turn_lose_no_small_request)
 {
@@ -126,7 +128,7 @@ Test(proxies, a_replica_that_hangs_loses_no_small_request)
 
 Test(proxies, replicas_that_are_stopped_in_turn_behind_nginx_lose_no_request)
 {
-    check_stopped(NGINX);
+    check_stopped(NGINX, BETWEEN);
 }
 
 /* nginx keeps each body, of any size, until it has the answer. */
