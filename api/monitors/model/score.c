@@ -103,7 +103,8 @@ struct api_evidence api_snapshot_evidence(const struct api_snapshot *snapshot)
                                  .turns = snapshot->turns};
 }
 
-/* Takes the verdict that a closed window has. The store keeps nothing of a pool that is the window as it is. */
+/* Takes the verdict that a closed window has. The store keeps the noise floor alone of a pool that is
+ * the window as it is. */
 static void take_verdict(const struct api_scores *stored, struct api_scores *scores)
 {
     const struct kl_drift *drift = &scores->drift;

@@ -126,7 +126,7 @@ bool api_window_store(struct api_store *store, int64_t monitor, const struct api
         has_pool ? API_INTEGER(pooled->n) : null,
         has_pool ? API_REAL(pooled->kl) : null,
         has_pool ? API_REAL(pooled->p_value) : null,
-        has_pool ? API_REAL(pooled->noise_floor) : null,
+        pooled->windows > 0 ? API_REAL(pooled->noise_floor) : null,
         has_pool && pooled->bins > 0 ? API_INTEGER(pooled->bins) : null,
         pooled->ratio.bin > 0 ? API_BYTES((const char *)&pooled->ratio, sizeof pooled->ratio)
                               : null,
