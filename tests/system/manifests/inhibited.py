@@ -16,20 +16,27 @@ import yaml
 from live import free_port, request, wait_for
 
 SERVER, MONITOR, FLEET = ["instance"], ["group", "monitor"], ["job", "namespace"]
-# pairs: an alert, one that it silences, and the labels that both must share.
+# pairs: an alert, one that it silences, and the labels that both must share. Alerts of --notify have no job.
 PAIRS = [
     ("KldivDriftInfinite", "KldivDriftCritical", MONITOR), ("KldivDriftInfinite", "KldivDriftWarning", MONITOR),
     ("KldivDriftStale", "KldivDriftInsufficient", MONITOR), ("KldivAbsent", "KldivDown", ["job"]),
     ("KldivDown", "KldivNotReady", SERVER), ("KldivDown", "KldivErrors", SERVER), ("KldivDown", "KldivRefusing", SERVER),
     ("KldivDown", "KldivSlow", SERVER), ("KldivStoreDown", "KldivRefusing", SERVER),
     ("KldivStoreDown", "KldivDriftStale", FLEET),
+    ("KldivDrift", "KldivDriftCritical", MONITOR), ("KldivDrift", "KldivDriftWarning", MONITOR),
+    ("KldivDrift", "KldivDriftInfinite", MONITOR), ("KldivDrift", "KldivGroupDrift", ["group"]),
+    ("KldivDriftStale", "KldivDriftStale", MONITOR),
 ]
+
+
+def is_of_server(source, target):
+    """True if the first alert of a pair is one that --notify sends."""
+    return source in ("KldivDrift", target)
 
 
 def names(matchers):
     """Names of alerts that a list of matchers takes."""
-    (matcher,) = matchers
-    return re.fullmatch(r'alertname =~? "(.*)"', matcher)[1].split("|")
+    return re.fullmatch(r'alertname =~? "(.*)"', matchers[0])[1].split("|")
 
 
 def pairs(config):
@@ -62,7 +69,8 @@ def check(url, case, source, target, shared):
     here = labels("here")
     near = alert(target, {**labels("near"), **{label: here[label] for label in shared}})
     far = [alert(target, {**here, label: "elsewhere"}) for label in shared]
-    post(url, [alert(source, here)])
+    post(url, [alert(source, {label: value for label, value in here.items()
+                              if label != "job" or not is_of_server(source, target)})])
     post(url, [near, *far])
     for one in [near, *far]:
         wait_for(f"state of {target}", lambda one=one: state(url, one["labels"]) != "unprocessed")
