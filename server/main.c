@@ -382,6 +382,8 @@ int main(int argc, char **argv)
     }
     if (options.migrate)
         return srv_store_migrate(&options) ? 0 : 1;
+    if (options.backup)
+        return srv_store_backup(&options) ? 0 : 1;
     if (options.healthcheck)
         return srv_healthcheck_options(&options, argc, argv) ? srv_healthcheck(&options) : 1;
     if (!kl_simd_select(options.simd, &problem)) {
