@@ -202,6 +202,7 @@ static void log_start(const struct srv_options *options, const struct api_servic
                 options->max_regions, options->shared_memory);
     srv_sandbox_log(&sandbox);
     srv_files_log(options, service->tokens);
+    srv_watch_log();
     srv_notify_log(options);
     srv_options_unknown(warn_of_variable);
     srv_manager_log();
