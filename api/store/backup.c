@@ -46,7 +46,7 @@ static void close_copy(struct api_sqlite_copy *copy)
     *copy = (struct api_sqlite_copy){.to = NULL};
 }
 
-/* Ends a copy, or tells in its place why there is none. */
+/* Ends a copy, or tells in its place why there is none. A part of a copy that cannot be removed is wanted still. */
 static void finish(struct api_sqlite_copy *copy, const char *path, int result)
 {
     char name[MAX_PATH];
@@ -54,12 +54,15 @@ static void finish(struct api_sqlite_copy *copy, const char *path, int result)
     result = result == SQLITE_DONE ? finished : result;
     copy->backup = NULL;
     close_copy(copy);
-    FILE *file = result == SQLITE_OK ? NULL : fopen(beside(path, made, name), "we");
+    beside(path, made, name);
+    bool is_told = result == SQLITE_OK || unlink(name) == 0 || errno == ENOENT || errno == EISDIR;
+    FILE *file = result == SQLITE_OK ? NULL : fopen(name, "we");
     if (file) {
         fputs(sqlite3_errstr(result), file);
         fclose(file);
     }
-    unlink(beside(path, wanted, name));
+    if (is_told)
+        unlink(beside(path, wanted, name));
 }
 
 void api_sqlite_copy_end(struct api_sqlite_copy *copy, const char *path)
@@ -200,16 +203,12 @@ static bool copy_by_server(const struct request *r)
     int fd = open(r->wanted, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
     if (fd < 0)
         return fail_by_errno(r, r->wanted);
-    bool is_mine = flock(fd, LOCK_EX | LOCK_NB) == 0;
-    bool good = is_mine ? wait_for_server(r)
-                        : fail(r, r->path, "is being copied by another kldivd --backup");
+    close(fd);
+    bool good = wait_for_server(r);
     if (good && rename(r->made, r->part) != 0)
         good = (errno == EXDEV && copy_bytes(r->made, r->part)) || fail_by_errno(r, r->part);
-    if (is_mine) {
-        unlink(r->wanted);
-        unlink(r->made);
-    }
-    close(fd);
+    unlink(r->wanted);
+    unlink(r->made);
     return good;
 }
 
@@ -235,13 +234,24 @@ static bool put(const struct request *r, int64_t *bytes)
     return good;
 }
 
+static bool copy(const struct request *r, int64_t *bytes)
+{
+    bool is_open = false;
+    int fd = open(r->part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    if (fd < 0 || close(fd) != 0)
+        return fail_by_errno(r, r->part);
+    bool good = copy_alone(r, &is_open) && (!is_open || copy_by_server(r)) && put(r, bytes);
+    if (!good)
+        unlink(r->part);
+    return good;
+}
+
 bool api_store_backup(const char *location, const char *file, int64_t *bytes, char *reason,
                       size_t size)
 {
     struct request r = {
         .path = location + strlen(prefix), .file = file, .reason = reason, .size = size};
     struct stat status;
-    bool is_open = false;
     if (strncmp(location, "postgres", 8) == 0)
         return fail(&r, "PostgreSQL", "is copied by pg_dump, see Backup and restore in the manual");
     if (strncmp(location, prefix, strlen(prefix)) != 0)
@@ -255,14 +265,11 @@ bool api_store_backup(const char *location, const char *file, int64_t *bytes, ch
     beside(r.path, wanted, r.wanted);
     beside(r.path, made, r.made);
     beside(file, ".part", r.part);
-    int fd = open(r.part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    if (fd < 0 || close(fd) != 0) {
-        free(path);
-        return fail_by_errno(&r, r.part);
-    }
-    bool good = copy_alone(&r, &is_open) && (!is_open || copy_by_server(&r)) && put(&r, bytes);
-    if (!good)
-        unlink(r.part);
+    int lock = open(r.path, O_RDONLY | O_CLOEXEC); /* SQLite has locks of another kind */
+    bool good = flock(lock, LOCK_EX | LOCK_NB) == 0
+                    ? copy(&r, bytes)
+                    : fail(&r, r.path, "is being copied by another kldivd --backup");
+    close(lock);
     free(path);
     return good;
 }

@@ -1,7 +1,7 @@
 /* Copies of a store in a file of SQLite, also of one that a server has open.
  *
  * A server keeps other processes out of its file, so it makes the copy itself, by SQLite's backup through the connection
- * that writes: what is written meanwhile is copied, too. Who wants one makes the file PATH-backup-wanted and locks it. The
+ * that writes: what is written meanwhile is copied, too. Who wants one makes the file PATH-backup-wanted, one at a time. The
  * server copies to PATH-backup, some milliseconds at a time between transactions, and removes PATH-backup-wanted at the
  * end; what it cannot copy has a sentence in PATH-backup. */
 #pragma once

@@ -95,6 +95,50 @@ Test(store_backup, copies_what_was_acknowledged_while_clients_write)
     database_free(&database);
 }
 
+/* Commands at the same time, one after the other, and one that was killed: each copy that is there is whole. */
+Test(store_backup, copies_at_the_same_time_are_whole)
+{
+    enum { COMMANDS = 4 };
+    static const char script[] =
+        "i=0; while [ $i -lt 6 ]; do for j in 1 2 3 4; do \"$0\" --backup %s/copy.$j.$i 2>>%s/said "
+        "& "
+        "pids=\"$pids $!\"; done; sleep 0.05; [ $i -ne 2 ] || kill -9 $!; wait; i=$((i + 1)); done";
+    struct database database = database_new();
+    char command[600], path[100];
+    static const char *const quiet[] = {"--log-level", "warning", NULL};
+    struct load load;
+    size_t n = 0, size;
+    load_init(&load);
+    struct server server = store_start(&database, quiet);
+    load_define(&server);
+    load_begin(&load, &server);
+    snprintf(path, sizeof path, "%s", database.folder);
+    int used = snprintf(command, sizeof command, "KLDIV_STORE=%s sh -c '", database.location);
+    used += snprintf(command + used, sizeof command - (size_t)used, script, path, path);
+    snprintf(command + used, sizeof command - (size_t)used, "' %s >/dev/null",
+             getenv("KLDIV_SERVER") ? getenv("KLDIV_SERVER") : KLDIV_BINARY);
+    cr_expect_eq(system(command), 0);
+    atomic_store(&load.stop, true);
+    load_end(&load);
+    cr_expect_eq(server_stop(&server, false), 0);
+    for (int round = 0; round < 6; round++)
+        for (int i = 1; i <= COMMANDS; i++) {
+            snprintf(path, sizeof path, "copy.%d.%d", i, round);
+            struct database copy = copy_in(database.folder, path);
+            if (access(copy.path, F_OK) != 0)
+                continue;
+            load_expect_sound(&copy);
+            n++;
+        }
+    cr_expect(n >= 5, "%zu", n);
+    snprintf(path, sizeof path, "%s/said", database.folder);
+    char *said = read_file(path, &size);
+    cr_expect(strstr(said, "is being copied by another kldivd --backup\n"), "%s", said);
+    free(said);
+    load_free(&load);
+    database_free(&database);
+}
+
 Test(store_backup, copies_a_store_that_nobody_has_open)
 {
     struct database database = database_new();
