@@ -202,6 +202,7 @@ static void log_start(const struct srv_options *options, const struct api_servic
                 options->max_regions, options->shared_memory);
     srv_sandbox_log(&sandbox);
     srv_files_log(options, service->tokens);
+    srv_watch_log();
     srv_notify_log(options);
     srv_options_unknown(warn_of_variable);
     srv_manager_log();
@@ -382,6 +383,8 @@ int main(int argc, char **argv)
     }
     if (options.migrate)
         return srv_store_migrate(&options) ? 0 : 1;
+    if (options.backup)
+        return srv_store_backup(&options) ? 0 : 1;
     if (options.healthcheck)
         return srv_healthcheck_options(&options, argc, argv) ? srv_healthcheck(&options) : 1;
     if (!kl_simd_select(options.simd, &problem)) {

@@ -1,7 +1,9 @@
 #include "server/store.h"
 
+#include "api/store/backup.h"
 #include "api/store/location.h"
 #include "api/store/store.h"
+#include "api/text/clock.h"
 #include "server/telemetry/log.h"
 
 #include <string.h>
@@ -72,6 +74,19 @@ bool srv_store_migrate(const struct srv_options *options)
         printf("%s: schema %lld: nothing to do\n", name_migrated, (long long)schema);
     api_store_close(store);
     return good && fflush(stdout) == 0;
+}
+
+bool srv_store_backup(const struct srv_options *options)
+{
+    char reason[sizeof why_memory];
+    int64_t bytes;
+    double start = api_seconds();
+    if (!api_store_backup(options->store, options->backup, &bytes, reason, sizeof reason)) {
+        fprintf(stderr, "kldivd: --backup: %s\n", reason);
+        return false;
+    }
+    printf("%s: %lld bytes in %.1f s\n", options->backup, (long long)bytes, api_seconds() - start);
+    return fflush(stdout) == 0;
 }
 
 void srv_store_log(const struct srv_options *options, struct api_monitors *monitors)

@@ -12,5 +12,8 @@ struct api_monitors *srv_store_open(const struct srv_options *options, struct ap
 /* Does --migrate: prints what it changes; false, with one line on stderr, if it fails. */
 bool srv_store_migrate(const struct srv_options *options);
 
+/* Does --backup: prints the bytes and seconds; false, with one line on stderr, if it fails. */
+bool srv_store_backup(const struct srv_options *options);
+
 /* Logs which store was opened: a warning if it is memory instead of a file. */
 void srv_store_log(const struct srv_options *options, struct api_monitors *monitors);

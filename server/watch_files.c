@@ -1,5 +1,8 @@
 #include "server/watch_files.h"
 
+#include "server/telemetry/log.h"
+
+#include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
 #include <stdlib.h>
@@ -12,7 +15,7 @@
 enum { MAX_FILES = 120 };
 
 static struct {
-    int fd;
+    int fd, problem; /* an errno: why a folder is not watched */
     size_t n;
     struct {
         const char *path;
@@ -30,18 +33,22 @@ static bool is_same(const struct stat *a, const struct stat *b)
 static void watch_folder_of(const char *file)
 {
     char *path = file ? strdup(file) : NULL;
-    if (path)
-        inotify_add_watch(watch.fd, dirname(path),
-                          IN_CLOSE_WRITE | IN_MOVED_TO | IN_CREATE | IN_ATTRIB);
+    if (path && inotify_add_watch(watch.fd, dirname(path),
+                                  IN_CLOSE_WRITE | IN_MOVED_TO | IN_CREATE | IN_ATTRIB) < 0)
+        watch.problem = errno;
     free(path);
 }
 
 void srv_watch_files(const char *const *files, size_t n)
 {
-    watch.fd = n > 0 ? inotify_init1(IN_NONBLOCK | IN_CLOEXEC) : -1;
-    if (watch.fd < 0 || fcntl(watch.fd, F_SETOWN, getpid()) != 0 ||
-        fcntl(watch.fd, F_SETFL, O_NONBLOCK | O_ASYNC) != 0)
+    if (n == 0)
         return;
+    watch.fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+    if (watch.fd < 0 || fcntl(watch.fd, F_SETOWN, getpid()) != 0 ||
+        fcntl(watch.fd, F_SETFL, O_NONBLOCK | O_ASYNC) != 0) {
+        watch.problem = errno;
+        return;
+    }
     for (watch.n = 0; watch.n < n && watch.n < MAX_FILES; watch.n++) {
         char *real = realpath(files[watch.n], NULL);
         watch.files[watch.n].path = files[watch.n];
@@ -50,6 +57,13 @@ void srv_watch_files(const char *const *files, size_t n)
         free(real);
     }
     srv_files_changed(false);
+}
+
+void srv_watch_log(void)
+{
+    if (watch.problem)
+        srv_log(SRV_LOG_WARNING, "files are not watched, and read again at SIGHUP alone error=%s",
+                strerror(watch.problem));
 }
 
 bool srv_files_changed(bool settle)

@@ -6,8 +6,11 @@
 #include <stddef.h>
 
 /* Watches the first `n` files, whose names stay, in the folders as named and where links lead. Call it before the sandbox,
- * which refuses it, with SIGIO blocked. Without inotify nothing is watched. */
+ * which refuses it, with SIGIO blocked. */
 void srv_watch_files(const char *const *files, size_t n);
+
+/* Logs a warning if they could not be watched, as where the user has no more instances of inotify. */
+void srv_watch_log(void);
 
 /* True if a watched file is another, or was written, since the last call. One that is not there is not compared. `settle`:
  * first waits for 300 ms, in which files that are put one after the other, as certificate and key, come. */

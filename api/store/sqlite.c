@@ -1,4 +1,5 @@
 /* SQLite: a file, or memory. */
+#include "api/store/backup.h"
 #include "api/store/engine.h"
 #include "api/store/sqlite_file.h"
 
@@ -15,6 +16,7 @@ struct connection {
     sqlite3_stmt *rollback; /* prepared before it is needed: it may be for want of memory */
     sqlite3_stmt *used;     /* pages that are not free, and the size of one */
     struct api_sqlite_files files;
+    struct api_sqlite_copy copy;
     bool has_log;  /* it had one before it was opened */
     bool is_empty; /* it has no table */
 };
@@ -36,6 +38,7 @@ static bool fail(struct connection *c)
 static void close_connection(struct api_database *database)
 {
     struct connection *c = connection_of(database);
+    api_sqlite_copy_end(&c->copy, c->files.path);
     for (size_t i = 0; i < API_STATEMENTS; i++)
         sqlite3_finalize(c->statements[i]);
     sqlite3_finalize(c->rollback);
@@ -230,7 +233,10 @@ static bool size_of(struct api_database *database, int64_t *bytes)
 
 static bool shrink(struct api_database *database)
 {
-    return is_in_place(database) && api_sqlite_shrink(connection_of(database)->sqlite);
+    struct connection *c = connection_of(database);
+    bool copies = c->files.path && is_in_place(database) &&
+                  api_sqlite_copy_step(&c->copy, c->sqlite, c->files.path);
+    return is_in_place(database) && (api_sqlite_shrink(c->sqlite) || copies);
 }
 
 static bool empty_log(struct api_database *database)

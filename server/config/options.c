@@ -190,6 +190,12 @@ static const struct api_field rows[] = {
     {"migrate", FIELD(migrate), FLAG,
      HELP(NULL, "bring the schema of --store up to date, print what that changed, and exit 0, or 1 "
                 "if it failed and changed nothing; serve nothing")},
+    {"backup", FIELD(backup), TEXT(read_text, NULL),
+     HELP(
+         "FILE",
+         "copy the store of --store, sqlite:PATH, to this file, which must not exist, also "
+         "while a server of this version has it open; print its bytes and the seconds, and exit 0, "
+         "or 1 if it failed and made no file; serve nothing")},
     {"healthcheck", FIELD(healthcheck), FLAG,
      HELP(NULL, "request /readyz at --admin-listen or the first --listen, as given here or to "
                 "process 1; exit 0 if it is ready, else 1")},

@@ -58,6 +58,7 @@ struct srv_options {
     double log_slow;       /* seconds; 0: none */
     const char *simd;
     bool drop_privileges, seccomp, landlock;
+    const char *backup; /* or NULL */
     bool migrate, healthcheck, version, help;
 };
 

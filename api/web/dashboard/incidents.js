@@ -20,7 +20,7 @@ const LONGEST = 40;
  * @param {string} group
  * @param {string} name
  */
-function link(group, name) {
+function linkOf(group, name) {
     return element("a", { href: linkTo({ group, name }), title: name }, element("bdi", {}, shorten(name, LONGEST)));
 }
 
@@ -36,9 +36,9 @@ function nameOf({ count, since }) {
  */
 function silence({ count, monitors }) {
     const muted = monitors.flatMap((each) => each.muted ?? []);
-    if (muted.length < monitors.length)
-        return muted.length > 0 && element("span", { class: "tag" }, `${muted.length} of ${count} muted`);
-    return element("span", { class: "quiet" }, mutedText(muted[0]));
+    const all = muted.find(({ scope }) => scope === "group") ?? (muted.length === count ? muted[0] : null);
+    return all ? element("span", { class: "quiet" }, mutedText(all))
+        : muted.length > 0 && element("span", { class: "tag" }, `${muted.length} muted`);
 }
 
 /**
@@ -49,14 +49,16 @@ function silence({ count, monitors }) {
  * @returns {Promise<import("./action-row.js").Subject>}
  */
 async function subjectOf(group, { count, monitors }) {
+    const link = `?${new URLSearchParams({ group })}`;
     const paths = monitors.map(({ name }) => ["monitors", group, name]);
     /** @type {import("./types.js").Config[]} */
     const configs = await Promise.all(paths.map((path) => call("GET", address(path))));
-    const muted = configs.every((each) => each.muted) ? configs[0].muted : null;
     const owners = configs.flatMap(({ annotations }) => /** @type {{ owner?: unknown }} */ (annotations).owner ?? []);
-    const whole = count > monitors.length || muted?.scope === "group";
-    return { paths: whole ? [["monitors", group]] : paths, owners: whole ? undefined : [...new Set(owners.map(String))],
-             muted, wrong: true, link: `?${new URLSearchParams({ group })}` };
+    const ofGroup = configs.find(({ muted }) => muted?.scope === "group")?.muted ?? null;
+    return ofGroup || count > monitors.length
+        ? { paths: [["monitors", group]], muted: ofGroup, wrong: true, link }
+        : { paths, owners: [...new Set(owners.map(String))],
+            muted: configs.every(({ muted }) => muted) ? configs[0].muted : null, wrong: true, link };
 }
 
 /**
@@ -68,11 +70,11 @@ async function subjectOf(group, { count, monitors }) {
  */
 function line(group, incident, changed) {
     const { state, first, count, monitors, sentence } = incident;
-    const names = monitors.slice(0, NAMED).flatMap(({ name }, i) => [i > 0 && ", ", link(group, name)]);
+    const names = monitors.slice(0, NAMED).flatMap(({ name }, i) => [i > 0 && ", ", linkOf(group, name)]);
     return element("li", {},
         badge(state), " ",
         element("span", {}, `${nameOf(incident)}: `, ...names, count > NAMED && " …",
-            ...(first !== null && count > 1 ? ["; first was ", link(group, first)] : [])),
+            ...(first !== null && count > 1 ? ["; first was ", linkOf(group, first)] : [])),
         " ", element("span", { class: "quiet" }, isolateLabels(sentence)), " ",
         element("span", { class: "act" },
             element("button", { type: "button", class: "open", "aria-label": `Actions on ${nameOf(incident)}`,

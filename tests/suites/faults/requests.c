@@ -218,12 +218,14 @@ static void warm_up(const struct server *server, const struct asked *script, siz
 }
 
 /* Expects no warning but this one, no error, and no text from freed memory, which faults_preload fills
- * with bytes that are not UTF-8. */
+ * with bytes that are not UTF-8. A line of which a write failed may end before its level does. */
 static void expect_only(const struct server *server, const char *warning)
 {
+    enum { TO_LEVEL = sizeof "2026-11-21T01:02:03.004Z info " - 1 };
     char *log = server_log_text(server), *rest = log;
     for (char *line; (line = strtok_r(rest, "\n", &rest));)
-        cr_expect((strstr(line, " info ") || (warning && strstr(line, warning))) &&
+        cr_expect((strstr(line, " info ") || (*line == '2' && strlen(line) < TO_LEVEL) ||
+                   (warning && strstr(line, warning))) &&
                       !strstr(line, "\\ufffd"),
                   "%.500s", line);
     free(log);

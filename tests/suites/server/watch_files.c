@@ -175,6 +175,27 @@ Test(watch_files, a_signal_without_a_change_reads_nothing, .init = make_folder,
     cr_expect_eq(server_stop(&server, false), 0);
 }
 
+/* A folder that may be searched and not read cannot be watched. */
+Test(watch_files, what_cannot_be_watched_is_told, .init = make_folder, .fini = remove_folder)
+{
+    const char *path = in_folder("tokens");
+    write_file(path, "a " FIRST "\n");
+    const char *const flags[] = {"--auth-token-file", path, NULL};
+    if (geteuid() == 0)
+        cr_skip("root may read every folder");
+    cr_assert_eq(chmod(folder, 0311), 0);
+    struct server server = server_start(flags);
+    cr_expect(server_logs(&server,
+                          " warning files are not watched, and read again at SIGHUP alone "
+                          "error=\"Permission denied\"\n",
+                          1));
+    write_file(path, "a " SECOND "\n");
+    kill(server.pid, SIGHUP);
+    cr_expect(gets(&server, SECOND, 200));
+    cr_assert_eq(chmod(folder, 0700), 0);
+    cr_expect_eq(server_stop(&server, true), 0);
+}
+
 /* Certificate and key come one after the other, and no handshake fails; the receivers of --notify, too. */
 Test(watch_files, a_certificate_and_receivers_are_read, .init = make_folder, .fini = remove_folder)
 {

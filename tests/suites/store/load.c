@@ -210,7 +210,15 @@ static void expect_batches(const struct load *load, const struct database *datab
     free(seen);
 }
 
-void load_expect_file(const struct load *load, const struct database *database)
+double load_rows(const struct database *database, int group)
+{
+    char query[200];
+    snprintf(query, sizeof query,
+             "SELECT max(observations) FROM kldiv_monitors WHERE group_name = '%s'", names[group]);
+    return ask_file(database, query);
+}
+
+void load_expect_sound(const struct database *database)
 {
     /* Each counts what contradicts itself. */
     static const char *const none[] = {
@@ -224,15 +232,16 @@ void load_expect_file(const struct load *load, const struct database *database)
         "SELECT count(*) FROM kldiv_monitors m WHERE last_window <>"
         " (SELECT max(id) FROM kldiv_windows WHERE monitor = m.id)",
         "SELECT count(*) - 3 FROM (SELECT DISTINCT group_name, observations FROM kldiv_monitors)"};
-    char query[200];
     for (size_t i = 0; i < sizeof none / sizeof *none; i++)
         cr_expect_eq(ask_file(database, none[i]), 0, "%s", none[i]);
+}
+
+void load_expect_file(const struct load *load, const struct database *database)
+{
+    load_expect_sound(database);
     for (int group = 0; group < GROUPS; group++) {
         struct bounds bounds = load_bounds(load, group);
-        snprintf(query, sizeof query,
-                 "SELECT max(observations) FROM kldiv_monitors WHERE group_name = '%s'",
-                 names[group]);
-        double rows = ask_file(database, query);
+        double rows = load_rows(database, group);
         cr_expect(rows >= bounds.min && rows <= bounds.max, "%s: %g of %g to %g", names[group],
                   rows, bounds.min, bounds.max);
     }

@@ -57,5 +57,9 @@ struct bounds load_bounds(const struct load *load, int group);
 /* Expects that a server has what was acknowledged, and no half of a post. */
 void load_expect(const struct load *load, const struct server *server);
 
+/* Rows of a group in a file. Expects that nothing in it contradicts itself. */
+double load_rows(const struct database *database, int group);
+void load_expect_sound(const struct database *database);
+
 /* Expects likewise of the file, each window of a batch by its number. */
 void load_expect_file(const struct load *load, const struct database *database);

@@ -305,9 +305,11 @@ static void clean_up(const struct server *server, bool may_complain)
     bool complained = strstr(log, " warning ") || strstr(log, " error ") ||
                       strstr(log, "Sanitizer") || strstr(log, "runtime error");
     cr_expect(may_complain || !complained, "%s", log);
+    bool is_whole = !getenv("LD_PRELOAD"); /* no write of it was made to fail */
     for (const char *line = log, *end; (end = strchr(line, '\n')); line = end + 1) {
         json_t *fields = *line == '2' ? log_line_read(line) : NULL; /* else JSON, or a library's */
-        cr_expect(*line != '2' || fields, "not key=value: %.*s", (int)(end - line), line);
+        cr_expect(!is_whole || *line != '2' || fields, "not key=value: %.*s", (int)(end - line),
+                  line);
         json_decref(fields);
     }
     free(log);

@@ -31,6 +31,14 @@ async function watch(api) {
     await api.post(`${monitorPath("credit", "score", "observations")}?timestamp=${DAY}23:00:00Z`, {counts: [100, 100]});
 }
 
+/** A group of 60 columns that drift together. @param {Api} api */
+async function watchWide(api) {
+    const table = (/** @type {number} */ shift) => ({columns: Object.fromEntries(Array.from({length: 60}, (_, i) =>
+        [`c${i}`, Array.from({length: 100}, (_, k) => (k * 37 % 100) / 10 + shift)]))});
+    await api.put(monitorPath("wide"), table(0));
+    await api.post(monitorPath("wide", "observations"), table(5));
+}
+
 /** Texts of the lines, without marks of direction. @param {Page} page */
 async function linesOf(page) {
     await page.waitForSelector(".incidents li");
@@ -114,6 +122,17 @@ export async function checkIncidents({binary, browser, report}) {
             await click(page, "button", "Unmute");
             await find(page, "button", "Acknowledge …");
             expectSame((await api.get("/groups/credit")).muted, null, "mute of the group");
+        }));
+    await watchWide(api);
+    await report.check("one of more monitors than are listed is acknowledged as its group", () =>
+        visiting(browser, `${server.url}/dashboard/?group=wide`, {}, async ({page}) => {
+            await click(page, "button", /^Actions on 60 columns/);
+            await click(page, "button", "Acknowledge …");
+            await fill(page, /^Who looks at it/, "Eve");
+            await click(page, "button", "Acknowledge");
+            await find(page, "button", "Unmute");
+            const {muted} = await api.get("/groups/wide");
+            expectSame(`${muted?.until} ${muted?.reason}`, "ok Eve", "mute of the group");
         }));
     await server.stop();
 }

@@ -31,7 +31,8 @@ def blocks():
 
 
 def run(block, **variables):
-    done = subprocess.run(["sh", "-eux", "-c", block], env={**os.environ, **variables}, capture_output=True, text=True)
+    path = os.path.dirname(BINARY) + ":" + os.environ["PATH"]
+    done = subprocess.run(["sh", "-eux", "-c", block], env={**os.environ, "PATH": path, **variables}, capture_output=True, text=True)
     if done.returncode != 0:
         sys.exit(f"exit status {done.returncode}: {done.stdout}{done.stderr}")
     return done.stdout
@@ -105,7 +106,7 @@ def try_store(name, folder, store, n, backup, restore, **variables):
         time.sleep(2)
         before = posts.answered
         began = time.monotonic()
-        run(backup, PID=str(servers[0].process.pid), **variables)
+        run(backup, **variables)
         took, after = time.monotonic() - began, posts.begun
         time.sleep(1)
         posts.end()
