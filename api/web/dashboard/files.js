@@ -26,7 +26,7 @@ export function takeDrops() {
         dropped = event.dataTransfer?.files[0] ?? null;
         if (dropped) {
             const group = new URLSearchParams(location.search).get("group");
-            history.pushState(null, "", `?${new URLSearchParams({ add: "", ...(group && { to: group }) })}`);
+            history.pushState(null, "", `?${new URLSearchParams({ add: "", ...(group && { into: group }) })}`);
             dispatchEvent(new PopStateEvent("popstate"));
         }
     }, { signal });
