@@ -49,7 +49,7 @@ $(B)/load: $(call objects,tests/system/load/*.c)
 	@echo "  LINK $@"
 	@$(CC) $(LDFLAGS) $^ -o $@
 
-PROXIES = $(call objects,tests/system/proxies/*.c tests/suites/support/process.c tests/system/load/wire.c tests/system/load/calls.c)
+PROXIES = $(call objects,tests/system/proxies/*.c tests/suites/support/process.c tests/suites/support/log_lines.c tests/system/load/wire.c tests/system/load/calls.c)
 $(B)/proxies: $(PROXIES) $(B)/libapi.a $(B)/libkldiv.a
 	@echo "  LINK $@"
 	@$(CC) $(LDFLAGS) $^ -lcriterion -lcurl $(API_LIBS) -lm -o $@
