@@ -213,13 +213,16 @@ def check_counts(server, writers):
 
 def check_events(server, writers):
     """The states of windows, in order, are what events tell: none is missing, none is told twice. A window that comes
-    late has the newest judged again, which may have another event."""
+    late has the newest judged again, which may have another event. Silences have events without a window."""
     for name in writers.sent:
         events = all_pages(server, "/monitors/load/%s/events" % name, "events")[::-1]
-        for before, after in zip(events, events[1:]):
+        changes = [event for event in events if event["window"] is not None]
+        for before, after in zip(changes, changes[1:]):
             expect(before["to"] == after["from"], "events of %s: %r then %r" % (name, before, after))
-        told = [(event["window"], event["from"], event["to"]) for event in events]
+        told = [(event["window"], event["from"], event["to"]) for event in changes]
         expect(len(set(told)) == len(told), "%s: an event is told twice: %r" % (name, events))
+        silences = [event["to"] == "stale" for event in events if event["window"] is None]
+        expect(silences == [i % 2 == 0 for i in range(len(silences))], "%s: a silence begins and ends by turns: %r" % (name, events))
 
 
 def set_up(port, seconds):
