@@ -268,7 +268,7 @@ const char *const api_sql[API_STATEMENTS] = {
     [API_SQL_REVISIONS_PRUNE] =
         "DELETE FROM kldiv_revisions WHERE monitor = $1 AND revision < $2 AND NOT EXISTS"
         " (SELECT 1 FROM kldiv_windows w WHERE w.monitor = $1 AND w.revision = "
-        "kldiv_revisions.revision)",
+        "kldiv_revisions.revision) RETURNING revision",
 
     [API_SQL_WINDOW_PUT] =
         "INSERT INTO kldiv_windows (monitor, " WINDOW_STORED
@@ -534,6 +534,8 @@ const char *const api_sql[API_STATEMENTS] = {
         "SELECT queued, monitor, group_name, name, from_state, to_state, at, since, kl, sentence,"
         " trace FROM kldiv_outbox WHERE receiver = $1 AND message = $2 ORDER BY id",
     [API_SQL_OUTBOX_DELETE] = "DELETE FROM kldiv_outbox WHERE receiver = $1 AND message = $2",
+    [API_SQL_OUTBOX_PRUNE] = "DELETE FROM kldiv_outbox WHERE NOT EXISTS (SELECT 1 FROM "
+                             "kldiv_monitors m WHERE m.id = kldiv_outbox.monitor)",
     [API_SQL_OUTBOX_EXPIRE] = "DELETE FROM kldiv_outbox WHERE queued < $1 RETURNING id",
     [API_SQL_OUTBOX_COUNT] = "SELECT count(*) FROM kldiv_outbox WHERE receiver = $1",
     [API_SQL_LEASE] =

@@ -30,7 +30,7 @@ enum api_statement {
     API_SQL_REVISION_PUT,     /* monitor, revision, definition */
     API_SQL_REVISION,         /* monitor, revision → definition */
     API_SQL_REVISIONS_DELETE, /* monitor */
-    API_SQL_REVISIONS_PRUNE,  /* monitor, current revision: deletes those that no window needs */
+    API_SQL_REVISIONS_PRUNE, /* monitor, current revision: deletes those that no window needs → revision */
 
     API_SQL_WINDOW_PUT,     /* all columns: see api_window_row */
     API_SQL_WINDOW_N,       /* start, end, n, moments; monitor, id */
@@ -132,6 +132,7 @@ enum api_statement {
     API_SQL_OUTBOX, /* receiver, message → queued, monitor, group, name, from, to, at, since,
                               kl, sentence, trace */
     API_SQL_OUTBOX_DELETE, /* receiver, message */
+    API_SQL_OUTBOX_PRUNE,  /* deletes those of monitors that are deleted */
     API_SQL_OUTBOX_EXPIRE, /* queued: deletes older ones → id */
     API_SQL_OUTBOX_COUNT,  /* receiver → number */
     API_SQL_LEASE,         /* → name and value of who sends, and until when */

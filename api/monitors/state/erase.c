@@ -386,5 +386,6 @@ bool api_erase_window(struct api_monitors *monitors, struct api_monitor *monitor
     good = pending && erase(monitors, pending, &list.windows[0], problem);
     api_window_list_free(&list);
     monitors->log_has_deleted |= good;
+    monitor->may_have_expired |= good; /* its revision */
     return good;
 }

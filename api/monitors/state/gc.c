@@ -103,20 +103,28 @@ static bool collect_tombstone(struct api_monitors *monitors, size_t *n)
     if (!api_store_run(monitors->store, API_SQL_SERVER_COUNTS_DELETE, of, NULL) ||
         !api_store_run(monitors->store, API_SQL_EVENTS_DELETE, of, NULL) ||
         !api_store_run(monitors->store, API_SQL_SUM_DELETE, of, NULL) ||
-        !api_store_run(monitors->store, API_SQL_REVISIONS_DELETE, of, NULL))
+        !api_store_run(monitors->store, API_SQL_REVISIONS_DELETE, of, NULL) ||
+        (monitors->n_tombstones == 1 &&
+         !api_store_run(monitors->store, API_SQL_OUTBOX_PRUNE, NULL, NULL)))
         return false;
     monitors->n_tombstones--;
     monitors->log_has_deleted = true;
     return true;
 }
 
-/* Reads the windows that are left, so that a monitor shows no deleted window. */
-static bool forget(struct api_monitors *monitors, struct api_pending_monitor *pending)
+static void note_deleted(void *context, const struct api_datum *values)
 {
-    const struct api_monitor *monitor = pending->monitor;
+    (void)values;
+    *(bool *)context = true;
+}
+
+/* Deletes the former revisions, with their labels, of which no window is left. */
+static bool prune_revisions(struct api_monitors *monitors, const struct api_monitor *monitor)
+{
     const struct api_datum current[] = {API_INTEGER(monitor->id), API_INTEGER(monitor->revision)};
-    return api_status_read(monitors, monitor, &pending->status) &&
-           api_store_run(monitors->store, API_SQL_REVISIONS_PRUNE, current, NULL);
+    return monitor->revision == 1 ||
+           api_store_run(monitors->store, API_SQL_REVISIONS_PRUNE, current,
+                         &(struct api_rows){note_deleted, &monitors->log_has_deleted});
 }
 
 /* A monitor without expired windows gets no pending monitor, which would be written. */
@@ -126,11 +134,11 @@ static bool collect_monitor(struct api_monitors *monitors, struct api_monitor *m
     struct api_pending_monitor *pending = api_pending_of(monitors, monitor);
     if (!pending || !api_gc_expire(monitors, pending, &monitor->may_have_expired))
         return false;
-    if (monitor->may_have_expired)
-        return forget(monitors, pending);
+    if (monitor->may_have_expired) /* it shows no deleted window */
+        return api_status_read(monitors, monitor, &pending->status);
     if (is_new)
         api_pending_drop(monitors);
-    return true;
+    return prune_revisions(monitors, monitor);
 }
 
 /* ROUND: windows that a round deletes, or a few more, and monitors that it looks at. */

@@ -67,7 +67,7 @@ struct api_monitor {
     struct api_pool *pool; /* the last closed windows as they are stored, or NULL if not read yet */
     struct api_server_counts
         *own;              /* this server's row of an open window as it is stored, or NULL */
-    bool may_have_expired; /* windows may have expired */
+    bool may_have_expired; /* windows, or a revision without windows */
 };
 
 struct api_registry {

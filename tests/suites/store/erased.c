@@ -22,6 +22,10 @@ static const struct {
      "{\"columns\": {\"" PERSON "-c\": [\"" PERSON "-l\", \"" PERSON "-l\", \"b\", \"b\"]},"
      " \"annotations\": {\"who\": \"" PERSON "-a\"}}",
      201},
+    {"PUT", "/monitors/" PERSON "/" PERSON "-d",
+     "{\"bins\": {\"labels\": [\"" PERSON "-o\", \"b\"]}, \"reference\": {\"counts\": [500, 500]}}",
+     201},
+    {"POST", "/monitors/" PERSON "/" PERSON "-d/observations", "{\"counts\": [900, 100]}", 200},
     {"POST", "/monitors/" PERSON "/" PERSON "-c/notes", "{\"text\": \"" PERSON "-n\"}", 201},
     {"POST", "/groups/" PERSON "/notes", "{\"text\": \"" PERSON "-g\"}", 201},
     {"POST", "/groups/" PERSON "/mute", "{\"seconds\": 3600, \"reason\": \"" PERSON "-r\"}", 200},
@@ -75,15 +79,21 @@ static void expect_erased(const struct database *database)
 static void check_erased(bool is_killed)
 {
     struct database database = database_new();
-    struct server server = store_start(&database, NULL);
+    char receivers[sizeof database.folder + 20];
+    const char *const flags[] = {"--notify", receivers, NULL};
+    snprintf(receivers, sizeof receivers, "%s/notify.json", database.folder);
+    write_file(receivers,
+               "[{\"name\": \"away\", \"format\": \"json\", \"url\": \"http://127.0.0.1:1/\"}]");
+    struct server server = store_start(&database, flags);
     define(&server);
     cr_expect_eq(server_stop(&server, false), 0);
     cr_expect_gt(count_texts(&database), WINDOWS);
-    server = store_start(&database, NULL);
+    cr_expect_gt(ask_file(&database, "SELECT count(*) FROM kldiv_outbox"), 0);
+    server = store_start(&database, flags);
     free(expect_status(&server, "DELETE", "/monitors/" PERSON, NULL, 204));
     if (is_killed) {
         server_kill(&server, false);
-        server = store_start(&database, NULL);
+        server = store_start(&database, flags);
     }
     expect_erased(&database);
     cr_expect_eq(server_stop(&server, false), 0);
@@ -113,4 +123,27 @@ Test(store_erased, texts_of_a_window_and_of_a_note_are_overwritten)
     expect_erased(&database);
     cr_expect_eq(server_stop(&server, false), 0);
     database_free(&database);
+}
+
+/* Labels are in the windows' revision, which goes with the last of its windows. */
+Test(store_erased, labels_of_former_bins_are_overwritten_with_their_windows)
+{
+    static const char *const orders[][2] = {{"PUT", "DELETE"}, {"DELETE", "PUT"}};
+    for (size_t i = 0; i < COUNT(orders); i++) {
+        struct database database = database_new();
+        struct server server = store_start(&database, NULL);
+        free(expect_status(&server, "PUT", "/monitors/g",
+                           "{\"columns\": {\"m\": [\"" PERSON "\", \"b\", \"b\"]}}", 201));
+        free(expect_status(&server, "POST", "/monitors/g/m/observations", "{\"values\": [\"b\"]}",
+                           200));
+        for (size_t j = 0; j < 2; j++)
+            if (strcmp(orders[i][j], "PUT") == 0)
+                free(expect_status(&server, "PUT", "/monitors/g",
+                                   "{\"columns\": {\"m\": [\"a\", \"b\", \"b\"]}}", 200));
+            else
+                free(expect_status(&server, "DELETE", "/monitors/g/m/windows/1", NULL, 204));
+        expect_erased(&database);
+        cr_expect_eq(server_stop(&server, false), 0);
+        database_free(&database);
+    }
 }
