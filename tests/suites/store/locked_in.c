@@ -105,6 +105,17 @@ static off_t size_of(const char *path, const char *suffix)
     return stat(name, &status) == 0 ? status.st_size : 0;
 }
 
+/* Observes each column, so that each reference has a window. */
+static void post_row(const struct server *server)
+{
+    struct api_buffer table = {0};
+    for (int i = 0; i < 2 * COLUMNS; i++)
+        api_append_format(&table, i < COLUMNS ? "%sc%d" : "%sx", i % COLUMNS ? "," : "\n", i);
+    api_append(&table, "\n", 2);
+    free(expect_status(server, "POST", "/monitors/wide/observations", table.data + 1, 200));
+    api_buffer_free(&table);
+}
+
 Test(store_locked_in, moves_its_log_into_the_file_while_it_is_locked_in)
 {
     struct database database = database_new();
@@ -112,13 +123,13 @@ Test(store_locked_in, moves_its_log_into_the_file_while_it_is_locked_in)
     for (int i = 0; i < VERSIONS; i++) {
         for (int column = 0; column < COLUMNS; column++)
             put_reference(&server, column, i);
-        free(expect_status(&server, "POST", "/monitors/wide/observations", "c1,c2\nx,y\n", 200));
+        post_row(&server);
     }
     cr_expect_gt(size_of(database.path, ""), 64 * MIB);
     cr_expect_leq(size_of(database.path, "-wal"), 64 * MIB);
     server_kill(&server, false);
     server = store_start(&database, NULL);
-    free(expect_status(&server, "POST", "/monitors/wide/observations", "c1,c2\nx,y\n", 200));
+    post_row(&server);
     cr_expect_eq(server_stop(&server, false), 0);
     cr_expect_eq(size_of(database.path, "-wal"), 0);
     cr_expect_eq(ask_file(&database, "SELECT max(observations) FROM kldiv_monitors"), VERSIONS + 1);
