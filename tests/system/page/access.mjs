@@ -96,6 +96,7 @@ async function checkAskingAgain({browser, report}, url) {
     await report.check("without a token the page says so, and asks again when wanted", () =>
         visiting(browser, url, REFUSED, async ({page}) => {
             await find(page, "dialog");
+            await page.waitForNetworkIdle({idleTime: 200}); // of the calls that have the dialog open
             await page.keyboard.press("Escape");
             const [told] = await waitForText(page, /unauthori[sz]ed.*/i);
             await click(page, "button", /refresh/i);
