@@ -35,22 +35,6 @@ bool api_silence_is_due(const struct api_monitors *monitors)
     return false;
 }
 
-/* Stores the change from what receivers know to how the monitor is, after a mute. */
-static bool tell_withheld(struct api_monitors *monitors, struct api_pending_monitor *pending)
-{
-    struct api_monitor_status *status = &pending->status;
-    const bool stale = status->silence == API_SILENT;
-    const struct api_change change = {.sentence = stale ? "" : status->sentence,
-                                      .at =
-                                          stale ? status->last_observation : status->severity_since,
-                                      .since = stale ? status->last_observation : status->since,
-                                      .from = status->told,
-                                      .to = stale ? API_STALE : (int)status->state,
-                                      .kl = status->last.scores.drift.kl};
-    status->told = API_NONE_WITHHELD;
-    return api_outbox_put(monitors, pending, &change);
-}
-
 /* The change from a state to another one that no window brings. */
 static struct api_change change_of(const struct api_monitors *monitors,
                                    const struct api_monitor_status *status, int from, int to)
@@ -62,6 +46,27 @@ static struct api_change change_of(const struct api_monitors *monitors,
                                .from = from,
                                .to = to,
                                .kl = (double)NAN};
+}
+
+/* Stores the change from what receivers know to how the monitor is, after a mute. Of one that is silent the state comes
+ * first, and the silence by the next call: a monitor has one change at a time. */
+static bool tell_withheld(struct api_monitors *monitors, struct api_pending_monitor *pending)
+{
+    struct api_monitor_status *status = &pending->status;
+    const bool is_silent = status->silence != API_HEARD && status->silence != API_OF_PAST;
+    const int told = status->told, state = (int)status->state;
+    const bool tells_silence = is_silent && told == state;
+    const struct api_change change = {.sentence = status->sentence,
+                                      .at = status->severity_since,
+                                      .since = status->since,
+                                      .from = told,
+                                      .to = state,
+                                      .kl = status->last.scores.drift.kl};
+    const struct api_change silence = change_of(monitors, status, state, API_STALE);
+    status->told = is_silent && !tells_silence ? state : API_NONE_WITHHELD;
+    if (tells_silence && status->silence == API_PAST_TOLD)
+        status->silence = API_PAST_FIRST;
+    return api_outbox_put(monitors, pending, tells_silence ? &silence : &change);
 }
 
 static const char missed[] = "the last 3 tables for its group lack its column";
@@ -110,9 +115,16 @@ static bool tell_past(struct api_monitors *monitors, struct past *past)
     return api_outbox_put(monitors, first, &change);
 }
 
+/* Adds a monitor to those of its group; one that is muted is told of at the end of its mute. */
 static bool add_to_past(struct api_monitors *monitors, struct api_pending_monitor *pending,
                         struct past *past)
 {
+    if (api_monitor_is_muted(&monitors->registry, pending->monitor, monitors->now)) {
+        const struct api_change change =
+            change_of(monitors, &pending->status, (int)pending->status.state, API_STALE);
+        pending->status.silence = API_PAST_TOLD;
+        return api_outbox_put(monitors, pending, &change);
+    }
     const struct api_pending_monitor *first = past->first;
     if (first && strcmp(first->monitor->group, pending->monitor->group) != 0 &&
         !tell_past(monitors, past))
@@ -121,8 +133,7 @@ static bool add_to_past(struct api_monitors *monitors, struct api_pending_monito
         past->first = pending;
     if (pending->status.last_observation > past->newest)
         past->newest = pending->status.last_observation;
-    past->n++;
-    pending->status.silence = API_PAST_TOLD;
+    pending->status.silence = past->n++ == 0 ? API_PAST_FIRST : API_PAST_TOLD;
     return true;
 }
 
@@ -139,10 +150,12 @@ static bool tell(struct api_monitors *monitors, struct api_monitor *monitor, str
         return tell_withheld(monitors, pending);
     if (silence == API_SILENT || (silence == API_HEARD && !api_monitor_is_long_stale(monitor)))
         return tell_silence(monitors, pending);
-    if (silence != API_PAST_TOLD && api_monitor_is_stale(monitor))
+    if (api_monitor_is_stale(monitor))
         return add_to_past(monitors, pending, past);
     pending->status.silence = API_HEARD;
-    return true;
+    const struct api_change end =
+        change_of(monitors, &pending->status, API_STALE, (int)pending->status.state);
+    return silence != API_PAST_FIRST || api_outbox_put(monitors, pending, &end);
 }
 
 bool api_silence_watch(struct api_monitors *monitors)

@@ -31,6 +31,13 @@ static struct api_datum time_datum(int64_t time)
     return datum;
 }
 
+/* What receivers know of a monitor before a change: of one that is silent, that. */
+static int last_told(const struct api_monitor_status *status, const struct api_change *change)
+{
+    bool is_silent = status->silence == API_SILENT || status->silence == API_PAST_FIRST;
+    return is_silent && change->to != API_STALE ? API_STALE : change->from;
+}
+
 bool api_outbox_put(struct api_monitors *monitors, struct api_pending_monitor *pending,
                     const struct api_change *change)
 {
@@ -40,7 +47,7 @@ bool api_outbox_put(struct api_monitors *monitors, struct api_pending_monitor *p
         return true;
     if (api_monitor_is_muted(&monitors->registry, monitor, monitors->now)) {
         if (pending->status.told == API_NONE_WITHHELD)
-            pending->status.told = change->from;
+            pending->status.told = last_told(&pending->status, change);
         return true;
     }
     struct api_receivers *receivers = api_notifier_receivers(monitors->notifier);
@@ -324,14 +331,16 @@ void api_outbox_collect_lasting(struct api_monitors *monitors, const struct api_
     for (size_t i = 0; i < registry->n && job->n < MAX_CHANGES; i++) {
         const struct api_monitor *monitor = registry->monitors[i];
         int state = (int)monitor->status.state;
-        if (state < API_WARNING && monitor->status.silence != API_SILENT)
+        bool is_silent =
+            monitor->status.silence == API_SILENT || monitor->status.silence == API_PAST_FIRST;
+        if (state < API_WARNING && !is_silent)
             continue;
         if (api_monitor_is_muted(&monitors->registry, monitor, now))
             continue;
         if (state >= (tells_all ? API_WARNING : API_CRITICAL) &&
             api_receiver_wants(receiver, monitor->group, state, state))
             add_lasting(monitor, state, job);
-        if (tells_all && monitor->status.silence == API_SILENT &&
+        if (tells_all && is_silent &&
             api_receiver_wants(receiver, monitor->group, API_STALE, API_STALE))
             add_lasting(monitor, API_STALE, job);
     }

@@ -202,10 +202,11 @@ void api_monitor_see(const struct api_monitor *monitor, struct api_monitor_statu
     if (seen <= status->last_observation && status->last_observation <= now)
         return;
     status->last_observation = seen;
-    if (status->silence != API_SILENT && !is_silent(monitor, seen, now))
-        status->silence = API_HEARD;
-    else if (status->silence == API_HEARD)
+    bool is_past = is_silent(monitor, seen, now);
+    if (is_past && status->silence == API_HEARD)
         status->silence = API_OF_PAST;
+    if (!is_past && (status->silence == API_OF_PAST || status->silence == API_PAST_TOLD))
+        status->silence = API_HEARD; /* nobody was told of this monitor */
 }
 
 void api_status_restart(struct api_monitor_status *status)

@@ -22,7 +22,8 @@ enum api_silence {
     API_HEARD,  /* nothing, or that it has ended */
     API_SILENT, /* that it is stale, by an event */
     API_OF_PAST, /* nothing yet; it is stale because its observations were of the past when they came */
-    API_PAST_TOLD /* of when the newest observation is, by no event */
+    API_PAST_TOLD, /* of when the newest observations of its group are, by the change of another monitor and no event */
+    API_PAST_FIRST /* the same, by a change of this monitor */
 };
 
 /* api_monitor_status: what observations change. */

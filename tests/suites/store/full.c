@@ -265,10 +265,10 @@ Test(store_full, a_store_that_does_not_answer_is_down)
     cr_expect_gt(now_seconds(), begin + 4.9);
     expect_readiness(&server, "\"store_error\":\"the database does not answer\"}\n", 200);
     cr_expect_lt(now_seconds(), begin + 8);
-    faults_disarm();
-    expect_return(&server);
     atomic_store(&load.stop, true);
+    faults_disarm();
     load_end(&load);
+    expect_return(&server);
     cr_expect_eq(load.refused, 0);
     load_free(&load);
     cr_expect_eq(server_stop(&server, false), 0);

@@ -657,27 +657,65 @@ def try_mute_and_stale():
 
 
 def try_history():
-    """Of history that is loaded one change tells how far it goes, and no event; newer observations are no news."""
+    """Of history that is loaded one change tells how far it goes, and one its end; no event does. A muted monitor of the
+    group is told at the end of the mute."""
     receiver = Receiver()
     server = Server([one(receiver)], store="sqlite")
     for name in "abc":
         server.put(name, "old", "?pool=1&clear_after=1&stale_after=3600")
-    table = {"columns": {name: [0.5, 1.5] * 100 for name in "abc"}}
+    server.put("0", "old", "?pool=1&clear_after=1&stale_after=3600")
+    server.ask("POST", "/monitors/old/0/mute", {"seconds": 600})
+    table = {"columns": {name: [0.5, 1.5] * 100 for name in "0abc"}}
     for month in (1, 2):
         server.ask("POST", "/monitors/old/observations?timestamp=2024-%02d-01T00:00:00Z" % month, table)
     wait_until(receiver.changes, 15, "the history is told")
+    server.ask("DELETE", "/monitors/old/0/mute")
+    wait_until(lambda: ("0", "ok", "stale") in receiver.changes(), 15, "the end of the mute")
     server.ask("POST", "/monitors/old/observations", table)
     wait_until(lambda: not server.ask("GET", "/monitors/old/a")["stale"], 15, "it is heard")
     server.put("loud")
     server.post(GOOD, "loud")
     server.post(BAD, "loud")
-    wait_until(lambda: len(receiver.changes()) > 1, 15, "the next change")
-    expect(receiver.changes() == [("a", "ok", "stale"), ("loud", "ok", "critical")], receiver.changes())
+    wait_until(lambda: len(receiver.changes()) > 4, 15, "the next change")
+    expect(sorted(receiver.changes()) == [
+        ("0", "ok", "stale"), ("0", "stale", "ok"), ("a", "ok", "stale"), ("a", "stale", "ok"), ("loud", "ok", "critical")], receiver.changes())
     sentence = json.loads(receiver.posts[0].body)["changes"][0]["sentence"]
     expect(sentence in ["the newest observation of it and of 2 more monitors of the group is of 2024-%02d-01T00:00:00Z" % month
                         for month in (1, 2)], sentence)
     events = server.ask("GET", "/events?group=old")["events"]
     expect(not any("stale" in (event["from"], event["to"]) for event in events), events)
+    server.end()
+    receiver.close()
+
+
+def try_mute_and_silence():
+    """At the end of a mute receivers are told the state and the silence that came meanwhile, and that a silence of which
+    they know is over."""
+    receiver = Receiver()
+    server = Server([one(receiver)], store="sqlite")
+    for name in ("worse", "better", "heard"):
+        server.put(name, query="?pool=1&clear_after=1&stale_after=3")
+    for name in ("worse", "better", "heard"):
+        server.post(GOOD, name)
+    server.post(BAD, "better")
+    known = [("better", "critical", "stale"), ("better", "ok", "critical"), ("heard", "ok", "stale"), ("worse", "ok", "stale")]
+    wait_until(lambda: sorted(receiver.changes()) == known, 20, "what receivers know")
+    for name in ("worse", "better", "heard"):
+        server.ask("POST", "/monitors/g/%s/mute" % name, {"seconds": 600})
+    server.post(BAD, "worse")
+    server.post(GOOD, "better")
+    server.post(BAD, "heard")
+    server.post(GOOD, "heard")
+    wait_until(lambda: all(server.ask("GET", "/monitors/g/" + name)["stale"] for name in ("worse", "better")), 20, "silence")
+    time.sleep(2)  # until maintenance has seen it
+    before = len(receiver.changes())
+    server.post(GOOD, "heard")
+    for name in ("worse", "better", "heard"):
+        server.ask("DELETE", "/monitors/g/%s/mute" % name)
+    wait_until(lambda: len(receiver.changes()) >= before + 5, 20, "the end of the mutes")
+    expect(sorted(receiver.changes()[before:before + 5]) == [
+        ("better", "ok", "stale"), ("better", "stale", "ok"), ("heard", "stale", "ok"), ("worse", "critical", "stale"),
+        ("worse", "stale", "critical")], receiver.changes()[before:])
     server.end()
     receiver.close()
 
