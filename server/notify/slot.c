@@ -5,10 +5,9 @@
 #include "server/telemetry/log.h"
 
 /* Seconds: between two looks into a store that other servers write; between two looks without news; between two reminders
- * of what lasts, for an Alertmanager; the first and the longest wait after a failure; the longest that a receiver
- * may ask for. */
-static const double shared_s = 1, idle_s = 60, reminder_s = 60, first_wait_s = 1, max_wait_s = 120,
-                    max_retry_after_s = 3600;
+ * of what lasts, for an Alertmanager; the first and the longest wait after a failure, also if the receiver asks
+ * for a longer one. */
+static const double shared_s = 1, idle_s = 60, reminder_s = 60, first_wait_s = 1, max_wait_s = 120;
 
 /* Notes what the outbox says: the changes that wait, and that were given up. */
 static void note_outbox(struct api_notifier *notifier, const struct api_receiver *receiver,
@@ -121,15 +120,14 @@ bool srv_slot_take_answer(struct srv_slot *slot, const struct api_receiver *rece
     return false;
 }
 
-/* Waits longer after each failure, and as long as the receiver asks for, up to an hour. */
+/* Waits longer after each failure, or as long as the receiver asks for. */
 static double wait_after(unsigned failures, double retry_after)
 {
     double wait = first_wait_s;
     for (unsigned i = 1; i < failures && wait < max_wait_s; i++)
         wait *= 2;
-    wait = wait < max_wait_s ? wait : max_wait_s;
-    retry_after = retry_after < max_retry_after_s ? retry_after : max_retry_after_s;
-    return retry_after > wait ? retry_after : wait;
+    wait = retry_after > wait ? retry_after : wait;
+    return wait < max_wait_s ? wait : max_wait_s;
 }
 
 void srv_slot_finish(struct srv_slot *slot, const struct api_receiver *receiver, CURLcode result)
