@@ -104,7 +104,7 @@ export async function sameTime(api) {
 export async function twoLabels(api, group, name, ...batches) {
     const path = monitorPath(group, name);
     await api.put(path, {bins: {labels: ["a", "b"]}, reference: {counts: [500, 500]}});
-    await postMinutes(api, path, 0, batches);
+    await postMinutes(api, path, 0, batches, 1);
 }
 
 /**
@@ -112,10 +112,11 @@ export async function twoLabels(api, group, name, ...batches) {
  * @param {string} path  of a monitor
  * @param {number} from  number of the first minute
  * @param {number[][]} batches
+ * @param {number} atOnce  posts under way; with several they may come in another order
  */
-export async function postMinutes(api, path, from, batches) {
+export async function postMinutes(api, path, from, batches, atOnce = 16) {
     const start = (Math.floor(Date.now() / 1000 / DAY) - 2) * DAY;
-    await api.each([...batches.keys()], 16, i => api.post(
+    await api.each([...batches.keys()], atOnce, i => api.post(
         `${path}/observations`, {counts: batches[i], timestamp: start + (from + i) * 60}));
 }
 
