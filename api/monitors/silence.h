@@ -1,12 +1,11 @@
-/* What is told of monitors although no window brings it: that they have become stale, or are not stale any more; and how they
- * are at the end of a mute. */
+/* Changes that no window brings: a monitor becomes stale, or is heard again; and the end of a mute tells how it is. */
 #pragma once
 
 #include "api/monitors/state/transaction.h"
 
 /* Stores the events, and the changes for receivers, of some hundred monitors at a time. Monitors that were stale when their
  * last observation came, as history that is loaded, or that have been stale for a day, have no event; receivers get one
- * change for all of a group. */
+ * change for those of a group that are found together. */
 bool api_silence_watch(struct api_monitors *monitors);
 
 /* True if there is anything to store. */

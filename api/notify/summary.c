@@ -29,7 +29,7 @@ static int compare_monitors(const void *a, const void *b)
     return (first > second) - (first < second);
 }
 
-/* Those that have left ok before others, worst first. */
+/* Orders monitors that have left ok before others, worst first. */
 static int compare_outcomes(const void *a, const void *b)
 {
     const struct outcome *first = a, *second = b;

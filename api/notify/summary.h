@@ -1,4 +1,4 @@
-/* What several changes of monitors of one group are, in a line. */
+/* The line that sums up several changes of monitors of one group. */
 #pragma once
 
 #include "api/notify/change.h"

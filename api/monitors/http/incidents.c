@@ -46,7 +46,7 @@ static int compare_times(const void *a, const void *b)
     return compare_ranks(a, b);
 }
 
-/* What lies between two onsets that reach each other is within that reach, too: a chain is a run of the sorted onsets, and
+/* Onsets between two that reach each other are within that reach, too. So a chain is a run of the sorted onsets, and
  * ends where none of those before reaches the next one, and none from there on reaches back. */
 void api_incidents_link(struct api_onset *onsets, size_t n)
 {

@@ -112,19 +112,15 @@ static bool collect_tombstone(struct api_monitors *monitors, size_t *n)
     return true;
 }
 
-static void note_deleted(void *context, const struct api_datum *values)
-{
-    (void)values;
-    *(bool *)context = true;
-}
-
 /* Deletes the former revisions, with their labels, of which no window is left. */
 static bool prune_revisions(struct api_monitors *monitors, const struct api_monitor *monitor)
 {
     const struct api_datum current[] = {API_INTEGER(monitor->id), API_INTEGER(monitor->revision)};
-    return monitor->revision == 1 ||
-           api_store_run(monitors->store, API_SQL_REVISIONS_PRUNE, current,
-                         &(struct api_rows){note_deleted, &monitors->log_has_deleted});
+    size_t n = 0;
+    bool good = monitor->revision == 1 || api_store_run(monitors->store, API_SQL_REVISIONS_PRUNE,
+                                                        current, &(struct api_rows){count_row, &n});
+    monitors->log_has_deleted |= n > 0;
+    return good;
 }
 
 /* A monitor without expired windows gets no pending monitor, which would be written. */

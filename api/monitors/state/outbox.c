@@ -31,11 +31,16 @@ static struct api_datum time_datum(int64_t time)
     return datum;
 }
 
-/* What receivers know of a monitor before a change: of one that is silent, that. */
+/* True if receivers know that a monitor is silent, by a change of its own. */
+static bool is_told_silent(const struct api_monitor_status *status)
+{
+    return status->silence == API_SILENT || status->silence == API_PAST_FIRST;
+}
+
+/* Gives the state that receivers know before a change. */
 static int last_told(const struct api_monitor_status *status, const struct api_change *change)
 {
-    bool is_silent = status->silence == API_SILENT || status->silence == API_PAST_FIRST;
-    return is_silent && change->to != API_STALE ? API_STALE : change->from;
+    return is_told_silent(status) && change->to != API_STALE ? API_STALE : change->from;
 }
 
 bool api_outbox_put(struct api_monitors *monitors, struct api_pending_monitor *pending,
@@ -331,8 +336,7 @@ void api_outbox_collect_lasting(struct api_monitors *monitors, const struct api_
     for (size_t i = 0; i < registry->n && job->n < MAX_CHANGES; i++) {
         const struct api_monitor *monitor = registry->monitors[i];
         int state = (int)monitor->status.state;
-        bool is_silent =
-            monitor->status.silence == API_SILENT || monitor->status.silence == API_PAST_FIRST;
+        bool is_silent = is_told_silent(&monitor->status);
         if (state < API_WARNING && !is_silent)
             continue;
         if (api_monitor_is_muted(&monitors->registry, monitor, now))

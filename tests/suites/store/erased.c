@@ -1,4 +1,4 @@
-/* What a DELETE leaves of texts in the store's files, while the server goes on: nothing. */
+/* A DELETE leaves nothing of texts in the store's files, while the server goes on. */
 #include "tests/suites/support/crowd.h"
 #include "tests/suites/support/store.h"
 #include "tests/suites/support/support.h"
