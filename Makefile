@@ -36,7 +36,7 @@ include docker/image/cross.mk
 endif
 
 WARNINGS = -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes \
-           -Wpointer-arith -Wwrite-strings -Wvla
+           -Wpointer-arith -Wwrite-strings -Wvla -Werror=int-conversion -Werror=incompatible-pointer-types
 HARDENING = -fstack-protector-strong -fstack-clash-protection -fPIC $(HARDENING_$(MACHINE))
 HARDENING_x86_64 = -fcf-protection
 HARDENING_aarch64 = -mbranch-protection=standard

@@ -29,7 +29,6 @@ struct column {
     size_t n_bins;
     bool is_labelled;
     struct api_pool *pool;
-    enum api_verdict state;
     struct api_turns turns;
     struct api_state_history history;
     int64_t time;
@@ -176,7 +175,7 @@ static void observe(struct column *c, const struct drift *d, size_t n, bool drif
     struct kl_drift scores = score(c, counts, 1);
     advance(c, counts, c->counts);
     memset(alarms, 0, RULES * sizeof *alarms);
-    alarms[OURS] = c->state >= API_WARNING;
+    alarms[OURS] = c->history.state >= API_WARNING;
     alarms[G_TEST] = scores.p_value < 0.01;
     alarms[JENSEN] = sqrt(scores.js) >= 0.1;
     alarms[PSI] = scores.psi >= 0.2;
@@ -269,7 +268,7 @@ static void season(size_t n, int histories)
         c.settings.period = 86400;
         c.settings.previous = 7;
         api_pool_release(c.pool);
-        c.pool = api_pool_new(&c.settings, c.bins.n_bins);
+        c.pool = api_pool_new(&c.settings, &c.bins);
         for (int w = 0; w < CYCLE + 4; w++) {
             double reference[ALL] = {0}, at = 0.44 * sin(2 * M_PI * w / 24) + 0.5 * (w >= CYCLE);
             for (size_t i = 0; i < n; i++)
@@ -279,8 +278,8 @@ static void season(size_t n, int histories)
                 for (size_t i = 0; i < c.bins.n_bins; i++)
                     reference[i] += counts[w - 24 * day][i];
             advance(&c, counts[w], reference);
-            raised += w >= WEEK && w < CYCLE && c.state >= API_WARNING && !was;
-            was = c.state >= API_WARNING;
+            raised += w >= WEEK && w < CYCLE && c.history.state >= API_WARNING && !was;
+            was = c.history.state >= API_WARNING;
         }
         seen += was;
         api_pool_release(c.pool);
