@@ -28,15 +28,40 @@ static bool fail_stopped(struct kl_problem *problem)
     return kl_fail(problem, KL_NO_OPERAND, "stopped", "the call was stopped");
 }
 
+/* KL_REVERSE is KL_FORWARD of the operands in each other's place. Returns the plan itself if it is not that. */
+static const struct kl_plan *exchange(const struct kl_plan *plan, struct kl_plan *exchanged)
+{
+    if (plan->divergence != KL_REVERSE)
+        return plan;
+    *exchanged = *plan;
+    exchanged->exchanged = true;
+    exchanged->divergence = KL_FORWARD;
+    exchanged->input = plan->target;
+    exchanged->target = plan->input;
+    for (int i = 0; i < KL_OPERANDS; i++) {
+        exchanged->counts[i] = plan->counts[!i];
+        exchanged->spaces[i] = plan->spaces[!i];
+    }
+    return exchanged;
+}
+
+/* The caller's name of an operand. */
+static enum kl_operand named(const struct kl_plan *plan, int operand)
+{
+    return (enum kl_operand)(plan->exchanged ? !operand : operand);
+}
+
 size_t kl_scratch_size(const struct kl_plan *plan, const struct kl_results *results)
 {
+    struct kl_plan exchanged;
     struct kl_layout layout;
+    plan = exchange(plan, &exchanged);
     struct kl_job job = {.plan = plan, .layout = &layout};
     size_t diagnosis = results->diagnosis ? kl_diagnosis_scratch() : 0;
     if (plan->count == 0 || kl_is_flat(plan))
         return diagnosis;
     for (int i = 0; i < KL_OPERANDS; i++)
-        job.gradients[i].data = results->grad[i];
+        job.gradients[i].data = results->grad[named(plan, i)];
     size_t rows = kl_rows_scratch_size(&job);
     if (!results->loss)
         return rows + diagnosis;
@@ -134,17 +159,19 @@ static bool check_operand(const struct kl_plan *plan, enum kl_operand operand,
         problem->has_index = true;
         problem->index = first;
     }
-    return kl_fail(problem, operand, operand == KL_INPUT ? "input_negative" : "target_negative",
+    bool is_input = named(plan, operand) == KL_INPUT;
+    return kl_fail(problem, named(plan, operand), is_input ? "input_negative" : "target_negative",
                    "%s holds %g, but a probability is never negative",
-                   operand == KL_INPUT ? "input" : "target",
-                   kl_load(tensor->dtype, tensor->data, first));
+                   is_input ? "input" : "target", kl_load(tensor->dtype, tensor->data, first));
 }
 
 static bool check_negative(const struct kl_plan *plan, struct kl_problem *problem)
 {
-    for (int i = 0; i < KL_OPERANDS; i++)
-        if (plan->spaces[i] == KL_PROB && !check_operand(plan, (enum kl_operand)i, problem))
+    for (int i = 0; i < KL_OPERANDS; i++) { /* the caller's input first */
+        enum kl_operand operand = named(plan, i);
+        if (plan->spaces[operand] == KL_PROB && !check_operand(plan, operand, problem))
             return false;
+    }
     return true;
 }
 
@@ -239,17 +266,20 @@ run_call(const struct kl_plan *plan, const struct kl_tensor *grad_output, struct
          const struct kl_results *results, struct kl_partial *partial, struct kl_problem *problem)
 {
     struct kl_layout layout; /* filled where it is needed */
+    struct kl_plan exchanged;
+    const struct kl_plan *given = plan;
+    plan = exchange(given, &exchanged);
     struct kl_job job = kl_job_of(plan, &layout);
     job.divisor = kl_divisor_of(plan);
     if (!read_grad_output(&job, grad_output, problem))
         return false;
-    job.gradients[KL_INPUT].data = results->grad[KL_INPUT];
-    job.gradients[KL_TARGET].data = results->grad[KL_TARGET];
+    for (int i = 0; i < KL_OPERANDS; i++)
+        job.gradients[i].data = results->grad[named(plan, i)];
     job.partial = partial;
     job.wants_loss = results->loss || partial;
     job.losses = plan->reduction == KL_NONE ? results->loss : NULL;
-    return diagnoses_chunks(plan, results) ? diagnose(plan, &job, pool, results, problem)
-                                           : compute(&job, pool, results, problem);
+    return diagnoses_chunks(given, results) ? diagnose(given, &job, pool, results, problem)
+                                            : compute(&job, pool, results, problem);
 }
 
 bool kl_run_gradients(const struct kl_plan *plan, const struct kl_tensor *grad_output,

@@ -51,7 +51,11 @@ enum kl_operand { KL_INPUT, KL_TARGET, KL_GRAD_OUTPUT, KL_WEIGHT, KL_MASK, KL_NO
  *   space_invalid       no such space
  *   space_conflict      log_target with a target_space that is not KL_LOG_PROB
  *   temperature_invalid not a finite number above 0
- *   temperature_unused  a temperature other than 1, where neither operand holds logits
+ *   temperature_unused  a temperature other than 1, or KL_TEMPERATURE_SQUARED, where neither operand holds logits
+ *   scale_invalid       no such scale
+ *   divergence_invalid  no such divergence
+ *   beta_invalid        not a number from 0 to 1; alpha_invalid likewise
+ *   beta_unused         a beta other than 0 without KL_JS; alpha_unused: an alpha without KL_SKEW
  *   dtype_invalid       no such dtype
  *   dtype_unsupported   a complex or integral dtype (bool counts as integral)
  *   dim_invalid         an axis that the operands do not have, or one that is given twice
@@ -171,6 +175,41 @@ enum kl_space { KL_DEFAULT_SPACE, KL_LOG_PROB, KL_PROB, KL_LOGIT };
 /* "log_prob", "prob", "logit". */
 bool kl_space_parse(const char *name, enum kl_space *space, struct kl_problem *problem);
 
+/* kl_divergence: the loss of an element, with p and q the probabilities that target and input stand for:
+ *
+ *   KL_FORWARD   p (log p - log q), the Kullback-Leibler divergence of input from target, KL(p || q)
+ *   KL_REVERSE   q (log q - log p), KL(q || p): KL_FORWARD with operands and their spaces exchanged, to the bits
+ *   KL_JS        beta p (log p - log m) + (1 - beta) q (log q - log m) with m = beta p + (1 - beta) q: the generalized
+ *                Jensen-Shannon divergence of on-policy distillation (Agarwal and others, "On-Policy Distillation of
+ *                Language Models", 2024, eq. 1). With beta = 0 it is KL_FORWARD, and with beta = 1 KL_REVERSE, as in
+ *                TRL's generalized_jsd_loss and Liger-Kernel's; its own limits there are 0
+ *   KL_SKEW      p (log p - log m) with m = alpha p + (1 - alpha) q: the skewed divergence (Lee, "On the Effectiveness
+ *                of the Skew Divergence for Statistical Language Analysis", 2001; Ko and others, "DistiLLM", 2024).
+ *                With alpha = 0 it is KL_FORWARD, with alpha = 1 it is 0
+ *
+ * KL_JS and KL_SKEW are finite wherever p and q are. A probability of 0, or a logarithm of -inf, contributes its limit:
+ *
+ *                   loss of KL_JS                     loss of KL_SKEW
+ *   p = q = 0       0                                 0
+ *   p = 0           -(1 - beta) q log(1 - beta)       0
+ *   q = 0           -beta p log(beta)                 -p log(alpha)
+ *
+ * An operand that stands for no probability, as it is negative, infinite or NaN, or its exponential overflows, gives NaN.
+ * KL_PYTORCH, KL_ONEFLOW and KL_MATH agree on all that, but that a negative probability is an error under KL_MATH. */
+enum kl_divergence { KL_FORWARD, KL_REVERSE, KL_JS, KL_SKEW };
+
+/* "forward", "reverse", "js", "skew". */
+bool kl_divergence_parse(const char *name, enum kl_divergence *divergence,
+                         struct kl_problem *problem);
+
+/* kl_scale: what losses are multiplied by, and so derivatives: nothing, or the square of the temperature. Derivatives by
+ * logits are about 1 / temperature^2 as large as at a temperature of 1, so that Hinton and others ("Distilling the Knowledge in
+ * a Neural Network", 2015, section 2) multiply the loss by its square, to keep its part in a sum of losses the same. */
+enum kl_scale { KL_UNSCALED, KL_TEMPERATURE_SQUARED };
+
+/* "none", "temperature_squared". */
+bool kl_scale_parse(const char *name, enum kl_scale *scale, struct kl_problem *problem);
+
 /* kl_mask: a byte per loss, 1 if it counts, else 0. Borrowed like a tensor. */
 struct kl_mask {
     size_t ndim;
@@ -191,7 +230,7 @@ struct kl_options {
 
     /* Divides logits before the softmax; 0 is absent, which is 1. Operands that hold something else
      * are left as they are; where neither holds logits only 1 is accepted. Losses and gradients are
-     * not multiplied by its square, as some programs for distillation do. */
+     * multiplied by its square only as `scale` says. */
     double temperature;
 
     /* Axes that losses are summed over before the reduction applies to what remains, counted from
@@ -220,6 +259,11 @@ struct kl_options {
      * for them, their gradients are 0, and what their operands hold has no effect. NULL masks
      * nothing. */
     const struct kl_mask *mask;
+
+    enum kl_divergence divergence;
+    double beta;  /* of KL_JS, from 0 to 1: target's share of the mixture m */
+    double alpha; /* of KL_SKEW, likewise */
+    enum kl_scale scale;
 };
 
 /* ---- Warnings ------------------------------------------------------------------------- */
@@ -276,13 +320,18 @@ struct kl_plan {
      * is true it must stay so, and the call fails with `stopped`. Its results are then of no use. */
     bool (*stopped)(const void *context);
     const void *stop_context;
+
+    enum kl_divergence
+        divergence; /* the one that applies: KL_FORWARD or KL_REVERSE at the ends of beta and alpha */
+    double share;   /* target's of the mixture: beta or alpha */
+    bool exchanged; /* the library's own: input and target have taken each other's place */
 };
 
 /* Checks dtypes, shapes and options; reads no data. Fills *plan, which borrows the tensors'
  * shapes and data and holds nothing to free. No pointer but `problem` may be NULL. Shapes must be
  * the same unless options.broadcast is set: PyTorch broadcasts silently, and then divides batchmean
  * by the wrong number. Fails with shape_mismatch, ndim_invalid, dim_invalid, space_conflict,
- * temperature_invalid, temperature_unused, batchmean_scalar, out_of_memory where the elements
+ * temperature_invalid, batchmean_scalar, an _unused, out_of_memory where the elements
  * outnumber any memory, shape_invalid where losses of empty rows do, or the _invalid of an enum that has no such value. */
 bool kl_plan(struct kl_plan *plan, const struct kl_tensor *input, const struct kl_tensor *target,
              const struct kl_options *options, struct kl_problem *problem);

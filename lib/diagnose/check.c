@@ -80,8 +80,10 @@ static bool is_suspect(const struct kl_diagnosing *d, const struct kl_row_stats 
     counts->bound += bounds.sum;
     return !isfinite(row[KL_INPUT].sum - row[KL_TARGET].sum) || !kl_fits_losses(plan, bounds) ||
            (plan->spaces[KL_INPUT] == KL_PROB && row[KL_INPUT].min <= 0) ||
-           (plan->spaces[KL_TARGET] == KL_PROB && row[KL_TARGET].min < 0 &&
-            plan->options.compat != KL_ONEFLOW);
+           (plan->spaces[KL_TARGET] == KL_PROB &&
+            (plan->divergence != KL_FORWARD
+                 ? row[KL_TARGET].min <= 0
+                 : row[KL_TARGET].min < 0 && plan->options.compat != KL_ONEFLOW));
 }
 
 /* True if a row is masked, or all of its elements are. Only a row that is masked as a whole is not counted. */
@@ -224,9 +226,9 @@ static bool all_sound(const struct kl_diagnosing *d, int operand, double min, do
 {
     enum kl_space space = d->sound.plan->spaces[operand];
     struct kl_row_stats s = d->sound.kernel->row_stats[KL_FLOAT64](sums, n, false);
-    bool in_range = space == KL_LOG_PROB  ? max <= 0 && min > -(double)INFINITY
-                    : operand == KL_INPUT ? min > 0
-                                          : min >= 0;
+    bool in_range = space == KL_LOG_PROB ? max <= 0 && min > -(double)INFINITY
+                    : operand == KL_INPUT || d->sound.plan->divergence != KL_FORWARD ? min > 0
+                                                                                     : min >= 0;
     return isfinite(s.sum) && (space == KL_LOGIT || (in_range && is_one(d, operand, s.min) &&
                                                      is_one(d, operand, s.max)));
 }

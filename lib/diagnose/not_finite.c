@@ -36,21 +36,37 @@ static double log_size(const struct kl_diagnosing *d, int operand, const struct 
                : max_magnitude(row->min, row->max);
 }
 
+/* Upper bounds of the sizes of an operand's probabilities, and of their sum. */
+static struct kl_bounds bound_probs(const struct kl_diagnosing *d, int operand,
+                                    const struct kl_row_stats *row)
+{
+    enum kl_space space = d->sound.plan->spaces[operand];
+    struct kl_bounds bounds = {1, 1};
+    double n = (double)d->layout.inner.volume;
+    if (space == KL_PROB) {
+        bounds.each = max_magnitude(row->min, row->max);
+        bounds.sum = row->min >= 0 ? row->sum : n * bounds.each;
+    } else if (space == KL_LOG_PROB) {
+        bounds.each = row->max <= 0 ? 1 : exp(row->max);
+        bounds.sum = row->max <= 0 ? row->exps * 1.001 : n * bounds.each;
+    }
+    return bounds;
+}
+
 struct kl_bounds kl_bound_losses(const struct kl_diagnosing *d,
                                  const struct kl_row_stats row[KL_OPERANDS])
 {
-    const struct kl_row_stats *target = &row[KL_TARGET];
-    enum kl_space space = d->sound.plan->spaces[KL_TARGET];
-    double n = (double)d->layout.inner.volume, max = 1, sum_p = 1;
-    double size = log_size(d, KL_INPUT, &row[KL_INPUT]) + log_size(d, KL_TARGET, target);
-    if (space == KL_PROB) {
-        max = max_magnitude(target->min, target->max);
-        sum_p = target->min >= 0 ? target->sum : n * max;
-    } else if (space == KL_LOG_PROB) {
-        max = target->max <= 0 ? 1 : exp(target->max);
-        sum_p = target->max <= 0 ? target->exps * 1.001 : n * max;
+    const struct kl_plan *plan = d->sound.plan;
+    double size = log_size(d, KL_INPUT, &row[KL_INPUT]) + log_size(d, KL_TARGET, &row[KL_TARGET]);
+    struct kl_bounds input = bound_probs(d, KL_INPUT, &row[KL_INPUT]),
+                     target = bound_probs(d, KL_TARGET, &row[KL_TARGET]), probs = target;
+    if (plan->divergence == KL_REVERSE)
+        probs = input;
+    if (kl_is_mixture(plan)) { /* m is at least share p, and p log(m / p) at most m */
+        size = 1 - log(plan->share) - (plan->divergence == KL_JS ? log1p(-plan->share) : 0);
+        probs = (struct kl_bounds){input.each + target.each, input.sum + target.sum};
     }
-    return (struct kl_bounds){max * size * d->factor, sum_p * size * d->factor};
+    return (struct kl_bounds){probs.each * size * d->factor, probs.sum * size * d->factor};
 }
 
 bool kl_fits_losses(const struct kl_plan *plan, struct kl_bounds bounds)
@@ -148,8 +164,16 @@ void kl_find_rows_not_finite(struct kl_diagnosing *d, struct kl_workspace *b, si
 
 /* ---- The first loss of a row */
 
-static const char *reason_text(enum kl_rule rule, double x, double t)
+static const char *reason_text(const struct kl_plan *plan, enum kl_rule rule, double x, double t)
 {
+    bool is_prob = plan->spaces[KL_TARGET] == KL_PROB;
+    if (plan->divergence != KL_FORWARD)
+        return isnan(x) || isnan(t) || (is_prob && t < 0)
+                   ? "an operand is NaN or negative there, or its row has no softmax"
+               : t == (is_prob ? 0 : -(double)INFINITY)
+                   ? "target is a probability of 0 there, and input is not"
+               : isinf(x) || isinf(t) ? "an operand is infinite there"
+                                      : "the loss is too large for its dtype";
     bool nothing = kl_rule_is_log(rule) ? t == -(double)INFINITY : t == 0;
     if (isnan(x) || isnan(t))
         return "an operand is NaN there, or has no logarithm, or its row no softmax";
@@ -190,8 +214,9 @@ bool kl_find_not_finite(struct kl_diagnosing *d, size_t row, struct kl_reason *r
             i++;
         if (i < tile.length) {
             kl_load_log_probs(b, &tile);
-            *reason = reason_at(job, row, tile.start + i,
-                                reason_text(job->rule, b->v[KL_INPUT][i], b->v[KL_TARGET][i]));
+            *reason =
+                reason_at(job, row, tile.start + i,
+                          reason_text(job->plan, job->rule, b->v[KL_INPUT][i], b->v[KL_TARGET][i]));
             return true;
         }
         add_losses(b, &tile);

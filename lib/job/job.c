@@ -17,15 +17,18 @@ struct kl_job kl_job_of(const struct kl_plan *plan, struct kl_layout *layout)
         [KL_LOG_PROB] = {KL_LOG_PYTORCH, KL_LOG_PYTORCH, KL_LOG_MATH},
         [KL_LOGIT] = {KL_LOGIT_PYTORCH, KL_LOGIT_ONEFLOW, KL_LOG_MATH},
     };
+    double of_base = plan->options.base == KL_BITS ? 0x1.71547652b82fep+0 : 1; /* 1 / ln 2 */
+    bool is_scaled = plan->options.scale == KL_TEMPERATURE_SQUARED;
+    enum kl_compat compat = kl_is_mixture(plan) ? KL_MATH : plan->options.compat;
     return (struct kl_job){
         .plan = plan,
         .kernel = kl_kernel(),
-        .rule = rules[plan->spaces[KL_TARGET]][plan->options.compat],
+        .rule = rules[plan->spaces[plan->divergence == KL_REVERSE ? KL_INPUT : KL_TARGET]][compat],
         .layout = layout,
         .operands = {kl_array_of(plan, KL_OF_INPUT), kl_array_of(plan, KL_OF_TARGET)},
         .weight = kl_array_of(plan, KL_OF_WEIGHT),
         .mask = kl_array_of(plan, KL_OF_MASK),
-        .unit = plan->options.base == KL_BITS ? 0x1.71547652b82fep+0 : 1, /* 1 / ln 2 */
+        .unit = is_scaled ? of_base * (plan->temperature * plan->temperature) : of_base,
         .total = {.lock = PTHREAD_MUTEX_INITIALIZER, .base = plan->options.base},
         .divisor = 1,
     };
@@ -33,7 +36,8 @@ struct kl_job kl_job_of(const struct kl_plan *plan, struct kl_layout *layout)
 
 bool kl_is_direct(const struct kl_plan *plan)
 {
-    return plan->spaces[KL_INPUT] == KL_LOG_PROB && plan->spaces[KL_TARGET] != KL_LOGIT;
+    return plan->divergence == KL_FORWARD && plan->spaces[KL_INPUT] == KL_LOG_PROB &&
+           plan->spaces[KL_TARGET] != KL_LOGIT;
 }
 
 void kl_set_factors(const struct kl_job *job, const struct kl_tile *tile, double *factors,

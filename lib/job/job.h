@@ -85,14 +85,18 @@ void kl_weigh_losses(const struct kl_job *job, double *losses, const double *wei
 /* The job of a call whose layout is not filled yet, without a divisor, results and tiles. */
 struct kl_job kl_job_of(const struct kl_plan *plan, struct kl_layout *layout);
 
-/* True if the formula applies to the operands as they are: log-probabilities against
+/* True if the formula of KL_FORWARD applies to the operands as they are: log-probabilities against
  * probabilities or log-probabilities. */
 bool kl_is_direct(const struct kl_plan *plan);
 
-/* True if both operands hold probabilities. */
+/* True if losses are of a mixture of both operands. */
+static inline bool kl_is_mixture(const struct kl_plan *plan) { return plan->divergence >= KL_JS; }
+
+/* True if the losses are quotients' of two probabilities. */
 static inline bool kl_has_quotients(const struct kl_plan *plan)
 {
-    return plan->spaces[KL_INPUT] == KL_PROB && plan->spaces[KL_TARGET] == KL_PROB;
+    return plan->divergence == KL_FORWARD && plan->spaces[KL_INPUT] == KL_PROB &&
+           plan->spaces[KL_TARGET] == KL_PROB;
 }
 
 /* True if the caller has stopped the call. The call then fails before it ends, so results computed meanwhile may be

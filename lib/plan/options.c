@@ -50,6 +50,26 @@ bool kl_compat_parse(const char *name, enum kl_compat *compat, struct kl_problem
     return true;
 }
 
+bool kl_divergence_parse(const char *name, enum kl_divergence *divergence,
+                         struct kl_problem *problem)
+{
+    static const char *const divergences[] = {"forward", "reverse", "js", "skew"};
+    size_t i;
+    if (!find(name, divergences, sizeof divergences / sizeof *divergences, &i))
+        return kl_fail(problem, KL_NO_OPERAND, "divergence_invalid",
+                       "'%.40s' is not a divergence: forward, reverse, js or skew", name);
+    *divergence = (enum kl_divergence)i;
+    return true;
+}
+
+bool kl_scale_parse(const char *name, enum kl_scale *scale, struct kl_problem *problem)
+{
+    *scale = strcmp(name, "none") == 0 ? KL_UNSCALED : KL_TEMPERATURE_SQUARED;
+    return *scale == KL_UNSCALED || strcmp(name, "temperature_squared") == 0 ||
+           kl_fail(problem, KL_NO_OPERAND, "scale_invalid",
+                   "scale must be none or temperature_squared, not '%.40s'", name);
+}
+
 bool kl_base_parse(const char *name, enum kl_base *base, struct kl_problem *problem)
 {
     *base = strcmp(name, "2") == 0 ? KL_BITS : KL_NATS;

@@ -3,6 +3,7 @@
 #include "lib/plan/shape.h"
 
 #include <math.h>
+#include <string.h>
 
 /* The old options by the truth table of PyTorch's _Reduction.legacy_get_string. */
 static void set_reduction(struct kl_plan *plan)
@@ -37,6 +38,41 @@ static bool check_options(const struct kl_options *options, struct kl_problem *p
                        "compat is not one of enum kl_compat");
     if ((unsigned)options->base > KL_BITS)
         return kl_fail(problem, KL_NO_OPERAND, "base_invalid", "base is not one of enum kl_base");
+    if ((unsigned)options->scale > KL_TEMPERATURE_SQUARED)
+        return kl_fail(problem, KL_NO_OPERAND, "scale_invalid",
+                       "scale is not one of enum kl_scale");
+    return true;
+}
+
+static bool check_share(const char *name, const char *code, const char *unused, double share,
+                        bool is_used, struct kl_problem *problem)
+{
+    if (!(share >= 0 && share <= 1))
+        return kl_fail(problem, KL_NO_OPERAND, code, "%s must be a number from 0 to 1, not %g",
+                       name, share);
+    return share == 0 || is_used ||
+           kl_fail(problem, KL_NO_OPERAND, unused, "%s is of divergence=%s alone", name,
+                   strcmp(name, "beta") == 0 ? "js" : "skew");
+}
+
+/* A mixture of one operand alone is that operand: its divergence is the forward or the reverse one. */
+static bool set_divergence(struct kl_plan *plan, struct kl_problem *problem)
+{
+    const struct kl_options *options = &plan->options;
+    enum kl_divergence divergence = options->divergence;
+    if ((unsigned)divergence > KL_SKEW)
+        return kl_fail(problem, KL_NO_OPERAND, "divergence_invalid",
+                       "the divergence is not one of enum kl_divergence");
+    if (!check_share("beta", "beta_invalid", "beta_unused", options->beta, divergence == KL_JS,
+                     problem) ||
+        !check_share("alpha", "alpha_invalid", "alpha_unused", options->alpha,
+                     divergence == KL_SKEW, problem))
+        return false;
+    plan->share = divergence == KL_JS ? options->beta : options->alpha;
+    bool is_mixture = divergence >= KL_JS;
+    plan->divergence = is_mixture && plan->share == 0            ? KL_FORWARD
+                       : divergence == KL_JS && plan->share == 1 ? KL_REVERSE
+                                                                 : divergence;
     return true;
 }
 
@@ -57,12 +93,13 @@ static bool set_spaces(struct kl_plan *plan, struct kl_problem *problem)
                               : options->log_target ? KL_LOG_PROB
                                                     : KL_PROB;
     plan->temperature = options->temperature == 0 ? 1 : options->temperature;
-    if (!(plan->temperature > 0) || !isfinite(plan->temperature) ||
+    double factor = options->scale == KL_TEMPERATURE_SQUARED ? plan->temperature : 1;
+    if (!(plan->temperature > 0) || !isfinite(plan->temperature * factor) ||
         !isfinite(1 / plan->temperature))
         return kl_fail(problem, KL_NO_OPERAND, "temperature_invalid",
                        "temperature must be a finite number above 0");
-    if (plan->temperature != 1 && plan->spaces[KL_INPUT] != KL_LOGIT &&
-        plan->spaces[KL_TARGET] != KL_LOGIT)
+    bool is_used = plan->temperature != 1 || options->scale == KL_TEMPERATURE_SQUARED;
+    if (is_used && plan->spaces[KL_INPUT] != KL_LOGIT && plan->spaces[KL_TARGET] != KL_LOGIT)
         return kl_fail(problem, KL_NO_OPERAND, "temperature_unused",
                        "a temperature divides logits, but neither input nor target holds any: set "
                        "input_space=logit or target_space=logit if one does");
@@ -195,7 +232,7 @@ bool kl_plan(struct kl_plan *plan, const struct kl_tensor *input, const struct k
     if (!check_dtype(input, KL_INPUT, problem) || !check_dtype(target, KL_TARGET, problem))
         return false;
     plan->dtype = kl_dtype_promote(input->dtype, target->dtype);
-    if (!set_spaces(plan, problem) || !set_shape(plan, problem))
+    if (!set_divergence(plan, problem) || !set_spaces(plan, problem) || !set_shape(plan, problem))
         return false;
     if (options->compat == KL_ONEFLOW && plan->reduction == KL_BATCHMEAN && plan->joint_ndim == 0)
         return kl_fail(

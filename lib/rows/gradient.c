@@ -6,6 +6,7 @@
  * (FlashAttention's backward pass does the same: Dao and others, 2022); and none over the operands where their
  * exponentials were cached. */
 #include "lib/rows/gradient.h"
+#include "lib/rows/mixture.h"
 #include "lib/rows/softmax.h"
 
 /* Sets the factors of a tile's derivatives. */
@@ -98,6 +99,20 @@ void kl_compute_direct_grads(struct kl_workspace *b, const struct kl_tile *tile)
 
 /* ---- Any operands, loaded as log-probabilities */
 
+/* The derivatives of a mixture's losses. */
+static void compute_mixture_grads(struct kl_workspace *b, const struct kl_tile *tile, int operand,
+                                  const struct kl_grads *grads)
+{
+    const struct kl_kernel *kernel = b->job->kernel;
+    size_t n = kl_tile_size(tile);
+    kl_compute_mixture(b, tile);
+    memcpy(b->grads, b->mixed_grads[operand], n * sizeof *b->grads);
+    if (grads->factors)
+        kernel->multiply(b->grads, grads->factors, n);
+    else
+        kernel->scale(b->grads, grads->factor, n);
+}
+
 /* Computes derivatives by a log-probability, or by a target's probability. For a probability of input, the derivative
  * by its logarithm is divided by the probability. The derivatives of masked elements hold nothing of use. */
 static void compute_grads(struct kl_workspace *b, const struct kl_tile *tile, int operand)
@@ -110,6 +125,10 @@ static void compute_grads(struct kl_workspace *b, const struct kl_tile *tile, in
         return;
     b->in_grads = b->single ? operand : -1;
     set_factors(b, tile, &grads);
+    if (kl_is_mixture(job->plan)) {
+        compute_mixture_grads(b, tile, operand, &grads);
+        return;
+    }
     grads.by[operand] = b->grads;
     grads.is_f64[operand] = true;
     job->kernel->grads[KL_FLOAT64][kl_rule_is_log(job->rule)](job->rule, &e, &grads, n);
@@ -136,7 +155,8 @@ void kl_sum_grads(struct kl_workspace *b)
     for (int i = 0; i < KL_OPERANDS; i++)
         kl_fill(b->grad_sums[i], 0, b->group->rows);
     KL_FOR_EACH_TILE (b, tile) {
-        kl_load_log_probs(b, &tile);
+        if (!kl_is_mixture(b->job->plan))
+            kl_load_log_probs(b, &tile);
         for (int i = 0; i < KL_OPERANDS; i++)
             if (kl_is_wanted(b->job, i) && kl_is_logit(b->job, i)) {
                 compute_grads(b, &tile, i);
@@ -163,11 +183,15 @@ void kl_compute_grads(struct kl_workspace *b, const struct kl_tile *tile)
         if (kl_is_logit(b->job, i) && b->job->layout->single_rows) {
             /* 0, or NaN if the logit or the derivative is not finite */
             for (size_t j = 0; j < n; j++)
-                b->grads[j] -= b->grads[j] - b->v[i][j];
+                b->grads[j] = (b->grads[j] - b->grads[j]) + (b->v[i][j] - b->v[i][j]);
         } else if (kl_is_logit(b->job, i)) {
-            kernel->exps(b->v[i], b->scratch, n);
+            const double *probs = b->v[i];
+            if (!kl_is_mixture(b->job->plan)) {
+                kernel->exps(b->v[i], b->scratch, n);
+                probs = b->scratch;
+            }
             kl_broadcast(b->job->kernel, tile, b->grad_sums[i], b->row_values[0]);
-            kernel->softmax_backward(b->grads, b->scratch, b->row_values[0],
+            kernel->softmax_backward(b->grads, probs, b->row_values[0],
                                      1 / b->job->plan->temperature, n);
         }
         kl_apply_mask(b, tile, b->grads, 0);

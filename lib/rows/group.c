@@ -1,4 +1,5 @@
 #include "lib/rows/gradient.h"
+#include "lib/rows/mixture.h"
 #include "lib/rows/softmax.h"
 #include "lib/rows/workspace.h"
 
@@ -62,10 +63,32 @@ static void sum_losses(struct kl_workspace *b, const struct kl_tile *tile)
     b->group->low[0] += sum.low;
 }
 
+/* Computes the losses of KL_REVERSE: those of KL_FORWARD with the operands exchanged. */
+static void compute_reverse(struct kl_workspace *b, const struct kl_tile *tile)
+{
+    const struct kl_kernel *kernel = b->job->kernel;
+    size_t n = kl_tile_size(tile);
+    kl_load_spaces(b, tile);
+    if (b->job->plan->spaces[KL_TARGET] == KL_PROB)
+        kernel->logs(b->v[KL_TARGET], b->v[KL_TARGET], n);
+    kernel->losses[KL_FLOAT64][kl_rule_is_log(b->job->rule)](b->job->rule, b->v[KL_TARGET],
+                                                             b->v[KL_INPUT], b->losses, n);
+}
+
 void kl_compute_losses(struct kl_workspace *b, const struct kl_tile *tile)
 {
     const struct kl_job *job = b->job;
     bool is_log = kl_rule_is_log(job->rule), has_quotients = kl_has_quotients(job->plan);
+    if (kl_is_mixture(job->plan)) {
+        kl_compute_mixture(b, tile);
+        memcpy(b->losses, b->mixed_losses, kl_tile_size(tile) * sizeof *b->losses);
+        return;
+    }
+    if (job->plan->divergence ==
+        KL_REVERSE) { /* of a diagnosis: other calls exchange the operands of their plan */
+        compute_reverse(b, tile);
+        return;
+    }
     if (kl_is_direct(job->plan) || has_quotients) {
         job->kernel->losses[job->plan->dtype][has_quotients ? KL_FORM_QUOTIENT : is_log](
             job->rule, kl_operand(b, tile, KL_INPUT), kl_operand(b, tile, KL_TARGET), b->losses,
@@ -96,7 +119,7 @@ static void compute_tile(struct kl_workspace *b, const struct kl_tile *tile, boo
 {
     if (wants_loss)
         add_losses(b, tile);
-    else
+    else if (!kl_is_mixture(b->job->plan))
         kl_load_log_probs(b, tile);
     if (kl_any_wanted(b->job))
         kl_compute_grads(b, tile);
@@ -123,13 +146,16 @@ static void run_without_softmaxes(struct kl_workspace *b)
 static bool can_fuse(const struct kl_job *job)
 {
     bool equal = !job->weight.data && !job->mask.data && !job->grad_output.data && !job->losses;
-    return job->plan->spaces[KL_INPUT] != KL_PROB && (equal || !job->layout->elementwise);
+    return !kl_is_mixture(job->plan) && job->plan->spaces[KL_INPUT] != KL_PROB &&
+           (equal || !job->layout->elementwise);
 }
 
-/* True if rows are not masked in part, and their sums can be found in one pass. */
+/* True if rows are not masked in part, and their sums can be found in one pass. The sums of exponentials of rows without a
+ * finite loss of KL_FORWARD have less than 53 bits, which is too few for a mixture's. */
 static bool has_row_sums(const struct kl_job *job)
 {
-    return job->plan->spaces[KL_INPUT] != KL_PROB && (job->masks_rows || !job->mask.data);
+    bool exact = kl_is_mixture(job->plan) && job->plan->dtype == KL_FLOAT64;
+    return !exact && job->plan->spaces[KL_INPUT] != KL_PROB && (job->masks_rows || !job->mask.data);
 }
 
 /* Finds the sums of rows; where elements are weighed, their own losses are not of use. */

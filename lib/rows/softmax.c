@@ -106,12 +106,24 @@ static void replace_probs(struct kl_workspace *b, size_t n)
     kernel->logs(b->v[KL_INPUT], b->v[KL_INPUT], n);
 }
 
+static void load_operands(struct kl_workspace *b, const struct kl_tile *tile)
+{
+    for (int i = 0; i < KL_OPERANDS; i++)
+        (kl_is_logit(b->job, i) ? load_log_softmax : kl_load_operand)(b, tile, i);
+}
+
+void kl_load_spaces(struct kl_workspace *b, const struct kl_tile *tile)
+{
+    load_operands(b, tile);
+    for (int i = 0; i < KL_OPERANDS; i++)
+        kl_apply_mask(b, tile, b->v[i], b->job->plan->spaces[i] == KL_PROB);
+}
+
 void kl_load_log_probs(struct kl_workspace *b, const struct kl_tile *tile)
 {
     if (b->single && b->stage[KL_INPUT] == KL_LOG_PROBS)
         return;
-    for (int i = 0; i < KL_OPERANDS; i++)
-        (kl_is_logit(b->job, i) ? load_log_softmax : kl_load_operand)(b, tile, i);
+    load_operands(b, tile);
     if (b->job->plan->spaces[KL_INPUT] == KL_PROB) {
         kl_apply_mask(b, tile, b->v[KL_INPUT], 1);
         kl_apply_mask(b, tile, b->v[KL_TARGET], 1);

@@ -18,6 +18,9 @@ bool kl_find_row_sums(struct kl_workspace *b, bool caches, struct kl_summed_rows
  * set; masked elements have no loss. */
 void kl_load_log_probs(struct kl_workspace *b, const struct kl_tile *tile);
 
+/* Loads a tile of both operands in their spaces, logits as the logarithms of their softmax; masked elements have finite losses. */
+void kl_load_spaces(struct kl_workspace *b, const struct kl_tile *tile);
+
 /* ---- near_equal.c: losses of rows whose two softmaxes nearly agree */
 
 /* Computes losses again that are so small that the sums of softmax.c cancel, of rows whose row_max and

@@ -25,6 +25,7 @@ void kl_start_group(struct kl_workspace *b, const struct kl_group *group)
     b->single = group->end - group->start <= job->tile.length;
     b->stage[KL_INPUT] = b->stage[KL_TARGET] = KL_NOT_LOADED;
     b->in_grads = -1;
+    b->has_mixture = false;
     if (job->masks_rows && group->rows == 1)
         b->row_mask[0] = !kl_is_masked(job->layout, job->mask.data, group->row, 0);
     else if (job->masks_rows && kl_has_logits(job))

@@ -120,6 +120,25 @@ struct kl_close_rows {
     double scale;
 };
 
+/* kl_mixture: the divergence of an operand from a mixture of both. With p and q the probabilities of target and input, and
+ * m = share p + (1 - share) q, losses are p log(p / m), plus (1 - share) / share q log(q / m) and all of it times share if
+ * is_js. */
+struct kl_mixture {
+    bool is_js;
+    bool is_f64; /* operands have more than 24 bits */
+    bool
+        are_whole; /* p and q of a row both sum to 1, and so m - p to 0: it is added to each loss, so that none is negative */
+    bool are_probs[KL_OPERANDS]; /* an operand holds probabilities, or else logarithms */
+    double share;
+};
+
+/* kl_mixed: what is computed of each element: losses, and derivatives by what each operand holds; NULL for what is not wanted.
+ * `log_ratio` is log(p / q), more exactly than from the rounded logarithms, or NULL. */
+struct kl_mixed {
+    const double *log_ratio;
+    double *losses, *grads[KL_OPERANDS];
+};
+
 /* kl_row_stats: extremes and sums of a row; `exps` sums exponentials within 2^-16. */
 struct kl_row_stats {
     double min, max, sum, exps;
@@ -186,6 +205,7 @@ static inline bool kl_rule_is_log(enum kl_rule rule) { return rule >= KL_LOG_PYT
  *   max                  maxima[i] = max(maxima[i], v[i], v[n + i], ...)
  *   shift                v[i] = (v[i] - by[i]) scale - minus[i]
  *   multiply             v[i] = v[i] by[i]
+ *   subtract             v[i] = v[i] - minus[i]
  *   scale                v[i] = v[i] by
  *   apply_mask           v[i] = value where mask[i] is 0
  *   count                how many bytes are not 0
@@ -195,6 +215,7 @@ static inline bool kl_rule_is_log(enum kl_rule rule) { return rule >= KL_LOG_PYT
  *                        `divisor` are those by q
  *   softmax_backward     grads[i] = (grads[i] - e[i] sums[i]) scale: the softmax's derivative
  *   close_terms          of n elements p (d + expm1(-d)), and p expm1(-d)
+ *   mixture              of n elements the losses and derivatives; replaces q in x and p in t by probabilities
  *   bin_counts           adds n doubles, fewer than 2^32, not aligned, to counts of t->n + 1 bins, and
  *                        of NaN */
 struct kl_kernel {
@@ -236,6 +257,7 @@ struct kl_kernel {
     void (*max)(const double *v, size_t length, double *maxima, size_t n);
     void (*shift)(double *v, const double *by, const double *minus, double scale, size_t n);
     void (*multiply)(double *v, const double *by, size_t n);
+    void (*subtract)(double *v, const double *minus, size_t n);
     void (*scale)(double *v, double by, size_t n);
     void (*apply_mask)(double *v, const unsigned char *mask, double value, size_t n);
     size_t (*count)(const unsigned char *mask, size_t n);
@@ -245,6 +267,8 @@ struct kl_kernel {
     void (*softmax_backward)(double *grads, const double *e, const double *sums, double scale,
                              size_t n);
     void (*close_terms)(const struct kl_close_rows *rows, double *losses, double *rests, size_t n);
+    void (*mixture)(const struct kl_mixture *mixture, double *x, double *t,
+                    const struct kl_mixed *to, size_t n);
     void (*bin_counts)(const struct kl_thresholds *t, const void *values, size_t n,
                        uint64_t *counts);
 };

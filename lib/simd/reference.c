@@ -104,3 +104,38 @@ struct kl_quotient kl_quotient(enum kl_rule rule, double q, double t)
     bool flat = t == 0 && rule != KL_PROB_PYTORCH;
     return (struct kl_quotient){log(q), t, 1, flat ? 1 : q};
 }
+
+/* a log b, where 0 times an infinite logarithm is 0. */
+static long double times_log(long double a, long double log_b) { return a == 0 ? 0 : a * log_b; }
+
+struct kl_mixed_term kl_mixed_term(const struct kl_mixture *mixture, double input, double target)
+{
+    const double v[KL_OPERANDS] = {input, target};
+    long double share = mixture->share, probs[KL_OPERANDS], logs[KL_OPERANDS], to_mean[KL_OPERANDS];
+    for (int i = 0; i < KL_OPERANDS; i++) {
+        probs[i] = mixture->are_probs[i] ? v[i] : expl(v[i]);
+        logs[i] = mixture->are_probs[i] ? logl(v[i]) : v[i];
+    }
+    long double q = probs[KL_INPUT], p = probs[KL_TARGET];
+    if (!(q >= 0 && p >= 0 && isfinite((double)q) && isfinite((double)p)))
+        return (struct kl_mixed_term){NAN, {NAN, NAN}, {NAN, NAN}};
+    long double mean = share * p + (1 - share) * q;
+    for (int i = 0; i < KL_OPERANDS; i++)
+        to_mean[i] = logs[i] - logl(mean);
+    long double of_p = times_log(p, to_mean[KL_TARGET]), of_q = times_log(q, to_mean[KL_INPUT]);
+    struct kl_mixed_term term = {.probs = {(double)q, (double)p}};
+    if (mixture->is_js) {
+        term.loss = (double)(share * of_p + (1 - share) * of_q);
+        term.grads[KL_INPUT] =
+            (double)((1 - share) * (mixture->are_probs[KL_INPUT] ? to_mean[KL_INPUT] : of_q));
+        term.grads[KL_TARGET] =
+            (double)(share * (mixture->are_probs[KL_TARGET] ? to_mean[KL_TARGET] : of_p));
+        return term;
+    }
+    long double by_q = (1 - share) * (p / mean), by_p = (1 - share) * (q / mean);
+    term.loss = (double)(of_p + (mixture->are_whole ? (1 - share) * (q - p) : 0));
+    term.grads[KL_INPUT] = (double)-(mixture->are_probs[KL_INPUT] ? by_q : times_log(q, by_q));
+    term.grads[KL_TARGET] = (double)(mixture->are_probs[KL_TARGET] ? to_mean[KL_TARGET] + by_p
+                                                                   : of_p + times_log(p, by_p));
+    return term;
+}

@@ -14,3 +14,9 @@ struct kl_quotient {
     double x, t, times, divisor;
 };
 struct kl_quotient kl_quotient(enum kl_rule rule, double q, double t);
+
+/* The loss of an element of a mixture, its derivatives by what the operands hold, and their probabilities. */
+struct kl_mixed_term {
+    double loss, grads[KL_OPERANDS], probs[KL_OPERANDS];
+};
+struct kl_mixed_term kl_mixed_term(const struct kl_mixture *mixture, double input, double target);

@@ -56,6 +56,7 @@ const struct kl_kernel KERNEL_STRUCT = {
     .max = max,
     .shift = shift,
     .multiply = multiply,
+    .subtract = subtract,
     .scale = scale,
     .apply_mask = apply_mask,
     .count = count,
@@ -64,5 +65,6 @@ const struct kl_kernel KERNEL_STRUCT = {
     .quotients = quotients,
     .softmax_backward = softmax_backward,
     .close_terms = close_terms,
+    .mixture = mixture,
     .bin_counts = bin_counts,
 };

@@ -75,6 +75,8 @@
 
 #include "lib/simd/blocks.h"
 
+#include "lib/simd/mixture.h"
+
 #include "lib/simd/bins.h"
 
 #include "lib/simd/table.h"

@@ -7,7 +7,7 @@
 
 /* KL_THREAD_SCRATCH: bytes of scratch that each thread of a pool holds for what it runs, so that
  * large arrays lie on no stack. */
-enum { KL_THREAD_SCRATCH = 112 << 10 };
+enum { KL_THREAD_SCRATCH = 136 << 10 };
 
 /* Calls task(context, i, scratch) once for each i below n, on the calling thread and those of the
  * pool, in no order, and returns when all have returned. Every caller gets its own tasks done on

@@ -11,5 +11,6 @@ typedef long double quad; /* 113 bits of precision */
 #define logq logl
 #define expq expl
 #define expm1q expm1l
+#define log1pq log1pl
 #define fabsq fabsl
 #endif

@@ -78,6 +78,27 @@ static long double logarithm(const struct reference *r, int operand, long double
     return space == KL_LOGIT ? v / r->temperature - sums[row] : space == KL_PROB ? logl(v) : v;
 }
 
+/* An element's loss by the definition of its divergence: x and y are logarithms, and difference is y - x. */
+static long double loss_of(const struct reference *r, long double x, long double y,
+                           long double difference)
+{
+    long double q = expl(x), p = expl(y), share = r->share,
+                mean = logl(share * p + (1 - share) * q);
+    enum kl_divergence divergence = r->divergence >= KL_JS && share == 0   ? KL_FORWARD
+                                    : r->divergence == KL_JS && share == 1 ? KL_REVERSE
+                                                                           : r->divergence;
+    switch (divergence) {
+    case KL_REVERSE:
+        return q == 0 ? 0 : q * -difference;
+    case KL_JS:
+        return share * (p == 0 ? 0 : p * (y - mean)) + (1 - share) * (q == 0 ? 0 : q * (x - mean));
+    case KL_SKEW:
+        return p == 0 ? 0 : p * (y - mean);
+    default:
+        return p == 0 ? 0 : p * difference;
+    }
+}
+
 static long double reduce(const struct reference *r, const long double *losses,
                           const long double *weights, const bool *kept, const double *upstream)
 {
@@ -117,12 +138,12 @@ long double reference_loss(const struct reference *r, const long double *x, cons
             continue;
         long double a = x[element_of(r->ndim, place.index, r->operands[0])];
         long double b = t[element_of(r->ndim, place.index, r->operands[1])];
-        long double p = logarithm(r, 1, b, sums[1], place.row);
-        long double difference = p - logarithm(r, 0, a, sums[0], place.row);
+        long double log_p = logarithm(r, 1, b, sums[1], place.row);
+        long double log_q = logarithm(r, 0, a, sums[0], place.row), difference = log_p - log_q;
         if (r->spaces[0] == KL_PROB && r->spaces[1] == KL_PROB && fabsl(b / a - 1) < 0.1L)
             difference = log1pl((b - a) / a);
-        mine[place.loss] +=
-            weights[place.loss] * (b == 0 && r->spaces[1] == KL_PROB ? 0 : expl(p) * difference);
+        mine[place.loss] += weights[place.loss] * loss_of(r, log_q, log_p, difference) *
+                            (r->is_scaled ? r->temperature * r->temperature : 1);
     }
     for (size_t i = 0; losses && i < left; i++)
         losses[i] = mine[i];

@@ -12,6 +12,9 @@ struct reference {
     size_t ndim, shape[REFERENCE_DIMS], operands[2][REFERENCE_DIMS];
     enum kl_space spaces[2];
     long double temperature;
+    bool is_scaled; /* by its square */
+    enum kl_divergence divergence;
+    long double share; /* beta or alpha */
     bool summed[REFERENCE_DIMS], any_summed;
     enum kl_reduction reduction;
     size_t left_ndim, left[REFERENCE_DIMS];

@@ -59,6 +59,9 @@ static struct sample draw(const size_t *shape, size_t ndim, unsigned long long *
             r->shape[i] = 1;
     if (r->spaces[0] != KL_LOGIT && r->spaces[1] != KL_LOGIT)
         r->temperature = 1;
+    r->divergence = (enum kl_divergence)draw_index(state, 4);
+    r->share = r->divergence >= KL_JS ? (double)draw_index(state, 9) / 8 : 0;
+    r->is_scaled = (r->spaces[0] == KL_LOGIT || r->spaces[1] == KL_LOGIT) && uniform(state) < 0.3;
     bool any = uniform(state) < 0.6;
     for (size_t i = 0; i < ndim; i++) {
         r->summed[i] = any && uniform(state) < 0.5;
@@ -126,7 +129,11 @@ static void compute(const struct sample *s, enum kl_dtype dtype, struct kl_pool 
                                  .n_dim = n_dim,
                                  .broadcast = true,
                                  .weight = r->weight ? &o->weight : NULL,
-                                 .mask = r->mask ? &o->mask : NULL};
+                                 .mask = r->mask ? &o->mask : NULL,
+                                 .divergence = r->divergence,
+                                 .beta = r->divergence == KL_JS ? (double)r->share : 0,
+                                 .alpha = r->divergence == KL_SKEW ? (double)r->share : 0,
+                                 .scale = r->is_scaled ? KL_TEMPERATURE_SQUARED : KL_UNSCALED};
     struct kl_problem problem = {0};
     cr_assert(kl_plan(&o->plan, &tensors[0], &tensors[1], &options, &problem), "%s",
               problem.detail);
@@ -149,9 +156,11 @@ static void end_outcome(struct outcome *o)
 static void describe(const struct sample *s, char *to, size_t size)
 {
     const struct reference *r = &s->r;
-    int n = snprintf(to, size, "spaces %d %d, reduction %d, T %g, mask %d, weight %d, shape",
-                     r->spaces[0], r->spaces[1], r->reduction, (double)r->temperature,
-                     r->mask != NULL, r->weight != NULL);
+    int n = snprintf(to, size,
+                     "divergence %d, share %Lg, scaled %d, spaces %d %d, reduction %d, T %g, mask "
+                     "%d, weight %d, shape",
+                     r->divergence, r->share, r->is_scaled, r->spaces[0], r->spaces[1],
+                     r->reduction, (double)r->temperature, r->mask != NULL, r->weight != NULL);
     for (size_t i = 0; i < r->ndim; i++)
         n += snprintf(to + n, size - (size_t)n, " %zu(%zu,%zu)%s", r->shape[i], r->operands[0][i],
                       r->operands[1][i], r->summed[i] ? "*" : "");
@@ -211,7 +220,7 @@ static void check_slopes(const struct sample *s, const struct outcome *o)
 Test(spaces, gradients_are_those_of_finite_differences)
 {
     unsigned long long state = 77;
-    for (int round = 0; round < 400; round++) {
+    for (int round = 0; round < 1200; round++) {
         size_t shape[3], ndim = 1 + draw_index(&state, 3);
         for (size_t i = 0; i < ndim; i++)
             shape[i] = 1 + draw_index(&state, 4);
@@ -261,7 +270,7 @@ Test(spaces, of_any_size_agree_with_the_definition)
                   {3, {20, 33, 17}}, {4, {3, 21, 9, 70}}, {4, {2, 600, 3, 5}}, {2, {17, 2000}}};
     struct kl_pool *pool = kl_pool_new(3);
     unsigned long long state = 5;
-    for (int round = 0; round < 16; round++)
+    for (int round = 0; round < 32; round++)
         for (size_t i = 0; i < COUNT(shapes); i++)
             check_large(shapes[i].shape, shapes[i].ndim, &state, pool);
     kl_pool_free(pool);

@@ -1,0 +1,284 @@
+/* Divergences from a mixture: errors of elements, rows and derivatives beside the bounds of kldiv.h, for each kernel, measured
+ * with 113-bit arithmetic; special values; the ends of beta and alpha; KL_REVERSE. */
+#include "lib/simd/kernel.h"
+#include "tests/suites/lib/arrays.h"
+#include "tests/suites/lib/quad.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX = 1025, KERNELS = 8 };
+
+/* data: how far logits of input and target are apart. */
+enum data { RANDOM, WIDE, CLOSE, VERY_CLOSE, MIXED, DATA };
+static const char *const data_names[DATA] = {"random", "wide", "close", "very close", "mixed"};
+
+/* call: rows of n elements, and the logarithms of what operands stand for, exactly. */
+struct call {
+    enum kl_dtype dtype;
+    enum data data;
+    size_t rows, n;
+    enum kl_space spaces[KL_OPERANDS];
+    enum kl_divergence divergence;
+    double share, temperature;
+    double operands[KL_OPERANDS][MAX]; /* room for any dtype */
+    quad logs[KL_OPERANDS][MAX];
+};
+
+static double apart(const struct call *call, unsigned long long *state)
+{
+    double u = uniform(state) - 0.5;
+    switch (call->data) {
+    case RANDOM:
+        return 8 * u;
+    case WIDE:
+        return 100 * u;
+    case CLOSE:
+        return 0.3 * u;
+    case VERY_CLOSE:
+        return 1e-5 * u;
+    default:
+        return u * pow(10, 6 * uniform(state) - 5);
+    }
+}
+
+/* Makes the logits of a row, in logs, what the operand holds; logs then are of what it holds, exactly. */
+static void store_row(struct call *call, int operand, size_t row)
+{
+    quad *logs = call->logs[operand] + row * call->n, max = -INFINITY, sum = 0;
+    bool is_logit = call->spaces[operand] == KL_LOGIT, is_prob = call->spaces[operand] == KL_PROB;
+    for (int pass = 0; pass < 2; pass++) {
+        max = -INFINITY, sum = 0;
+        for (size_t i = 0; i < call->n && (pass == 0 || is_logit); i++) {
+            if (pass == 0 && is_logit) {
+                kl_store(call->dtype, call->operands[operand], row * call->n + i, (double)logs[i]);
+                logs[i] = (quad)kl_load(call->dtype, call->operands[operand], row * call->n + i);
+                logs[i] /= (quad)call->temperature;
+            }
+            max = logs[i] > max ? logs[i] : max;
+        }
+        for (size_t i = 0; i < call->n; i++)
+            sum += expq(logs[i] - max);
+        for (size_t i = 0; i < call->n && pass == 0; i++)
+            logs[i] -= max + logq(sum);
+    }
+    for (size_t i = 0; i < call->n && !is_logit; i++) {
+        size_t at = row * call->n + i;
+        kl_store(call->dtype, call->operands[operand], at,
+                 (double)(is_prob ? expq(logs[i]) : logs[i]));
+        quad stored = (quad)kl_load(call->dtype, call->operands[operand], at);
+        logs[i] = is_prob ? logq(stored) : stored;
+    }
+}
+
+static void fill(struct call *call, unsigned long long *state)
+{
+    for (size_t row = 0; row < call->rows; row++) {
+        for (size_t i = row * call->n; i < (row + 1) * call->n; i++) {
+            call->logs[KL_INPUT][i] =
+                (quad)(call->data == WIDE ? 60 * uniform(state) : 8 * uniform(state));
+            call->logs[KL_TARGET][i] = call->logs[KL_INPUT][i] + (quad)apart(call, state);
+        }
+        store_row(call, KL_INPUT, row);
+        store_row(call, KL_TARGET, row);
+    }
+}
+
+/* exact: an element's probabilities and loss; the derivatives by their logarithms; `log` is max(|log p|, |log q|, 1), and
+ * `size` what errors are measured by. */
+struct exact {
+    quad probs[KL_OPERANDS], loss, grads[KL_OPERANDS], log, size, close_size;
+};
+
+static quad greater(quad a, quad b) { return a > b ? a : b; }
+
+static double unit_of(const struct call *call)
+{
+    return call->dtype == KL_FLOAT64 ? 0x1p-49 : 0x1p-44;
+}
+
+static bool are_logits(const struct call *call)
+{
+    return call->spaces[KL_INPUT] == KL_LOGIT && call->spaces[KL_TARGET] == KL_LOGIT;
+}
+
+/* u - log1p(u) and the like cancel less in quads than doubles show. */
+static struct exact exact_at(const struct call *call, size_t at)
+{
+    quad x = call->logs[KL_INPUT][at], t = call->logs[KL_TARGET][at], q = expq(x), p = expq(t);
+    quad share = (quad)call->share, rest = 1 - share, d = t - x;
+    quad p_log = p > q ? -log1pq(rest * expm1q(-d)) : d - log1pq(share * expm1q(d));
+    quad q_log = p_log - d, m = share * p + rest * q;
+    struct exact e = {.probs = {q, p}, .log = greater(greater(fabsq(x), fabsq(t)), 1)};
+    quad close = greater(fabsq(d) < 1 ? fabsq(d) : 1, (quad)unit_of(call) * e.log);
+    if (call->divergence == KL_JS) {
+        e.loss = share * p * p_log + rest * q * q_log;
+        e.size = m * close * e.log;
+        e.grads[KL_INPUT] = rest * q * q_log;
+        e.grads[KL_TARGET] = share * p * p_log;
+    } else {
+        e.loss = p * p_log;
+        e.size = greater(p, m) * e.log;
+        e.grads[KL_INPUT] = -rest * p * q / m;
+        e.grads[KL_TARGET] = p * p_log + rest * p * q / m;
+    }
+    e.close_size = greater(p, m) * close * e.log;
+    return e;
+}
+
+/* figures: the worst errors, in units of their bounds. */
+enum figure { OF_ELEMENTS, OF_SUMS, BY_INPUT, BY_TARGET, FIGURES };
+static const char *const figure_names[FIGURES] = {"elements", "sums", "by input", "by target"};
+struct figures {
+    double worst[FIGURES];
+    char where[FIGURES][200];
+};
+
+static void note(struct figures *figures, enum figure figure, const struct call *call, double ours,
+                 quad exact, quad bound)
+{
+    static const double rounding[KL_DTYPES] = {0x1p-53, 0x1p-24, 0x1p-11, 0x1p-8};
+    static const double lowest[KL_DTYPES] = {0x1p-1074, 0x1p-150, 0x1p-25, 0x1p-134};
+    quad rounded = greater((quad)rounding[call->dtype] * fabsq(exact), (quad)lowest[call->dtype]);
+    quad error = fabsq((quad)ours - exact) - rounded;
+    double over = error > 0 ? (double)(error / bound) : 0;
+    if (!(over <= figures->worst[figure])) {
+        figures->worst[figure] = over;
+        snprintf(figures->where[figure], sizeof figures->where[figure],
+                 "%s, rows of %zu, spaces %d %d, divergence %d, share %g: %.17g, not %.17g",
+                 data_names[call->data], call->n, call->spaces[0], call->spaces[1],
+                 call->divergence, call->share, ours, (double)exact);
+    }
+}
+
+static void run(const struct call *call, bool summed, double *losses,
+                double *const grads[KL_OPERANDS])
+{
+    static const int last[] = {-1};
+    const size_t shape[] = {call->rows, call->n};
+    const struct kl_tensor input = {call->dtype, 2, shape, call->operands[KL_INPUT]},
+                           target = {call->dtype, 2, shape, call->operands[KL_TARGET]};
+    const struct kl_options options = {.reduction = KL_NONE,
+                                       .input_space = call->spaces[KL_INPUT],
+                                       .target_space = call->spaces[KL_TARGET],
+                                       .temperature = call->temperature,
+                                       .dim = last,
+                                       .n_dim = summed,
+                                       .divergence = call->divergence,
+                                       .beta = call->divergence == KL_JS ? call->share : 0,
+                                       .alpha = call->divergence == KL_SKEW ? call->share : 0};
+    struct kl_results results = {.loss = losses};
+    struct kl_plan plan;
+    for (int i = 0; i < KL_OPERANDS && grads; i++)
+        results.grad[i] = grads[i];
+    cr_assert(kl_plan(&plan, &input, &target, &options, NULL));
+    cr_assert(kl_run_gradients(&plan, NULL, NULL, &results, NULL));
+}
+
+/* What a derivative's error is measured by, before the softmax's part. */
+static quad grad_size(const struct call *call, const struct exact *e, int operand)
+{
+    quad share = operand == KL_TARGET ? (quad)call->share : 1 - (quad)call->share;
+    quad by = call->divergence == KL_JS ? share * e->probs[operand]
+              : operand == KL_TARGET    ? e->probs[KL_TARGET]
+                                        : 0;
+    return (fabsq(e->grads[operand]) + by) * e->log;
+}
+
+static void check_row(const struct call *call, const struct exact *row, size_t first,
+                      const double *losses, double *const grads[KL_OPERANDS],
+                      struct figures *figures)
+{
+    quad unit = (quad)unit_of(call), sum = 0, size = 0;
+    for (size_t i = 0; i < call->n; i++) {
+        sum += row[i].loss;
+        size += are_logits(call) ? row[i].close_size : row[i].size;
+    }
+    note(figures, OF_SUMS, call, kl_load(call->dtype, losses, first / call->n), sum, unit * size);
+    for (int operand = 0; operand < KL_OPERANDS && grads; operand++) {
+        quad of_row = 0, of_sizes = 0;
+        for (size_t i = 0; i < call->n; i++)
+            of_row += row[i].grads[operand], of_sizes += grad_size(call, &row[i], operand);
+        for (size_t i = 0; i < call->n && call->spaces[operand] == KL_LOGIT; i++) {
+            const struct exact *e = &row[i];
+            quad by = (e->grads[operand] - e->probs[operand] * of_row) / (quad)call->temperature;
+            note(figures, operand == KL_INPUT ? BY_INPUT : BY_TARGET, call,
+                 kl_load(call->dtype, grads[operand], first + i), by,
+                 unit * (grad_size(call, e, operand) + e->probs[operand] * of_sizes * e->log) /
+                     (quad)call->temperature);
+        }
+    }
+}
+
+static void check_call(const struct call *call, const struct exact *exact, struct figures *figures)
+{
+    static double losses[MAX], by[KL_OPERANDS][MAX], *const grads[KL_OPERANDS] = {by[0], by[1]};
+    size_t n = call->rows * call->n;
+    run(call, false, losses, NULL);
+    for (size_t i = 0; i < n; i++)
+        note(figures, OF_ELEMENTS, call, kl_load(call->dtype, losses, i), exact[i].loss,
+             (quad)unit_of(call) * exact[i].size);
+    for (int with_grads = 0; with_grads < 2; with_grads++) {
+        run(call, true, losses, with_grads ? grads : NULL);
+        for (size_t i = 0; i < n; i += call->n)
+            check_row(call, exact + i, i, losses, with_grads ? grads : NULL, figures);
+    }
+}
+
+static void report(const struct figures *figures, const char *kernel, enum kl_dtype dtype)
+{
+    for (enum figure f = 0; f < FIGURES; f++) {
+        cr_log_info("%s %s %s: %g of the bound (%s)", kernel, kl_dtype_name(dtype), figure_names[f],
+                    figures->worst[f], figures->where[f]);
+        cr_expect(figures->worst[f] <= 1, "%s %s %s: %g times the bound (%s)", kernel,
+                  kl_dtype_name(dtype), figure_names[f], figures->worst[f], figures->where[f]);
+    }
+}
+
+static void draw(struct call *call, size_t round, unsigned long long *state)
+{
+    static const size_t lengths[] = {2, 5, 17, 64, 100, 1025};
+    static const double shares[] = {0.5, 0.1, 0.9, 1e-3, 0.999};
+    call->data = (enum data)(round % DATA);
+    call->n = lengths[round % COUNT(lengths)];
+    call->rows = call->n < 100 ? 5 : 1;
+    call->share = shares[round / 3 % COUNT(shares)];
+    call->divergence = round / 2 % 2 ? KL_JS : KL_SKEW;
+    for (int i = 0; i < KL_OPERANDS; i++)
+        call->spaces[i] =
+            round % 3 == 0 ? KL_LOGIT : (enum kl_space)(KL_LOG_PROB + uniform(state) * 3);
+    bool has_logits = call->spaces[0] == KL_LOGIT || call->spaces[1] == KL_LOGIT;
+    call->temperature = has_logits && round % 4 == 0 ? 1.7 : 1;
+    fill(call, state);
+}
+
+static void check_dtype(enum kl_dtype dtype)
+{
+    static struct call call;
+    static struct exact exact[MAX];
+    static struct figures figures[KERNELS];
+    unsigned long long state = 5;
+    call.dtype = dtype;
+    for (size_t round = 0; round < SOME_OF(120); round++) {
+        draw(&call, round, &state);
+        for (size_t i = 0; i < call.rows * call.n; i++)
+            exact[i] = exact_at(&call, i);
+        for (size_t k = 0; kl_kernels[k]; k++)
+            if (kl_kernels[k]->supported()) {
+                cr_assert(kl_simd_select(kl_kernels[k]->name, NULL));
+                check_call(&call, exact, &figures[k]);
+            }
+    }
+    cr_assert(kl_simd_select("auto", NULL));
+    for (size_t k = 0; kl_kernels[k]; k++)
+        if (kl_kernels[k]->supported())
+            report(&figures[k], kl_kernels[k]->name, dtype);
+}
+
+Test(mixtures, of_float64_are_within_their_bounds) { check_dtype(KL_FLOAT64); }
+Test(mixtures, of_float32_are_within_their_bounds) { check_dtype(KL_FLOAT32); }
+Test(mixtures, of_float16_are_within_their_bounds) { check_dtype(KL_FLOAT16); }
+Test(mixtures, of_bfloat16_are_within_their_bounds) { check_dtype(KL_BFLOAT16); }
