@@ -253,6 +253,24 @@ static void clear_row(const struct kl_job *job, const struct kl_grads *row, size
             memset(row->by[i], 0, length * grad_size(job, row, i));
 }
 
+/* The derivatives of a row of a mixture, from those by logarithms, g, whose sum is known: (g - p sum(g)) / temperature. */
+static void compute_mixture_row(struct kl_workspace *b, const struct kl_tile *tile, size_t row,
+                                double factor, const struct kl_grads *to)
+{
+    const struct kl_job *job = b->job;
+    size_t at = row * tile->length;
+    if (!b->single)
+        kl_compute_mixture_row(b, tile, row, true);
+    for (int i = 0; i < KL_OPERANDS; i++) {
+        const struct kl_softmax_row by = {.q_factor = -factor * b->grad_sums[i][row],
+                                          .p_factor = -factor};
+        const struct kl_grads grads = {.by = {to->by[i]}, .is_f64 = {to->is_f64[i]}};
+        if (to->by[i])
+            job->kernel->cached_grads[job->plan->dtype](&by, b->mixed_grads[i] + at, b->v[i] + at,
+                                                        &grads, tile->length);
+    }
+}
+
 static void compute_tile_of_rows(struct kl_workspace *b, const struct kl_tile *tile,
                                  const struct kl_softmax_row *rows)
 {
@@ -268,6 +286,10 @@ static void compute_tile_of_rows(struct kl_workspace *b, const struct kl_tile *t
         to.by[KL_TARGET] = skip(job, &grads, KL_TARGET, at);
         if (kl_is_row_masked(b, i)) {
             clear_row(job, &to, tile->length);
+            continue;
+        }
+        if (kl_is_mixture(job->plan)) {
+            compute_mixture_row(b, tile, i, rows[i].p_factor, &to);
             continue;
         }
         if (b->has_exps) {
@@ -290,7 +312,9 @@ static __attribute__((noinline)) void compute_rows(struct kl_workspace *b,
     double factors[KL_ROWS];
     find_row_factors(b, factors);
     for (size_t i = 0; i < b->group->rows; i++)
-        rows[i] = row_of(b, i, factors[i], sums->losses[i], sums->sum_p[i]);
+        rows[i] = kl_is_mixture(b->job->plan)
+                      ? (struct kl_softmax_row){.p_factor = factors[i] / b->job->plan->temperature}
+                      : row_of(b, i, factors[i], sums->losses[i], sums->sum_p[i]);
     KL_FOR_EACH_TILE (b, tile)
         compute_tile_of_rows(b, &tile, rows);
 }

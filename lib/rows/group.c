@@ -299,7 +299,11 @@ static void run_with_logits(struct kl_workspace *b)
     const struct kl_job *job = b->job;
     bool has_sentinel = job->rule == KL_LOG_PYTORCH || has_nan_grads(job);
     b->sentinel = has_sentinel ? -(double)INFINITY : (double)NAN;
-    if (can_fuse(job) && find_row_sums(b, true, &b->fused)) {
+    if (kl_sums_mixture_rows(job)) {
+        kl_sum_mixture_rows(b);
+        if (kl_any_wanted(job))
+            kl_compute_row_grads(b, &b->fused);
+    } else if (can_fuse(job) && find_row_sums(b, true, &b->fused)) {
         set_losses(b, &b->fused);
         compute_fused_grads(b);
     } else {

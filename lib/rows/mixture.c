@@ -37,19 +37,24 @@ static void find_ratios(struct kl_workspace *b, const struct kl_tile *tile, doub
     kl_shift_rows(b, tile, ratios, by_max, by_sum, 1 / b->job->plan->temperature);
 }
 
-void kl_compute_mixture(struct kl_workspace *b, const struct kl_tile *tile)
+static struct kl_mixture mixture_of(const struct kl_job *job)
 {
-    const struct kl_job *job = b->job;
     const struct kl_plan *plan = job->plan;
-    if (b->has_mixture && b->mixed_start == tile->start)
-        return;
-    const struct kl_mixture mixture = {
+    return (struct kl_mixture){
         .is_js = plan->divergence == KL_JS,
         .is_f64 = plan->dtype == KL_FLOAT64,
         .are_whole = are_rows_whole(job),
         .are_probs = {plan->spaces[KL_INPUT] == KL_PROB, plan->spaces[KL_TARGET] == KL_PROB},
         .share = plan->share};
+}
+
+void kl_compute_mixture(struct kl_workspace *b, const struct kl_tile *tile)
+{
+    const struct kl_job *job = b->job;
+    const struct kl_mixture mixture = mixture_of(job);
     struct kl_mixed to = {.losses = b->mixed_losses};
+    if (b->has_mixture && b->mixed_start == tile->start)
+        return;
     for (int i = 0; i < KL_OPERANDS; i++)
         to.grads[i] = kl_is_wanted(job, i) ? b->mixed_grads[i] : NULL;
     if (needs_ratios(job)) {
@@ -61,4 +66,65 @@ void kl_compute_mixture(struct kl_workspace *b, const struct kl_tile *tile)
     b->stage[KL_INPUT] = b->stage[KL_TARGET] = KL_NOT_LOADED; /* v holds probabilities */
     b->has_mixture = true;
     b->mixed_start = tile->start;
+}
+
+/* ---- Long rows of logits, one by one from where they are: a pass for the softmaxes, one for the sums of losses and
+ * derivatives, and one for the derivatives, unless the group is a single tile, which keeps them. */
+
+bool kl_sums_mixture_rows(const struct kl_job *job)
+{
+    bool equal = !job->weight.data && !job->mask.data && !job->grad_output.data && !job->losses;
+    return kl_is_mixture(job->plan) && kl_is_logit(job, KL_INPUT) && kl_is_logit(job, KL_TARGET) &&
+           !kl_sums_blocks(job) && (equal || !job->layout->elementwise) &&
+           (job->masks_rows || !job->mask.data);
+}
+
+struct kl_mixture_sums kl_compute_mixture_row(struct kl_workspace *b, const struct kl_tile *tile,
+                                              size_t row, bool stores)
+{
+    const struct kl_job *job = b->job;
+    const struct kl_mixture mixture = mixture_of(job);
+    enum kl_dtype dtype = job->plan->dtype;
+    size_t at = row * tile->length;
+    struct kl_mixture_row constants = {.mixture = &mixture};
+    const char *operands[KL_OPERANDS];
+    double *grads[KL_OPERANDS], *probs[KL_OPERANDS];
+    for (int i = 0; i < KL_OPERANDS; i++) {
+        operands[i] = (const char *)kl_operand(b, tile, i) + at * kl_dtype_size(dtype);
+        constants.shifts[i] = (struct kl_shift){b->row_max[i][row], 1 / job->plan->temperature};
+        constants.log_sum_exp[i] = b->log_sum_exp[i][row];
+        grads[i] = stores && kl_is_wanted(job, i) ? b->mixed_grads[i] + at : NULL;
+        probs[i] = b->v[i] + at;
+    }
+    return job->kernel->mixture_row[dtype](&constants, operands[KL_INPUT], operands[KL_TARGET],
+                                           grads, probs, tile->length);
+}
+
+/* Sums of exponentials of rows that have no finite loss of KL_FORWARD have too few bits for float64. */
+static void find_softmaxes(struct kl_workspace *b)
+{
+    b->sentinel = (double)NAN;
+    if (!kl_find_row_sums(b, false, &b->plain) && b->job->plan->dtype == KL_FLOAT64)
+        kl_find_softmaxes(b);
+    b->stage[KL_INPUT] = b->stage[KL_TARGET] = KL_NOT_LOADED;
+}
+
+void kl_sum_mixture_rows(struct kl_workspace *b)
+{
+    struct kl_sum grads[KL_OPERANDS];
+    find_softmaxes(b);
+    for (size_t i = 0; i < b->group->rows; i++) {
+        struct kl_sum loss = {0, 0};
+        grads[KL_INPUT] = grads[KL_TARGET] = loss;
+        if (!kl_is_row_masked(b, i))
+            KL_FOR_EACH_TILE (b, tile) {
+                struct kl_mixture_sums sums = kl_compute_mixture_row(b, &tile, i, b->single);
+                kl_sum_merge(&loss, sums.losses);
+                for (int operand = 0; operand < KL_OPERANDS; operand++)
+                    kl_sum_merge(&grads[operand], sums.grads[operand]);
+            }
+        b->group->high[i] = loss.high, b->group->low[i] = loss.low;
+        for (int operand = 0; operand < KL_OPERANDS; operand++)
+            b->grad_sums[operand][i] = kl_sum_value(grads[operand]);
+    }
 }

@@ -139,6 +139,19 @@ struct kl_mixed {
     double *losses, *grads[KL_OPERANDS];
 };
 
+/* kl_mixture_row: a row of logits of both operands, whose softmaxes are known: the logarithm of a probability is (v - offset)
+ * scale - log_sum_exp. */
+struct kl_mixture_row {
+    const struct kl_mixture *mixture;
+    struct kl_shift shifts[KL_OPERANDS];
+    double log_sum_exp[KL_OPERANDS];
+};
+
+/* kl_mixture_sums: of losses, and of derivatives by the logarithms of each operand. */
+struct kl_mixture_sums {
+    struct kl_sum losses, grads[KL_OPERANDS];
+};
+
 /* kl_row_stats: extremes and sums of a row; `exps` sums exponentials within 2^-16. */
 struct kl_row_stats {
     double min, max, sum, exps;
@@ -190,6 +203,8 @@ static inline bool kl_rule_is_log(enum kl_rule rule) { return rule >= KL_LOG_PYT
  *                        exponentials of target and input are cached in `cached_p` and `cached_q` unless
  *                        these are NULL
  *   cached_grads[dtype]  the derivatives by input of n elements whose exponentials were cached
+ *   mixture_row[dtype]   the sums of n elements; stores derivatives in `grads` and probabilities in `probs` where these are not
+ *                        NULL. A logarithm below -700 counts as -700
  *   row_stats[dtype]     the statistics of n elements, with sums of exponentials if `exps`
  *
  * Functions of blocks of doubles, which hold `rows` rows of `length` elements each, row after row:
@@ -245,6 +260,10 @@ struct kl_kernel {
                                                 double *cached_p, double *cached_q, size_t n);
     void (*cached_grads[KL_DTYPES])(const struct kl_softmax_row *row, const double *p,
                                     const double *q, const struct kl_grads *grads, size_t n);
+    struct kl_mixture_sums (*mixture_row[KL_DTYPES])(const struct kl_mixture_row *row,
+                                                     const void *input, const void *target,
+                                                     double *const grads[KL_OPERANDS],
+                                                     double *const probs[KL_OPERANDS], size_t n);
     struct kl_row_stats (*row_stats[KL_DTYPES])(const void *from, size_t n, bool exps);
     void (*broadcast)(const double *row_values, size_t rows, size_t length, double *to);
     void (*row_totals)(const double *v, size_t rows, size_t length, double *high, double *low);

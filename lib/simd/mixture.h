@@ -35,17 +35,29 @@ INLINE vd close_log_rest(bool is_f64, vd u)
 
 /* mixed: an element of both operands: p is of the one whose share is `share`. */
 struct mixed {
-    vd p, q, log_p, log_q, d;
+    vd p, q, log_p, log_q, d, mean;
+    vd zero; /* or NaN, if p or q is no number */
     vm special;
 };
 
 /* mixing: a call, and which operand p is. */
 struct mixing {
-    const struct kl_mixture *mixture;
-    bool is_f64;
-    int p, q; /* operands */
+    bool is_f64, is_js, are_whole;
+    bool has_zeros; /* p or q may be 0 */
+    int p, q;       /* operands */
     double share;
 };
+
+INLINE struct mixing mixing_of(bool is_f64, bool is_js, const struct kl_mixture *mixture)
+{
+    bool swaps = is_js && mixture->share < 0.5;
+    return (struct mixing){.is_f64 = is_f64,
+                           .is_js = is_js,
+                           .are_whole = mixture->are_whole,
+                           .p = swaps ? KL_INPUT : KL_TARGET,
+                           .q = swaps ? KL_TARGET : KL_INPUT,
+                           .share = swaps ? 1 - mixture->share : mixture->share};
+}
 
 INLINE vd mixed_exp(bool is_f64, vd v)
 {
@@ -75,26 +87,7 @@ INLINE vd ratio_of(bool p_is_prob, bool q_is_prob, const struct mixed *e)
     return v_sub(e->log_p, e->log_q);
 }
 
-INLINE struct mixed load_mixed(const struct mixing *m, const double *const v[KL_OPERANDS],
-                               const double *log_ratio, size_t i, size_t left)
-{
-    const bool p_is_prob = m->mixture->are_probs[m->p], q_is_prob = m->mixture->are_probs[m->q];
-    vd p = load_part(v[m->p] + i, left, p_is_prob), q = load_part(v[m->q] + i, left, q_is_prob);
-    struct mixed e = {.special = v_gt(v_set(0), v_set(0))};
-    e.p = p_is_prob ? p : mixed_exp(m->is_f64, p);
-    e.q = q_is_prob ? q : mixed_exp(m->is_f64, q);
-    e.log_p = p_is_prob ? mixed_log(p) : p;
-    e.log_q = q_is_prob ? mixed_log(q) : q;
-    e.special = m_or(v_special(e.p), v_special(e.q));
-    e.d = ratio_of(p_is_prob, q_is_prob, &e);
-    if (log_ratio) {
-        vd sign = v_set(m->p == KL_TARGET ? 1 : -1);
-        e.d = v_mul(load_part(log_ratio + i, left, 0), sign);
-    }
-    return e;
-}
-
-/* mixed_result: a loss, log(p / m) and log(q / m). */
+/* mixed_result: a loss, and log(p / m) and log(q / m). */
 struct mixed_result {
     vd loss, p_log, q_log;
 };
@@ -106,58 +99,89 @@ INLINE struct mixed_result mix_close(const struct mixing *m, const struct mixed 
     vd r = close_log_rest(m->is_f64, u);
     struct mixed_result result = {.p_log = v_sub(r, u)};
     result.q_log = v_sub(result.p_log, e->d);
-    if (m->mixture->is_js) {
+    if (m->is_js) {
         vd of_q = v_sub(v_mul(e->d, e->d), v_mul(h, v_add(one, e->d)));
         vd of_m = v_sub(v_mul(r, v_add(one, u)), v_mul(u, u));
         result.loss = v_mul(e->p, v_fma(rest, of_q, of_m));
     } else {
-        result.loss = v_mul(e->p, m->mixture->are_whole ? r : result.p_log);
+        result.loss = v_mul(e->p, m->are_whole ? r : result.p_log);
     }
     return result;
 }
 
 /* a b, and 0 where a is, whatever b is. */
-INLINE vd mixed_product(vd a, vd b, vd zero)
+INLINE vd mixed_product(const struct mixing *m, const struct mixed *e, vd a, vd b)
 {
-    return v_select(v_eq(a, v_set(0)), zero, v_mul(a, b));
+    vd product = v_mul(a, b);
+    return m->has_zeros ? v_select(v_eq(a, v_set(0)), e->zero, product) : product;
 }
 
-INLINE struct mixed_result mix_far(const struct mixing *m, const struct mixed *e, vd mean, vd zero)
+INLINE struct mixed_result mix_far(const struct mixing *m, const struct mixed *e)
 {
-    const vd share = v_set(m->share), rest = v_set(1 - m->share);
-    vd log_mean =
-        m->is_f64 ? mixed_log(mean)
-                  : v_select(v_eq(mean, v_set(0)), v_set(-INFINITY), log_minus_f32(mean, v_set(0)));
+    const vd zero = v_set(0), share = v_set(m->share), rest = v_set(1 - m->share);
+    vd log_mean = m->is_f64 ? log_minus_f64(e->mean, zero) : log_minus_f32(e->mean, zero);
+    if (m->has_zeros)
+        log_mean = v_select(v_eq(e->mean, zero), v_set(-INFINITY), log_mean);
     struct mixed_result result = {.p_log = v_sub(e->log_p, log_mean),
                                   .q_log = v_sub(e->log_q, log_mean)};
     if (m->share == 1) /* m is p */
-        result.p_log = zero;
-    vd of_p = mixed_product(e->p, result.p_log, zero);
-    if (m->mixture->is_js)
-        result.loss = v_fma(share, of_p, v_mul(rest, mixed_product(e->q, result.q_log, zero)));
+        result.p_log = e->zero;
+    vd of_p = mixed_product(m, e, e->p, result.p_log);
+    if (m->is_js)
+        result.loss = v_fma(share, of_p, v_mul(rest, mixed_product(m, e, e->q, result.q_log)));
     else
-        result.loss = m->mixture->are_whole ? v_fma(rest, v_sub(e->q, e->p), of_p) : of_p;
+        result.loss = m->are_whole ? v_fma(rest, v_sub(e->q, e->p), of_p) : of_p;
     return result;
 }
 
-/* The derivatives by p and q, or by their logarithms. */
-INLINE void store_mixed_grads(const struct mixing *m, const struct mixed *e,
-                              const struct mixed_result *result, vd mean, vd zero,
-                              double *const to[KL_OPERANDS], size_t i, size_t left)
+INLINE struct mixed_result mix(const struct mixing *m, const struct mixed *e, vm close)
+{
+    if (!m_any(m_not(close)))
+        return mix_close(m, e);
+    struct mixed_result result = mix_far(m, e);
+    if (m_any(close)) {
+        struct mixed_result near = mix_close(m, e);
+        result.loss = v_select(close, near.loss, result.loss);
+        result.p_log = v_select(close, near.p_log, result.p_log);
+        result.q_log = v_select(close, near.q_log, result.q_log);
+    }
+    return result;
+}
+
+/* The derivatives by q and p, over the operand's probability. */
+INLINE void find_mixed_grads(const struct mixing *m, const struct mixed *e,
+                             const struct mixed_result *result, vd *by_p, vd *by_q)
 {
     const vd share = v_set(m->share), rest = v_set(1 - m->share);
-    const struct kl_mixture *mixture = m->mixture;
-    vd by_p = v_mul(share, result->p_log), by_q = v_mul(rest, result->q_log);
-    if (!mixture->is_js) {
-        by_p = v_add(result->p_log, v_mul(rest, v_div(e->q, mean)));
-        by_q = v_mul(v_mul(rest, v_set(-1)), v_div(e->p, mean));
+    *by_p = v_mul(share, result->p_log), *by_q = v_mul(rest, result->q_log);
+    if (!m->is_js) {
+        vd factor = v_div(rest, e->mean);
+        *by_p = v_fma(factor, e->q, result->p_log);
+        *by_q = v_mul(v_mul(factor, e->p), v_set(-1));
     }
-    if (to[m->p])
-        store_part(to[m->p] + i, mixture->are_probs[m->p] ? by_p : mixed_product(e->p, by_p, zero),
-                   left);
-    if (to[m->q])
-        store_part(to[m->q] + i, mixture->are_probs[m->q] ? by_q : mixed_product(e->q, by_q, zero),
-                   left);
+}
+
+/* ---- Blocks of doubles: operands that hold anything */
+
+INLINE struct mixed load_mixed(const struct mixing *m, const bool *are_probs,
+                               const double *const v[KL_OPERANDS], const double *log_ratio,
+                               size_t i, size_t left)
+{
+    const bool p_is_prob = are_probs[m->p], q_is_prob = are_probs[m->q];
+    vd p = load_part(v[m->p] + i, left, p_is_prob), q = load_part(v[m->q] + i, left, q_is_prob);
+    struct mixed e = {.p = p_is_prob ? p : mixed_exp(m->is_f64, p),
+                      .q = q_is_prob ? q : mixed_exp(m->is_f64, q)};
+    e.log_p = p_is_prob ? mixed_log(p) : p;
+    e.log_q = q_is_prob ? mixed_log(q) : q;
+    e.mean = v_fma(v_set(m->share), e.p, v_mul(v_set(1 - m->share), e.q));
+    e.zero = v_mul(e.mean, v_set(0));
+    e.special = m_or(m_or(v_special(e.p), v_special(e.q)), v_special(e.mean));
+    e.d = ratio_of(p_is_prob, q_is_prob, &e);
+    if (log_ratio) {
+        vd sign = v_set(m->p == KL_TARGET ? 1 : -1);
+        e.d = v_mul(load_part(log_ratio + i, left, 0), sign);
+    }
+    return e;
 }
 
 /* Computes special elements by the definition, from copies of what the operands held. */
@@ -177,50 +201,40 @@ static __attribute__((noinline)) void define_mixed(const struct kl_mixture *mixt
     }
 }
 
-INLINE void mix(bool is_f64, const struct kl_mixture *mixture, double *x, double *t,
-                const struct kl_mixed *to, size_t n)
+INLINE void mixture_of(bool is_f64, bool is_js, const struct kl_mixture *mixture, double *x,
+                       double *t, const struct kl_mixed *to, size_t n)
 {
-    bool swaps = mixture->is_js && mixture->share < 0.5;
-    const struct mixing m = {.mixture = mixture,
-                             .is_f64 = is_f64,
-                             .p = swaps ? KL_INPUT : KL_TARGET,
-                             .q = swaps ? KL_TARGET : KL_INPUT,
-                             .share = swaps ? 1 - mixture->share : mixture->share};
+    struct mixing m = mixing_of(is_f64, is_js, mixture);
     double *const v[KL_OPERANDS] = {x, t};
     const double *const from[KL_OPERANDS] = {x, t};
-    const vd max = v_set(is_f64 ? CLOSE_F64 : CLOSE_F32), none = v_set(0);
+    const vd max = v_set(is_f64 ? CLOSE_F64 : CLOSE_F32), zero = v_set(0);
+    m.has_zeros = true;
     for (size_t i = 0; i < n; i += LANES) {
         size_t left = n - i;
-        struct mixed e = load_mixed(&m, from, to->log_ratio, i, left);
-        vd mean = v_fma(v_set(m.share), e.p, v_mul(v_set(1 - m.share), e.q));
-        vd zero = v_mul(mean, none); /* NaN if an operand is */
-        vm close = both(m_not(v_gt(v_abs(e.d), max)), both(v_gt(e.p, none), v_gt(e.q, none)));
-        vm special = m_or(e.special, v_special(mean));
-        if (__builtin_expect(m_any(special), 0)) {
+        struct mixed e = load_mixed(&m, mixture->are_probs, from, to->log_ratio, i, left);
+        if (__builtin_expect(m_any(e.special), 0)) {
             double xs[LANES], ts[LANES];
             store_part(xs, load_part(x + i, left, 1), LANES);
             store_part(ts, load_part(t + i, left, 1), LANES);
             define_mixed(mixture, xs, ts, x, t, to, i, left < LANES ? left : LANES);
             continue;
         }
-        struct mixed_result result;
-        if (!m_any(m_not(close))) {
-            result = mix_close(&m, &e);
-        } else {
-            result = mix_far(&m, &e, mean, zero);
-            if (m_any(close)) {
-                struct mixed_result near = mix_close(&m, &e);
-                result.loss = v_select(close, near.loss, result.loss);
-                result.p_log = v_select(close, near.p_log, result.p_log);
-                result.q_log = v_select(close, near.q_log, result.q_log);
-            }
-        }
+        vm close = both(m_not(v_gt(v_abs(e.d), max)), both(v_gt(e.p, zero), v_gt(e.q, zero)));
+        struct mixed_result result = mix(&m, &e, close);
+        vd by[KL_OPERANDS], probs[KL_OPERANDS];
+        probs[m.p] = e.p, probs[m.q] = e.q;
+        find_mixed_grads(&m, &e, &result, &by[m.p], &by[m.q]);
         if (to->losses)
             store_part(to->losses + i, result.loss, left);
-        if (to->grads[KL_INPUT] || to->grads[KL_TARGET])
-            store_mixed_grads(&m, &e, &result, mean, zero, to->grads, i, left);
-        store_part(v[m.p] + i, e.p, left);
-        store_part(v[m.q] + i, e.q, left);
+        for (int operand = 0; operand < KL_OPERANDS; operand++) {
+            if (to->grads[operand])
+                store_part(to->grads[operand] + i,
+                           mixture->are_probs[operand]
+                               ? by[operand]
+                               : mixed_product(&m, &e, probs[operand], by[operand]),
+                           left);
+            store_part(v[operand] + i, probs[operand], left);
+        }
     }
 }
 
@@ -228,7 +242,112 @@ TARGET_ATTR static void mixture(const struct kl_mixture *mixture, double *x, dou
                                 const struct kl_mixed *to, size_t n)
 {
     if (mixture->is_f64)
-        mix(true, mixture, x, t, to, n);
+        mixture_of(true, mixture->is_js, mixture, x, t, to, n);
     else
-        mix(false, mixture, x, t, to, n);
+        mixture_of(false, mixture->is_js, mixture, x, t, to, n);
 }
+
+/* ---- Rows of logits. Logarithms below -700 count as -700: so neither p nor q is 0, m is not either, and all is finite. */
+
+INLINE vd row_log(const struct kl_mixture_row *row, int operand, vd v)
+{
+    vd log = v_sub(shifted(v, row->shifts[operand]), v_set(row->log_sum_exp[operand]));
+    return v_max_nan(v_set(-700), log);
+}
+
+/* log(p / q) from the logits, so that their difference has no other rounding error than its own. */
+INLINE vd row_ratio(const struct mixing *m, const struct kl_mixture_row *row, vd p, vd q,
+                    vd rounded)
+{
+    const struct kl_shift *of_p = &row->shifts[m->p], *of_q = &row->shifts[m->q];
+    vd d = v_sub(v_sub(p, q), v_set(of_p->offset - of_q->offset));
+    d = v_sub(v_mul(d, v_set(of_p->scale)), v_set(row->log_sum_exp[m->p] - row->log_sum_exp[m->q]));
+    return v_select(not_finite(d), rounded, d);
+}
+
+INLINE struct mixed load_row(const struct mixing *m, const struct kl_mixture_row *row, vd x, vd t)
+{
+    const vd v[KL_OPERANDS] = {x, t};
+    struct mixed e = {.log_p = row_log(row, m->p, v[m->p]), .log_q = row_log(row, m->q, v[m->q])};
+    e.p = m->is_f64 ? exp_f64(e.log_p) : exp_f32(e.log_p);
+    e.q = m->is_f64 ? exp_f64(e.log_q) : exp_f32(e.log_q);
+    e.d = v_sub(e.log_p, e.log_q);
+    if (m->is_f64)
+        e.d = row_ratio(m, row, v[m->p], v[m->q], e.d);
+    e.mean = v_fma(v_set(m->share), e.p, v_mul(v_set(1 - m->share), e.q));
+    e.zero = v_mul(e.mean, v_set(0));
+    return e;
+}
+
+/* mixed_sums: sums of lanes. */
+struct mixed_sums {
+    vd losses, by[KL_OPERANDS];
+};
+
+/* Adds `left` elements from i on, a vector at most. */
+INLINE struct mixed_sums add_mixed(struct mixed_sums sums, enum kl_dtype dtype,
+                                   const struct mixing *m, const struct kl_mixture_row *row,
+                                   const char *x, const char *t, double *const grads[KL_OPERANDS],
+                                   double *const probs[KL_OPERANDS], size_t i, size_t left)
+{
+    size_t at = i * size_of(dtype);
+    bool whole = left >= LANES;
+    vd xs = whole ? load(dtype, x + at) : load_elements_part(dtype, x + at, left);
+    vd ts = whole ? load(dtype, t + at) : load_elements_part(dtype, t + at, left);
+    struct mixed e = load_row(m, row, xs, ts);
+    vm close = m_not(v_gt(v_abs(e.d), v_set(m->is_f64 ? CLOSE_F64 : CLOSE_F32)));
+    struct mixed_result result = mix(m, &e, close);
+    vd by[KL_OPERANDS], ps[KL_OPERANDS];
+    find_mixed_grads(m, &e, &result, &by[m->p], &by[m->q]);
+    ps[m->p] = e.p, ps[m->q] = e.q;
+    for (int operand = 0; operand < KL_OPERANDS; operand++) {
+        by[operand] = v_mul(by[operand], ps[operand]);
+        if (grads[operand]) {
+            store_part(grads[operand] + i, by[operand], left);
+            store_part(probs[operand] + i, ps[operand], left);
+        }
+    }
+    if (!whole) {
+        vm real = first_lanes(left);
+        result.loss = v_select(real, result.loss, v_set(0));
+        for (int operand = 0; operand < KL_OPERANDS; operand++)
+            by[operand] = v_select(real, by[operand], v_set(0));
+    }
+    return (struct mixed_sums){
+        v_add(sums.losses, result.loss),
+        {v_add(sums.by[KL_INPUT], by[KL_INPUT]), v_add(sums.by[KL_TARGET], by[KL_TARGET])}};
+}
+
+/* Sums by blocks, whose sums are compensated. */
+INLINE struct kl_mixture_sums mixture_row_of(enum kl_dtype dtype, bool is_js,
+                                             const struct kl_mixture_row *row, const char *x,
+                                             const char *t, double *const grads[KL_OPERANDS],
+                                             double *const probs[KL_OPERANDS], size_t n)
+{
+    enum { BLOCK_VECTORS = 16 };
+    const struct mixing m = mixing_of(dtype == KL_FLOAT64, is_js, row->mixture);
+    const vd zero = v_set(0);
+    struct running losses = {zero, zero}, by[KL_OPERANDS] = {{zero, zero}, {zero, zero}};
+    for (size_t i = 0; i < n;) {
+        size_t end = n - i < BLOCK_VECTORS * LANES ? n : i + BLOCK_VECTORS * LANES;
+        struct mixed_sums sums = {zero, {zero, zero}};
+        for (; i < end; i += LANES)
+            sums = add_mixed(sums, dtype, &m, row, x, t, grads, probs, i, end - i);
+        i = end;
+        losses = add_block(losses, sums.losses);
+        by[KL_INPUT] = add_block(by[KL_INPUT], sums.by[KL_INPUT]);
+        by[KL_TARGET] = add_block(by[KL_TARGET], sums.by[KL_TARGET]);
+    }
+    return (struct kl_mixture_sums){total_of(losses),
+                                    {total_of(by[KL_INPUT]), total_of(by[KL_TARGET])}};
+}
+
+#define MIXTURES(dtype, suffix)                                                                    \
+    TARGET_ATTR static struct kl_mixture_sums mixture_row_##suffix(                                \
+        const struct kl_mixture_row *row, const void *input, const void *target,                   \
+        double *const grads[KL_OPERANDS], double *const probs[KL_OPERANDS], size_t n)              \
+    {                                                                                              \
+        return row->mixture->is_js                                                                 \
+                   ? mixture_row_of(dtype, true, row, input, target, grads, probs, n)              \
+                   : mixture_row_of(dtype, false, row, input, target, grads, probs, n);            \
+    }

@@ -1,10 +1,11 @@
 /* The struct kl_kernel of the file that includes this, by the names of the functions that the macros
- * of elements.h, grad.h and rows.h make of each dtype, and of the others. */
+ * of elements.h, grad.h, rows.h and mixture.h make of each dtype, and of the others. */
 
 #define FUNCTIONS(dtype, suffix)                                                                   \
     ELEMENTS(dtype, suffix)                                                                        \
     GRADS(dtype, suffix)                                                                           \
-    ROWS(dtype, suffix)
+    ROWS(dtype, suffix)                                                                            \
+    MIXTURES(dtype, suffix)
 FUNCTIONS(KL_FLOAT64, f64)
 FUNCTIONS(KL_FLOAT32, f32)
 FUNCTIONS(KL_FLOAT16, f16)
@@ -45,6 +46,7 @@ const struct kl_kernel KERNEL_STRUCT = {
     .row_grads = FORMS(TWO, row_grads),
     .logit_sums = DTYPES(logit_sums),
     .cached_grads = DTYPES(cached_grads),
+    .mixture_row = DTYPES(mixture_row),
     .row_stats = DTYPES(row_stats),
     .broadcast = broadcast,
     .row_totals = row_totals,
