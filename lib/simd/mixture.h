@@ -40,23 +40,22 @@ struct mixed {
     vm special;
 };
 
-/* mixing: a call, and which operand p is. */
+/* mixing: what is known of a call. */
 struct mixing {
     bool is_f64, is_js, are_whole;
     bool has_zeros; /* p or q may be 0 */
-    int p, q;       /* operands */
     double share;
 };
 
-INLINE struct mixing mixing_of(bool is_f64, bool is_js, const struct kl_mixture *mixture)
+/* True if p is input's: the operands of KL_JS change places where the share of target is below 1/2. */
+INLINE bool swaps(const struct kl_mixture *mixture)
 {
-    bool swaps = is_js && mixture->share < 0.5;
-    return (struct mixing){.is_f64 = is_f64,
-                           .is_js = is_js,
-                           .are_whole = mixture->are_whole,
-                           .p = swaps ? KL_INPUT : KL_TARGET,
-                           .q = swaps ? KL_TARGET : KL_INPUT,
-                           .share = swaps ? 1 - mixture->share : mixture->share};
+    return mixture->is_js && mixture->share < 0.5;
+}
+
+INLINE double share_of(const struct kl_mixture *mixture)
+{
+    return swaps(mixture) ? 1 - mixture->share : mixture->share;
 }
 
 INLINE vd mixed_exp(bool is_f64, vd v)
@@ -124,7 +123,7 @@ INLINE struct mixed_result mix_far(const struct mixing *m, const struct mixed *e
         log_mean = v_select(v_eq(e->mean, zero), v_set(-INFINITY), log_mean);
     struct mixed_result result = {.p_log = v_sub(e->log_p, log_mean),
                                   .q_log = v_sub(e->log_q, log_mean)};
-    if (m->share == 1) /* m is p */
+    if (m->has_zeros && m->share == 1) /* m is p */
         result.p_log = e->zero;
     vd of_p = mixed_product(m, e, e->p, result.p_log);
     if (m->is_js)
@@ -163,12 +162,12 @@ INLINE void find_mixed_grads(const struct mixing *m, const struct mixed *e,
 
 /* ---- Blocks of doubles: operands that hold anything */
 
-INLINE struct mixed load_mixed(const struct mixing *m, const bool *are_probs,
-                               const double *const v[KL_OPERANDS], const double *log_ratio,
-                               size_t i, size_t left)
+/* `sign` is 1, or -1 if the ratio is log(q / p). */
+INLINE struct mixed load_mixed(const struct mixing *m, bool p_is_prob, bool q_is_prob,
+                               const double *ps, const double *qs, const double *log_ratio,
+                               double sign, size_t i, size_t left)
 {
-    const bool p_is_prob = are_probs[m->p], q_is_prob = are_probs[m->q];
-    vd p = load_part(v[m->p] + i, left, p_is_prob), q = load_part(v[m->q] + i, left, q_is_prob);
+    vd p = load_part(ps + i, left, p_is_prob), q = load_part(qs + i, left, q_is_prob);
     struct mixed e = {.p = p_is_prob ? p : mixed_exp(m->is_f64, p),
                       .q = q_is_prob ? q : mixed_exp(m->is_f64, q)};
     e.log_p = p_is_prob ? mixed_log(p) : p;
@@ -177,10 +176,8 @@ INLINE struct mixed load_mixed(const struct mixing *m, const bool *are_probs,
     e.zero = v_mul(e.mean, v_set(0));
     e.special = m_or(m_or(v_special(e.p), v_special(e.q)), v_special(e.mean));
     e.d = ratio_of(p_is_prob, q_is_prob, &e);
-    if (log_ratio) {
-        vd sign = v_set(m->p == KL_TARGET ? 1 : -1);
-        e.d = v_mul(load_part(log_ratio + i, left, 0), sign);
-    }
+    if (log_ratio)
+        e.d = v_mul(load_part(log_ratio + i, left, 0), v_set(sign));
     return e;
 }
 
@@ -201,17 +198,26 @@ static __attribute__((noinline)) void define_mixed(const struct kl_mixture *mixt
     }
 }
 
+/* Stores the derivatives by what an operand holds, and its probabilities. */
+INLINE void store_mixed(const struct mixing *m, const struct mixed *e, bool is_prob, vd by, vd prob,
+                        double *grads, double *probs, size_t i, size_t left)
+{
+    if (grads)
+        store_part(grads + i, is_prob ? by : mixed_product(m, e, prob, by), left);
+    store_part(probs + i, prob, left);
+}
+
 INLINE void mixture_of(bool is_f64, bool is_js, const struct kl_mixture *mixture, double *x,
                        double *t, const struct kl_mixed *to, size_t n)
 {
-    struct mixing m = mixing_of(is_f64, is_js, mixture);
+    const struct mixing m = {is_f64, is_js, mixture->are_whole, true, share_of(mixture)};
+    int p = swaps(mixture) ? KL_INPUT : KL_TARGET, q = !p;
     double *const v[KL_OPERANDS] = {x, t};
-    const double *const from[KL_OPERANDS] = {x, t};
     const vd max = v_set(is_f64 ? CLOSE_F64 : CLOSE_F32), zero = v_set(0);
-    m.has_zeros = true;
     for (size_t i = 0; i < n; i += LANES) {
         size_t left = n - i;
-        struct mixed e = load_mixed(&m, mixture->are_probs, from, to->log_ratio, i, left);
+        struct mixed e = load_mixed(&m, mixture->are_probs[p], mixture->are_probs[q], v[p], v[q],
+                                    to->log_ratio, p == KL_TARGET ? 1 : -1, i, left);
         if (__builtin_expect(m_any(e.special), 0)) {
             double xs[LANES], ts[LANES];
             store_part(xs, load_part(x + i, left, 1), LANES);
@@ -221,20 +227,12 @@ INLINE void mixture_of(bool is_f64, bool is_js, const struct kl_mixture *mixture
         }
         vm close = both(m_not(v_gt(v_abs(e.d), max)), both(v_gt(e.p, zero), v_gt(e.q, zero)));
         struct mixed_result result = mix(&m, &e, close);
-        vd by[KL_OPERANDS], probs[KL_OPERANDS];
-        probs[m.p] = e.p, probs[m.q] = e.q;
-        find_mixed_grads(&m, &e, &result, &by[m.p], &by[m.q]);
+        vd by_p, by_q;
+        find_mixed_grads(&m, &e, &result, &by_p, &by_q);
         if (to->losses)
             store_part(to->losses + i, result.loss, left);
-        for (int operand = 0; operand < KL_OPERANDS; operand++) {
-            if (to->grads[operand])
-                store_part(to->grads[operand] + i,
-                           mixture->are_probs[operand]
-                               ? by[operand]
-                               : mixed_product(&m, &e, probs[operand], by[operand]),
-                           left);
-            store_part(v[operand] + i, probs[operand], left);
-        }
+        store_mixed(&m, &e, mixture->are_probs[p], by_p, e.p, to->grads[p], v[p], i, left);
+        store_mixed(&m, &e, mixture->are_probs[q], by_q, e.q, to->grads[q], v[q], i, left);
     }
 }
 
@@ -249,73 +247,89 @@ TARGET_ATTR static void mixture(const struct kl_mixture *mixture, double *x, dou
 
 /* ---- Rows of logits. Logarithms below -700 count as -700: so neither p nor q is 0, m is not either, and all is finite. */
 
-INLINE vd row_log(const struct kl_mixture_row *row, int operand, vd v)
+/* mixed_row: one operand of a row: the logarithm of a probability is (v - offset) scale - log_sum_exp. */
+struct mixed_row {
+    const char *v;
+    vd offset, scale, log_sum_exp;
+    double *grads, *probs; /* or NULL */
+};
+
+INLINE struct mixed_row mixed_row(const struct kl_mixture_row *row, const char *v,
+                                  double *const grads[KL_OPERANDS],
+                                  double *const probs[KL_OPERANDS], int operand)
 {
-    vd log = v_sub(shifted(v, row->shifts[operand]), v_set(row->log_sum_exp[operand]));
-    return v_max_nan(v_set(-700), log);
+    return (struct mixed_row){v,
+                              v_set(row->shifts[operand].offset),
+                              v_set(row->shifts[operand].scale),
+                              v_set(row->log_sum_exp[operand]),
+                              grads[operand],
+                              probs[operand]};
+}
+
+INLINE vd row_log(const struct mixed_row *row, vd v)
+{
+    vd scaled = v_mul(v_sub(v, row->offset), row->scale);
+    return v_max_nan(v_set(-700), v_sub(scaled, row->log_sum_exp));
 }
 
 /* log(p / q) from the logits, so that their difference has no other rounding error than its own. */
-INLINE vd row_ratio(const struct mixing *m, const struct kl_mixture_row *row, vd p, vd q,
+INLINE vd row_ratio(const struct mixed_row *of_p, const struct mixed_row *of_q, vd p, vd q,
                     vd rounded)
 {
-    const struct kl_shift *of_p = &row->shifts[m->p], *of_q = &row->shifts[m->q];
-    vd d = v_sub(v_sub(p, q), v_set(of_p->offset - of_q->offset));
-    d = v_sub(v_mul(d, v_set(of_p->scale)), v_set(row->log_sum_exp[m->p] - row->log_sum_exp[m->q]));
+    vd d = v_sub(v_sub(p, q), v_sub(of_p->offset, of_q->offset));
+    d = v_sub(v_mul(d, of_p->scale), v_sub(of_p->log_sum_exp, of_q->log_sum_exp));
     return v_select(not_finite(d), rounded, d);
 }
 
-INLINE struct mixed load_row(const struct mixing *m, const struct kl_mixture_row *row, vd x, vd t)
+INLINE struct mixed load_row(const struct mixing *m, const struct mixed_row *of_p,
+                             const struct mixed_row *of_q, vd p, vd q)
 {
-    const vd v[KL_OPERANDS] = {x, t};
-    struct mixed e = {.log_p = row_log(row, m->p, v[m->p]), .log_q = row_log(row, m->q, v[m->q])};
+    struct mixed e = {.log_p = row_log(of_p, p), .log_q = row_log(of_q, q)};
     e.p = m->is_f64 ? exp_f64(e.log_p) : exp_f32(e.log_p);
     e.q = m->is_f64 ? exp_f64(e.log_q) : exp_f32(e.log_q);
     e.d = v_sub(e.log_p, e.log_q);
     if (m->is_f64)
-        e.d = row_ratio(m, row, v[m->p], v[m->q], e.d);
+        e.d = row_ratio(of_p, of_q, p, q, e.d);
     e.mean = v_fma(v_set(m->share), e.p, v_mul(v_set(1 - m->share), e.q));
-    e.zero = v_mul(e.mean, v_set(0));
     return e;
 }
 
 /* mixed_sums: sums of lanes. */
 struct mixed_sums {
-    vd losses, by[KL_OPERANDS];
+    vd losses, by_p, by_q;
 };
 
 /* Adds `left` elements from i on, a vector at most. */
 INLINE struct mixed_sums add_mixed(struct mixed_sums sums, enum kl_dtype dtype,
-                                   const struct mixing *m, const struct kl_mixture_row *row,
-                                   const char *x, const char *t, double *const grads[KL_OPERANDS],
-                                   double *const probs[KL_OPERANDS], size_t i, size_t left)
+                                   const struct mixing *m, const struct mixed_row *of_p,
+                                   const struct mixed_row *of_q, size_t i, size_t left)
 {
-    size_t at = i * size_of(dtype);
+    const char *ps = of_p->v + i * size_of(dtype), *qs = of_q->v + i * size_of(dtype);
     bool whole = left >= LANES;
-    vd xs = whole ? load(dtype, x + at) : load_elements_part(dtype, x + at, left);
-    vd ts = whole ? load(dtype, t + at) : load_elements_part(dtype, t + at, left);
-    struct mixed e = load_row(m, row, xs, ts);
+    vd p = whole ? load(dtype, ps) : load_elements_part(dtype, ps, left);
+    vd q = whole ? load(dtype, qs) : load_elements_part(dtype, qs, left);
+    struct mixed e = load_row(m, of_p, of_q, p, q);
     vm close = m_not(v_gt(v_abs(e.d), v_set(m->is_f64 ? CLOSE_F64 : CLOSE_F32)));
     struct mixed_result result = mix(m, &e, close);
-    vd by[KL_OPERANDS], ps[KL_OPERANDS];
-    find_mixed_grads(m, &e, &result, &by[m->p], &by[m->q]);
-    ps[m->p] = e.p, ps[m->q] = e.q;
-    for (int operand = 0; operand < KL_OPERANDS; operand++) {
-        by[operand] = v_mul(by[operand], ps[operand]);
-        if (grads[operand]) {
-            store_part(grads[operand] + i, by[operand], left);
-            store_part(probs[operand] + i, ps[operand], left);
-        }
+    vd by_p, by_q;
+    find_mixed_grads(m, &e, &result, &by_p, &by_q);
+    by_p = v_mul(by_p, e.p), by_q = v_mul(by_q, e.q);
+    if (of_p->grads) {
+        store_part(of_p->grads + i, by_p, left);
+        store_part(of_p->probs + i, e.p, left);
+    }
+    if (of_q->grads) {
+        store_part(of_q->grads + i, by_q, left);
+        store_part(of_q->probs + i, e.q, left);
     }
     if (!whole) {
         vm real = first_lanes(left);
         result.loss = v_select(real, result.loss, v_set(0));
-        for (int operand = 0; operand < KL_OPERANDS; operand++)
-            by[operand] = v_select(real, by[operand], v_set(0));
+        by_p = v_select(real, by_p, v_set(0));
+        by_q = v_select(real, by_q, v_set(0));
     }
-    return (struct mixed_sums){
-        v_add(sums.losses, result.loss),
-        {v_add(sums.by[KL_INPUT], by[KL_INPUT]), v_add(sums.by[KL_TARGET], by[KL_TARGET])}};
+    return (struct mixed_sums){v_add(sums.losses, result.loss), v_add(sums.by_p, by_p),
+                               v_add(sums.by_q, by_q)};
 }
 
 /* Sums by blocks, whose sums are compensated. */
@@ -325,21 +339,28 @@ INLINE struct kl_mixture_sums mixture_row_of(enum kl_dtype dtype, bool is_js,
                                              double *const probs[KL_OPERANDS], size_t n)
 {
     enum { BLOCK_VECTORS = 16 };
-    const struct mixing m = mixing_of(dtype == KL_FLOAT64, is_js, row->mixture);
-    const vd zero = v_set(0);
-    struct running losses = {zero, zero}, by[KL_OPERANDS] = {{zero, zero}, {zero, zero}};
+    const struct mixing m = {dtype == KL_FLOAT64, is_js, true, false, share_of(row->mixture)};
+    int p = swaps(row->mixture) ? KL_INPUT : KL_TARGET, q = !p;
+    const struct mixed_row of_p = mixed_row(row, p == KL_INPUT ? x : t, grads, probs, p),
+                           of_q = mixed_row(row, q == KL_INPUT ? x : t, grads, probs, q);
+    const struct running none = {v_set(0), v_set(0)};
+    struct running losses = none, by_p = none, by_q = none;
     for (size_t i = 0; i < n;) {
         size_t end = n - i < BLOCK_VECTORS * LANES ? n : i + BLOCK_VECTORS * LANES;
-        struct mixed_sums sums = {zero, {zero, zero}};
-        for (; i < end; i += LANES)
-            sums = add_mixed(sums, dtype, &m, row, x, t, grads, probs, i, end - i);
+        struct mixed_sums sums = {v_set(0), v_set(0), v_set(0)};
+        for (; end - i >= LANES; i += LANES)
+            sums = add_mixed(sums, dtype, &m, &of_p, &of_q, i, LANES);
+        if (i < end)
+            sums = add_mixed(sums, dtype, &m, &of_p, &of_q, i, end - i);
         i = end;
         losses = add_block(losses, sums.losses);
-        by[KL_INPUT] = add_block(by[KL_INPUT], sums.by[KL_INPUT]);
-        by[KL_TARGET] = add_block(by[KL_TARGET], sums.by[KL_TARGET]);
+        by_p = add_block(by_p, sums.by_p);
+        by_q = add_block(by_q, sums.by_q);
     }
-    return (struct kl_mixture_sums){total_of(losses),
-                                    {total_of(by[KL_INPUT]), total_of(by[KL_TARGET])}};
+    struct kl_mixture_sums sums = {.losses = total_of(losses)};
+    sums.grads[p] = total_of(by_p);
+    sums.grads[q] = total_of(by_q);
+    return sums;
 }
 
 #define MIXTURES(dtype, suffix)                                                                    \
