@@ -118,7 +118,7 @@ INLINE vd mixed_product(const struct mixing *m, const struct mixed *e, vd a, vd 
 INLINE struct mixed_result mix_far(const struct mixing *m, const struct mixed *e)
 {
     const vd zero = v_set(0), share = v_set(m->share), rest = v_set(1 - m->share);
-    vd log_mean = m->is_f64 ? log_minus_f64(e->mean, zero) : log_minus_f32(e->mean, zero);
+    vd log_mean = m->is_f64 ? log_minus_f64(e->mean, zero) : log_to_sum(e->mean);
     if (m->has_zeros)
         log_mean = v_select(v_eq(e->mean, zero), v_set(-INFINITY), log_mean);
     struct mixed_result result = {.p_log = v_sub(e->log_p, log_mean),
