@@ -277,6 +277,23 @@ static size_t list_axes(const struct api_axes *axes, int *dim)
     return n;
 }
 
+/* Sets the shares of mixtures that are not given: beta as TRL's GKD, alpha as DistiLLM has it. */
+static bool set_shares(const struct api_options *given, struct kl_options *options,
+                       struct api_problem *problem)
+{
+    bool is_js = options->divergence == KL_JS, is_skew = options->divergence == KL_SKEW;
+    if (is_js && !given->given[API_BETA])
+        options->beta = 0.5;
+    if (is_skew && !given->given[API_ALPHA])
+        options->alpha = 0.1;
+    if (given->given[API_BETA] && !is_js)
+        return api_option_fail(given, API_BETA, problem, "beta_unused",
+                               "beta is of divergence=js alone");
+    return !given->given[API_ALPHA] || is_skew ||
+           api_option_fail(given, API_ALPHA, problem, "alpha_unused",
+                           "alpha is of divergence=skew alone");
+}
+
 static bool plan(struct api_call *call, struct api_problem *problem)
 {
     int dim[API_MAX_AXES];
@@ -288,6 +305,8 @@ static bool plan(struct api_call *call, struct api_problem *problem)
     options.n_dim = list_axes(&call->options.dim, dim);
     options.weight = weight->present ? &weight->view : NULL;
     options.mask = mask->present ? &kept : NULL;
+    if (!set_shares(&call->options, &options, problem))
+        return false;
     if (!kl_plan(&call->plan, &call->tensors[KL_INPUT].view, &call->tensors[KL_TARGET].view,
                  &options, &from))
         return translate(call, &from, problem);

@@ -18,7 +18,8 @@ struct reader {
     const char *values[API_TENSORS]; /* start of each tensor's value */
     size_t ndim, shape[KL_MAX_DIMS]; /* of the member `shape`, if there is one */
     bool has_shape;
-    unsigned nulls, options; /* bits: those that were read */
+    unsigned nulls;   /* bits: those that were read */
+    uint64_t options; /* likewise */
 };
 
 static bool read_tensor(struct reader *r, enum kl_operand name)

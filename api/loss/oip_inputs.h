@@ -19,7 +19,7 @@ struct api_oip_reader {
     const char *raw, *raw_end; /* the unread rest of the binary part; empty if there is none */
     struct api_call *call;
     struct api_problem *problem;
-    unsigned options; /* bits: those that were read */
+    uint64_t options; /* bits: those that were read */
     size_t data_size; /* bytes of the JSON part that are arrays of data */
     struct api_oip_raw raws[API_TENSORS];
     size_t n_raws;

@@ -69,6 +69,8 @@ READ_WORD(dtype)
 READ_WORD(compat)
 READ_WORD(base)
 READ_WORD(space)
+READ_WORD(divergence)
+READ_WORD(scale)
 
 /* Reads the number 2 as the text "2". */
 static bool read_base_or_two(const struct api_value *value, union api_field_value *to,
@@ -135,20 +137,48 @@ static bool read_axis(const struct api_value *value, union api_field_value *to,
     return true;
 }
 
+/* The number of a number or a text; NaN of other texts. */
+static double number_of(const struct api_value *value)
+{
+    char *end;
+    if (!has_text(value))
+        return value->number;
+    double number = strtod(value->text, &end);
+    return end > value->text && !*end ? number : (double)NAN;
+}
+
 static bool read_temperature(const struct api_value *value, union api_field_value *to,
                              struct kl_problem *problem)
 {
-    char *end = NULL;
-    double number = has_text(value) ? strtod(value->text, &end) : value->number;
     if (is_null(value))
         return true;
     if (!has_text(value) && value->kind != API_NUMBER)
         return false;
-    if ((end && (end == value->text || *end)) || !(number > 0) || isinf(number))
-        return refuse(problem, "temperature_invalid", "temperature must be a finite number above 0",
-                      value);
-    to->number = number;
-    return true;
+    to->number = number_of(value);
+    return (to->number > 0 && isfinite(to->number)) ||
+           refuse(problem, "temperature_invalid", "temperature must be a finite number above 0",
+                  value);
+}
+
+static bool read_share(const struct api_value *value, const char *code, const char *expected,
+                       union api_field_value *to, struct kl_problem *problem)
+{
+    if (!has_text(value) && value->kind != API_NUMBER)
+        return false;
+    to->number = number_of(value);
+    return (to->number >= 0 && to->number <= 1) || refuse(problem, code, expected, value);
+}
+
+static bool read_beta(const struct api_value *value, union api_field_value *to,
+                      struct kl_problem *problem)
+{
+    return read_share(value, "beta_invalid", "beta must be a number from 0 to 1", to, problem);
+}
+
+static bool read_alpha(const struct api_value *value, union api_field_value *to,
+                       struct kl_problem *problem)
+{
+    return read_share(value, "alpha_invalid", "alpha must be a number from 0 to 1", to, problem);
 }
 
 static const char *const reductions[] = {"mean", "batchmean",        "sum",
@@ -157,6 +187,8 @@ static const char *const dtypes[] = {"float64", "float32", "float16", "bfloat16"
 static const char *const compats[] = {"pytorch", "oneflow", "math", NULL};
 static const char *const bases[] = {"e", "2", NULL};
 static const char *const spaces[] = {"log_prob", "prob", "logit", NULL};
+static const char *const divergences[] = {"forward", "reverse", "js", "skew", NULL};
+static const char *const scales[] = {"none", "temperature_squared", NULL};
 
 #define FIELD(name) API_FIELD(struct api_options, name)
 static const char string[] = "a string", boolean[] = "true or false",
@@ -181,6 +213,11 @@ const struct api_field api_loss_options[API_OPTIONS + 1] = {
     [API_BROADCAST] = {"broadcast", FIELD(loss.broadcast), boolean, false, NULL, read_boolean},
     [API_DIAGNOSE] = {"diagnose", FIELD(diagnose), boolean, false, NULL, read_boolean},
     [API_PARTIAL] = {"partial", FIELD(partial), boolean, false, NULL, read_boolean},
+    [API_DIVERGENCE] = {"divergence", FIELD(loss.divergence), string, false, divergences,
+                        read_divergence},
+    [API_BETA] = {"beta", FIELD(loss.beta), "a number", false, NULL, read_beta},
+    [API_ALPHA] = {"alpha", FIELD(loss.alpha), "a number", false, NULL, read_alpha},
+    [API_SCALE] = {"scale", FIELD(loss.scale), string, false, scales, read_scale},
 };
 
 /* ---- Problems with their locations */
@@ -266,13 +303,13 @@ bool api_option_begin(struct api_option_input *setting, struct api_options *opti
     return setting->row || fail_unknown(options, origin, also, problem);
 }
 
-bool api_option_is_repeated(const struct api_option_input *setting, unsigned *read)
+bool api_option_is_repeated(const struct api_option_input *setting, uint64_t *read)
 {
     const struct api_field *row = setting->row;
     const char *suffix = setting->origin.name + strlen(row->name);
     if (*suffix && strcmp(suffix, "[]") != 0)
         return false; /* elements of a list, "dim[0]" and "dim[1]" */
-    unsigned bit = 1u << (row - api_loss_options) << (*suffix ? API_OPTIONS : 0);
+    uint64_t bit = UINT64_C(1) << (row - api_loss_options) << (*suffix ? API_OPTIONS : 0);
     bool is_repeated = *read & bit;
     *read |= bit;
     return is_repeated;

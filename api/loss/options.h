@@ -21,8 +21,12 @@ enum api_option {
     API_BROADCAST,
     API_DIAGNOSE,
     API_PARTIAL,
+    API_DIVERGENCE,
+    API_BETA,
+    API_ALPHA,
+    API_SCALE,
 };
-#define API_OPTIONS 15
+#define API_OPTIONS 19
 
 /* api_axes: a set of axes as bits, counted from the first and from the last. */
 struct api_axes {
@@ -64,7 +68,7 @@ bool api_option_begin(struct api_option_input *setting, struct api_options *opti
                       struct api_problem *problem);
 
 /* True if the object that is read had a member of this name before; `read` holds the options that it had, as bits. */
-bool api_option_is_repeated(const struct api_option_input *setting, unsigned *read);
+bool api_option_is_repeated(const struct api_option_input *setting, uint64_t *read);
 bool api_option_add(struct api_option_input *setting, const struct api_value *value);
 
 /* Ends the setting. Succeeds for a repeated option if the values are equal; a list repeated in

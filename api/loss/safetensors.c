@@ -46,7 +46,7 @@ static bool is_misspelt(const char *name)
 }
 
 static bool read_option(struct api_call *call, struct api_json_cursor *c, const char *name,
-                        unsigned *options)
+                        uint64_t *options)
 {
     const struct api_origin origin = {"#/__metadata__/", name};
     struct api_option_input setting;
@@ -66,7 +66,7 @@ static bool read_option(struct api_call *call, struct api_json_cursor *c, const 
 static bool read_metadata(struct api_call *call, struct api_json_cursor *c)
 {
     char name[API_JSON_TEXT];
-    unsigned options = 0;
+    uint64_t options = 0;
     if (!api_json_open_if(c, '{'))
         return api_fail_at(c->problem, API_BODY, "#/__metadata__", "safetensors_malformed",
                            "__metadata__ must be an object");
