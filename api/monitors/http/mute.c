@@ -5,7 +5,6 @@
 #include "api/monitors/http/request.h"
 #include "api/monitors/state/group_rows.h"
 
-#include <math.h>
 #include <string.h>
 
 #define EXAMPLE "{\"seconds\": 3600}"

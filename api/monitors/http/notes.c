@@ -2,7 +2,6 @@
 #include "api/monitors/http/endpoints.h"
 
 #include "api/json/format.h"
-#include "api/json/json_text.h"
 #include "api/monitors/http/request.h"
 
 #include <inttypes.h>

@@ -5,9 +5,6 @@
 #include "api/monitors/http/request.h"
 #include "api/monitors/test.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 static bool check(struct api_exchange *x)
 {
     return api_check_no_query(x) && api_check_available(x);

@@ -1,11 +1,9 @@
 #include "api/monitors/http/parse.h"
 
-#include "api/monitors/model/pool.h"
 #include "api/monitors/model/settings.h"
 #include "api/text/nearest.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -4,10 +4,8 @@
 #include "api/json/format.h"
 #include "api/monitors/http/parse.h"
 #include "api/monitors/state/window_load.h"
-#include "api/request/body.h"
 #include "api/request/response.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* MAX_KEY: characters of an Idempotency-Key. */

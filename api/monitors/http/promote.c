@@ -7,7 +7,6 @@
 #include "api/json/json_text.h"
 #include "api/monitors/http/replacing.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

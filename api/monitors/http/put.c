@@ -3,16 +3,12 @@
 #include "api/monitors/http/endpoints.h"
 #include "api/monitors/model/settings.h"
 #include "api/monitors/state/group_rows.h"
-#include "api/monitors/state/metrics.h"
-#include "api/monitors/state/window_rows.h"
 
-#include "api/json/json_load.h"
 #include "api/json/json_text.h"
 #include "api/monitors/http/replacing.h"
 #include "api/monitors/http/request.h"
 #include "api/request/response.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

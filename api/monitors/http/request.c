@@ -13,7 +13,6 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 const char *api_group_of(const struct api_exchange *x) { return x->captures.value[0]; }

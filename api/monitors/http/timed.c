@@ -5,7 +5,6 @@
 #include "api/monitors/state/window_rows.h"
 #include "api/text/nearest.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

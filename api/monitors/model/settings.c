@@ -3,12 +3,10 @@
 #include "api/json/format.h"
 #include "api/json/json_load.h"
 #include "api/request/query.h"
-#include "api/text/nearest.h"
 
 #include <math.h>
 #include <stddef.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- The table */

@@ -1,7 +1,5 @@
 #include "api/monitors/model/window.h"
 
-#include "api/json/format.h"
-
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

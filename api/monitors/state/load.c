@@ -1,6 +1,5 @@
 #include "api/monitors/state/replace.h"
 
-#include "api/json/format.h"
 #include "api/monitors/model/pool.h"
 #include "api/monitors/state/gc.h"
 #include "api/monitors/state/group_rows.h"

@@ -4,7 +4,6 @@
 #include "api/monitors/state/window_load.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 static struct api_dirty_window *add_window(struct api_monitors *monitors,
                                            struct api_pending_monitor *pending, int64_t start,

@@ -1,7 +1,6 @@
 #include "api/monitors/state/replay.h"
 
 #include "api/json/format.h"
-#include "api/monitors/model/state.h"
 #include "api/monitors/state/window_rows.h"
 
 #include <stdlib.h>

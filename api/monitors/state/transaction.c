@@ -1,7 +1,6 @@
 #include "api/monitors/state/transaction.h"
 
 #include <stdlib.h>
-#include <time.h>
 
 bool api_transaction_fail_oom(struct api_monitors *monitors)
 {
