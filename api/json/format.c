@@ -3,6 +3,7 @@
 #include "api/text/decimal.h"
 
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,13 +44,6 @@ void api_write_member(struct api_buffer *out, const char *name, double number)
     api_append_text(out, name);
     api_append(out, "\":", 2);
     api_write_number(out, number);
-}
-
-void api_write_flag(struct api_buffer *out, const char *name, bool value)
-{
-    api_append(out, ",\"", 2);
-    api_append_text(out, name);
-    api_append_text(out, value ? "\":true" : "\":false");
 }
 
 void api_write_numbers(struct api_buffer *out, const double *numbers, size_t n)
@@ -103,6 +97,59 @@ const char *api_time_text(int64_t time, char to[API_TIME_TEXT])
     api_write_bare_time(&text, time);
     api_append(&text, "", 1);
     return to;
+}
+
+/* ---- Templates */
+
+static void write_whole(struct api_buffer *out, int64_t number)
+{
+    api_append(out, "-", number < 0);
+    api_append_unsigned(out, number < 0 ? -(uint64_t)number : (uint64_t)number);
+}
+
+/* Appends the value of the conversion that begins at `p`; gives what follows it. */
+static const char *write_value(struct api_buffer *out, const char *p, va_list *values)
+{
+    const char *text;
+    switch (*p) {
+    case 's':
+        text = va_arg(*values, const char *);
+        if (text)
+            api_append_json_string(out, text);
+        else
+            api_append(out, "null", 4);
+        return p + 1;
+    case 'g':
+        api_write_number(out, va_arg(*values, double));
+        return p + 1;
+    case 'd':
+        api_append_text(out, va_arg(*values, int) ? "true" : "false");
+        return p + 1;
+    case 'j':
+        api_write_time(out, va_arg(*values, intmax_t));
+        return p + 2;
+    case 'l':
+        write_whole(out, va_arg(*values, long));
+        return p + 2;
+    default:
+        api_append_unsigned(out, va_arg(*values, size_t));
+        return p + 2;
+    }
+}
+
+void api_write_json(struct api_buffer *out, const char *template, ...)
+{
+    va_list values;
+    va_start(values, template);
+    for (const char *p = template; *p;) {
+        size_t size = strcspn(p, "%");
+        if (!api_buffer_room(out, size))
+            break;
+        for (size_t i = 0; i < size; i++)
+            out->data[out->size++] = p[i] == '\'' ? '"' : p[i];
+        p = p[size] ? write_value(out, p + size + 1, &values) : p + size;
+    }
+    va_end(values);
 }
 
 /* ---- Reading */

@@ -196,11 +196,8 @@ static enum api_outcome parse(struct api_exchange *x)
 /* Writes the span of the windows, and their number, as members. */
 static void write_period(const struct api_period *period, struct api_buffer *out)
 {
-    api_append_text(out, "\"from\":");
-    api_write_time(out, period->first);
-    api_append_text(out, ",\"to\":");
-    api_write_time(out, period->end);
-    api_write_member(out, "windows", (double)period->windows);
+    api_write_json(out, "'from':%jd,'to':%jd,'windows':%ld", period->first, period->end,
+                   period->windows);
 }
 
 static bool write_comparison(struct api_exchange *x)

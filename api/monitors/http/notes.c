@@ -4,7 +4,6 @@
 #include "api/json/format.h"
 #include "api/monitors/http/request.h"
 
-#include <inttypes.h>
 #include <string.h>
 
 /* MAX_NOTES: of a group and its monitors, which are deleted in one transaction. MAX_TEXT: bytes. */
@@ -22,18 +21,9 @@ struct note {
 static void write_note(const struct note *note, const char *group, const char *name,
                        struct api_buffer *out)
 {
-    api_write_names(out, group, *name ? name : NULL);
-    if (!*name)
-        api_append_text(out, ",\"name\":null");
-    api_append_format(out, ",\"id\":%" PRId64 ",\"from\":", note->id);
-    api_write_time(out, note->from);
-    api_append_text(out, ",\"to\":");
-    api_write_time(out, note->to);
-    api_append_text(out, ",\"text\":");
-    api_append_json_string(out, note->text);
-    api_append_text(out, ",\"created\":");
-    api_write_time(out, note->created);
-    api_append_text(out, "}");
+    api_write_json(
+        out, "{'group':%s,'name':%s,'id':%ld,'from':%jd,'to':%jd,'text':%s,'created':%jd}", group,
+        *name ? name : NULL, note->id, note->from, note->to, note->text, note->created);
 }
 
 /* The name of the monitor as the store has it: "" for a group. */
@@ -45,39 +35,18 @@ static const char *stored_name(const struct api_exchange *x)
 
 /* ---- List */
 
-/* notes: a page of them; rows are formatted as they are read. */
-struct notes {
-    const struct api_exchange *x;
-    struct api_pagination page;
-    bool more; /* rows follow this page */
-    struct api_buffer rows;
-    size_t n;
-    int64_t last[2]; /* start and id of the last note of the page before, then of this one */
-};
-
-static void drop_notes(struct api_exchange *x)
-{
-    struct notes *notes = x->state;
-    api_buffer_free(&notes->rows);
-    api_pagination_free(&notes->page);
-}
-
 static void add_note(void *context, const struct api_datum *values)
 {
     enum { ID, NAME, FROM, TO, CREATED, TEXT };
-    struct notes *notes = context;
+    struct api_row_page *notes = context;
     struct note note = {.id = values[ID].integer,
                         .from = values[FROM].integer,
                         .to = values[TO].integer,
                         .created = values[CREATED].integer};
-    if (notes->n == notes->page.limit) {
-        notes->more = true;
-        return;
-    }
-    if (values[TEXT].size > MAX_TEXT) /* only a damaged store has such a row */
+    if (values[TEXT].size > MAX_TEXT || /* only a damaged store has such a row */
+        !api_row_page_add(notes))
         return;
     memcpy(note.text, values[TEXT].text, values[TEXT].size);
-    api_append(&notes->rows, ",", notes->n++ > 0);
     write_note(&note, api_group_of(notes->x), values[NAME].text, &notes->rows);
     notes->last[0] = note.from;
     notes->last[1] = note.id;
@@ -85,54 +54,31 @@ static void add_note(void *context, const struct api_datum *values)
 
 static bool read_notes(struct api_exchange *x, struct api_monitors *monitors)
 {
-    struct notes *notes = x->state;
+    const struct api_row_page *notes = x->state;
     const struct api_pagination *page = &notes->page;
     const struct api_datum of[] = {API_TEXT_DATUM(api_group_of(x)), API_TEXT_DATUM(stored_name(x)),
                                    API_INTEGER(page->to),           API_INTEGER(page->from),
-                                   API_INTEGER(notes->last[0]),     API_INTEGER(notes->last[1]),
+                                   API_INTEGER(notes->after[0]),    API_INTEGER(notes->after[1]),
                                    API_INTEGER(page->limit + 1)};
-    notes->rows.size = notes->n = 0;
-    notes->more = false;
-    if (!api_find_monitor(x, &x->problem) ||
-        !api_store_run(monitors->store, API_SQL_NOTES, of, &(struct api_rows){add_note, notes}))
-        return false;
-    return !notes->rows.failed || api_fail_oom(&x->problem);
+    return api_find_monitor(x, &x->problem) &&
+           api_row_page_run(x, monitors, API_SQL_NOTES, of, add_note);
 }
 
 static enum api_outcome parse_notes(struct api_exchange *x)
 {
     static const char *const known[] = {"from", "to", "limit", "cursor", NULL};
-    struct notes *notes = x->state;
-    notes->x = x;
-    notes->rows.budget = x->service->budget;
-    notes->last[0] = notes->last[1] = INT64_MAX;
-    return api_outcome_of(api_pagination_read(&notes->page, x->request.query, known, &x->problem) &&
-                          api_pagination_cursor(&notes->page, notes->last, 2, &x->problem));
+    return api_outcome_of(api_row_page_parse(x, known, 2));
 }
 
-static bool write_notes(struct api_exchange *x)
-{
-    const struct notes *notes = x->state;
-    struct api_buffer *out = &x->response.body;
-    api_begin_json(x);
-    api_append_text(out, "{\"notes\":[");
-    api_append(out, notes->rows.data, notes->rows.size);
-    api_append_text(out, "],\"next\":");
-    if (notes->more)
-        api_append_format(out, "\"%" PRId64 "_%" PRId64 "\"", notes->last[0], notes->last[1]);
-    else
-        api_append_text(out, "null");
-    api_append_text(out, "}\n");
-    return true;
-}
+static bool write_notes(struct api_exchange *x) { return api_row_page_write(x, "notes"); }
 
 const struct api_steps api_notes = {.place = API_STORE_READS,
-                                    .state = sizeof(struct notes),
+                                    .state = sizeof(struct api_row_page),
                                     .check = api_check_monitor,
                                     .parse = parse_notes,
                                     .read_back = read_notes,
                                     .write = write_notes,
-                                    .drop = drop_notes};
+                                    .drop = api_row_page_drop};
 
 /* ---- Change: the state is a note, of which a deletion knows the id */
 

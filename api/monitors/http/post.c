@@ -203,9 +203,7 @@ static bool write_results(const struct api_observations *o, struct api_buffer *o
             continue;
         api_append_text(out, single ? "" : first ? "{" : ",{");
         first = false;
-        api_append_text(out, "\"name\":");
-        api_append_json_string(out, o->observed[i].name);
-        api_append(out, ",", 1);
+        api_write_json(out, "'name':%s,", o->observed[i].name);
         api_snapshot_write(o->observed[i].snapshot, true, &o->observed[i].unseen, out);
         api_append(out, "}", !single);
     }

@@ -16,9 +16,8 @@ static bool keep_settings(struct api_snapshot *snapshot)
     struct api_buffer text = {0};
     api_append_text(&text, "{\"compare\":");
     api_write_compare(&snapshot->settings, &text);
-    api_write_member(&text, "pseudocount", snapshot->settings.pseudocount);
-    api_write_member(&text, "min_observations", snapshot->settings.min_observations);
-    api_append_text(&text, ",\"thresholds\":");
+    api_write_json(&text, ",'pseudocount':%g,'min_observations':%g,'thresholds':",
+                   snapshot->settings.pseudocount, snapshot->settings.min_observations);
     api_write_thresholds(&snapshot->settings, &text);
     api_append(&text, "}", 2);
     free(snapshot->window.settings);

@@ -50,14 +50,12 @@ void api_mute_write(const struct api_mute *mute, struct api_buffer *out)
         api_append_text(out, "null");
         return;
     }
-    api_append_text(out, "{\"until\":");
     if (mute->until == API_UNTIL_OK)
-        api_append_text(out, "\"ok\"");
+        api_append_text(out, "{\"until\":\"ok\"");
     else
-        api_write_time(out, mute->until);
-    api_append_text(out, ",\"reason\":");
-    api_append_json_string(out, mute->reason);
-    api_append_format(out, ",\"scope\":\"%s\"}", mute->of_group ? "group" : "monitor");
+        api_write_json(out, "{'until':%jd", mute->until);
+    api_write_json(out, ",'reason':%s,'scope':%s}", mute->reason,
+                   mute->of_group ? "group" : "monitor");
 }
 
 void api_mutes_free(struct api_mutes *mutes, struct api_budget *budget)

@@ -247,18 +247,12 @@ void api_replay_free(struct api_replay *replay)
 
 void api_replay_write(const struct api_replay *replay, struct api_buffer *out)
 {
-    api_append_text(out, "{\"from\":");
-    api_write_time(out, replay->from);
-    api_append_text(out, ",\"to\":");
-    api_write_time(out, replay->to);
-    api_write_member(out, "windows", (double)replay->windows);
-    api_append_text(out, ",\"changes\":[");
+    api_write_json(out, "{'from':%jd,'to':%jd,'windows':%zu,'changes':[", replay->from, replay->to,
+                   replay->windows);
     for (size_t i = replay->n_events; i > 0; i--) {
         api_append_text(out, i < replay->n_events ? ",{" : "{");
         api_event_write(&replay->events[i - 1], out);
         api_append(out, "}", 1);
     }
-    api_append(out, "]", 1);
-    api_write_member(out, "alarms", (double)replay->alarms);
-    api_append(out, "}", 1);
+    api_write_json(out, "],'alarms':%zu}", replay->alarms);
 }
