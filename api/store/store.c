@@ -89,7 +89,7 @@ static bool find_schema(struct api_store *store, struct schema *schema)
            (found != API_SCHEMA_FORMER ||
             database->engine->script(database, database->engine->adopt)) &&
            (found == API_SCHEMA_NONE ||
-            api_store_run(store, API_SQL_SCHEMA, NULL, &(struct api_rows){read_schema, schema}));
+            api_store_read(store, API_SQL_SCHEMA, NULL, read_schema, schema));
 }
 
 /* Fails if the schema is newer than those known, and not made for them as well. */
@@ -138,12 +138,11 @@ static bool may_migrate(struct api_database *database, int64_t version)
 static bool make_version(struct api_store *store, int64_t version)
 {
     const struct api_migration *migration = &api_migrations[version - 1];
-    const struct api_datum set[] = {API_INTEGER(version), API_INTEGER(migration->oldest)};
     struct api_migrated migrated = {version - 1, version, migration->what, api_seconds()};
     struct schema made;
     if (!run_migration(store->database, migration->text) ||
-        !api_store_run(store, API_SQL_SCHEMA_SET, set, NULL) ||
-        !api_store_run(store, API_SQL_SCHEMA, NULL, &(struct api_rows){read_schema, &made}))
+        !api_store_run(store, API_SQL_SCHEMA_SET, API_ROW(version, migration->oldest)) ||
+        !api_store_read(store, API_SQL_SCHEMA, NULL, read_schema, &made))
         return false;
     migrated.seconds = api_seconds() - migrated.seconds;
     api_append(&store->migrated, &migrated, sizeof migrated);
@@ -285,15 +284,28 @@ const char *const *api_store_files(const struct api_store *store)
     return (const char *const *)store->database->files;
 }
 
-bool api_store_run(struct api_store *store, enum api_statement statement,
-                   const struct api_datum *parameters, const struct api_rows *rows)
+bool api_store_read(struct api_store *store, enum api_statement statement,
+                    const struct api_datum *parameters, api_row_reader *row, void *context)
 {
     static const char reads[] = "SELECT";
+    const struct api_rows rows = {row, context};
     store->has_written |= strncmp(api_sql[statement], reads, sizeof reads - 1) != 0;
     note_asked(store);
-    return note_answered(
-               store, store->database->engine->run(store->database, statement, parameters, rows)) &&
-           !store->database->out_of_memory;
+    bool good =
+        store->database->engine->run(store->database, statement, parameters, row ? &rows : NULL);
+    return note_answered(store, good) && !store->database->out_of_memory;
+}
+
+bool api_store_run(struct api_store *store, enum api_statement statement,
+                   const struct api_datum *parameters)
+{
+    return api_store_read(store, statement, parameters, NULL, NULL);
+}
+
+bool api_store_number(struct api_store *store, enum api_statement statement,
+                      const struct api_datum *parameters, int64_t *number)
+{
+    return api_store_read(store, statement, parameters, api_datum_read_integer, number);
 }
 
 bool api_store_is_in_place(struct api_store *store)

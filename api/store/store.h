@@ -62,10 +62,15 @@ const char *const *api_store_files(const struct api_store *store);
 /* True if the name is of a store, whether or not it can be opened. */
 bool api_store_is_location(const char *location);
 
-/* Runs a statement, with as many parameters as it has. False if it failed: api_store_reason says why, and the
- * transaction must end. */
+/* Run a statement, with as many parameters as it has. False if it failed: api_store_reason says why, and the
+ * transaction must end. api_store_read: gives its rows to `row`. api_store_number: *number becomes the only value of its
+ * last row, and stays as it is without one. */
 bool api_store_run(struct api_store *store, enum api_statement statement,
-                   const struct api_datum *parameters, const struct api_rows *rows);
+                   const struct api_datum *parameters);
+bool api_store_read(struct api_store *store, enum api_statement statement,
+                    const struct api_datum *parameters, api_row_reader *row, void *context);
+bool api_store_number(struct api_store *store, enum api_statement statement,
+                      const struct api_datum *parameters, int64_t *number);
 
 /* A transaction that failed may be run again, unless its commit is uncertain: it may be stored. If the
  * store is lost, others will fail as well. */

@@ -46,19 +46,16 @@ static bool delete_all(struct api_exchange *x, struct api_monitors *monitors)
     if (d->n > 0 && !api_check_conditions(x, monitors, &x->problem))
         return false;
     size_t n = d->n;
-    for (size_t i = 0; i < d->n; i++) {
-        const struct api_datum id[] = {API_INTEGER(registry->monitors[d->first + i]->id)};
-        if (!api_store_run(monitors->store, API_SQL_MONITOR_DELETE, id, NULL))
+    for (size_t i = 0; i < d->n; i++)
+        if (!api_store_run(monitors->store, API_SQL_MONITOR_DELETE,
+                           API_ROW(registry->monitors[d->first + i]->id)))
             return false;
-    }
     if (!api_gc_delete_left_out(monitors, group, name, &n))
         return false;
     if (n == 0)
         return api_find_monitor(x, &x->problem);
-    const struct api_datum change[] = {API_INTEGER(api_change_of(monitors))};
-    const struct api_datum of_group[] = {API_TEXT_DATUM(group)};
-    return api_store_run(monitors->store, API_SQL_DELETION_SET, change, NULL) &&
-           api_store_run(monitors->store, API_SQL_NOTES_PRUNE, of_group, NULL) &&
+    return api_store_run(monitors->store, API_SQL_DELETION_SET, API_ROW(api_change_of(monitors))) &&
+           api_store_run(monitors->store, API_SQL_NOTES_PRUNE, API_ROW(group)) &&
            (registry->mutes.list.size == 0 || api_mutes_renew(monitors, &d->mutes)) &&
            renew_columns(x, monitors);
 }

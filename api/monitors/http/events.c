@@ -54,8 +54,7 @@ static bool read_of_monitor(struct api_exchange *x, struct api_monitors *monitor
     const struct api_monitor *monitor = api_monitor_of(x, monitors, &x->problem);
     if (!monitor)
         return false;
-    const struct api_datum of[] = {API_INTEGER(monitor->id), API_INTEGER(events->after[0]),
-                                   API_INTEGER(events->page.limit + 1)};
+    const struct api_datum *of = API_ROW(monitor->id, events->after[0], events->page.limit + 1);
     return api_row_page_run(x, monitors, API_SQL_EVENTS, of, add_event);
 }
 
@@ -78,7 +77,7 @@ static void set_pattern(const struct api_token *token, size_t i, struct api_datu
     for (const char *p = text; *p; p++)
         n += ((unsigned char)*p & 0xc0) != 0x80; /* characters of UTF-8 */
     to[0] = (struct api_datum)API_INTEGER(is_prefix ? n : API_MAX_NAME + 1);
-    to[1] = (struct api_datum)API_TEXT_DATUM(text);
+    to[1] = (struct api_datum)api_datum_text(text);
 }
 
 static bool read_of_all(struct api_exchange *x, struct api_monitors *monitors)
@@ -88,7 +87,7 @@ static bool read_of_all(struct api_exchange *x, struct api_monitors *monitors)
     const char *group = api_pagination_text(page, "group");
     struct api_datum of[5 + 2 * API_TOKEN_PATTERNS + 1] = {
         API_INTEGER(page->from), API_INTEGER(events->after[0]), API_INTEGER(events->after[1]),
-        API_INTEGER(events->after[2]), API_TEXT_DATUM(group ? group : "")};
+        API_INTEGER(events->after[2]), api_datum_text(group ? group : "")};
     for (size_t i = 0; i < API_TOKEN_PATTERNS; i++)
         set_pattern(&x->token, i, &of[5 + 2 * i]);
     of[5 + 2 * API_TOKEN_PATTERNS] = (struct api_datum)API_INTEGER(page->limit + 1);

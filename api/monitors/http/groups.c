@@ -188,15 +188,13 @@ static bool read_history(struct api_exchange *x, struct api_monitors *monitors)
     if (n == 0)
         return api_find_monitor(x, &x->problem);
     size_t each = WINDOWS / n;
-    const struct api_datum of[] = {API_TEXT_DATUM(group), API_INTEGER(g->page.from),
-                                   API_INTEGER(g->page.to),
-                                   API_INTEGER(each > PERIODS ? PERIODS
-                                               : each > 0     ? each
-                                                              : 1),
-                                   API_INTEGER(PERIODS)};
+    const struct api_datum *of = API_ROW(group, g->page.from, g->page.to,
+                                         each > PERIODS ? PERIODS
+                                         : each > 0     ? each
+                                                        : 1,
+                                         PERIODS);
     g->periods.size = 0;
-    if (!api_store_run(monitors->store, API_SQL_GROUP_HISTORY, of,
-                       &(struct api_rows){add_period, &g->periods}))
+    if (!api_store_read(monitors->store, API_SQL_GROUP_HISTORY, of, add_period, &g->periods))
         return false;
     return !g->periods.failed || api_fail_oom(&x->problem);
 }

@@ -100,9 +100,8 @@ static bool read_windows(struct api_exchange *x, struct api_monitors *monitors)
     struct api_window_list list;
     if (!monitor)
         return false;
-    const struct api_datum of[] = {API_INTEGER(monitor->id), API_INTEGER(h->page.from),
-                                   API_INTEGER(h->page.to),  API_INTEGER(h->last[0]),
-                                   API_INTEGER(h->last[1]),  API_INTEGER(h->page.limit + 1)};
+    const struct api_datum *of =
+        API_ROW(monitor->id, h->page.from, h->page.to, h->last[0], h->last[1], h->page.limit + 1);
     bool good = api_window_list_run(&list, monitors->store, API_SQL_WINDOWS, of) &&
                 snapshot_all(x, monitors, monitor, &list);
     api_window_list_free(&list);
@@ -261,8 +260,7 @@ static bool read_window(struct api_exchange *x, struct api_monitors *monitors)
         return false;
     api_pagination_numbers(which, &id, 1);
     bool latest = strcmp(which, "latest") == 0, current = strcmp(which, "current") == 0;
-    const struct api_datum of[] = {API_INTEGER(monitor->id),
-                                   API_INTEGER(latest || current ? monitor->revision : id)};
+    const struct api_datum *of = API_ROW(monitor->id, latest || current ? monitor->revision : id);
     bool good = api_window_list_run(&list, monitors->store,
                                     latest    ? API_SQL_WINDOW_LATEST
                                     : current ? API_SQL_WINDOW_OPEN

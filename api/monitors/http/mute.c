@@ -65,8 +65,6 @@ static bool store(struct api_exchange *x, struct api_monitors *monitors)
 {
     struct muting *m = x->state;
     const char *group = api_group_of(x), *name = api_name_of(x) ? api_name_of(x) : "";
-    const struct api_datum row[] = {API_TEXT_DATUM(group), API_TEXT_DATUM(name),
-                                    API_INTEGER(m->mute.until), API_TEXT_DATUM(m->mute.reason)};
     bool ends = m->mute.until == API_NO_TIME;
     size_t size = sizeof(struct api_muted);
     if (!api_find_monitor(x, &x->problem))
@@ -78,8 +76,8 @@ static bool store(struct api_exchange *x, struct api_monitors *monitors)
         return api_fail_oom(&x->problem);
     if (!ends)
         api_budget_forget(monitors->budget, size);
-    return api_store_run(monitors->store, ends ? API_SQL_MUTE_DELETE : API_SQL_MUTE_PUT, row,
-                         NULL) &&
+    return api_store_run(monitors->store, ends ? API_SQL_MUTE_DELETE : API_SQL_MUTE_PUT,
+                         API_ROW(group, name, m->mute.until, m->mute.reason)) &&
            api_mutes_renew(monitors, &m->mutes);
 }
 

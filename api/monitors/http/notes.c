@@ -56,10 +56,8 @@ static bool read_notes(struct api_exchange *x, struct api_monitors *monitors)
 {
     const struct api_row_page *notes = x->state;
     const struct api_pagination *page = &notes->page;
-    const struct api_datum of[] = {API_TEXT_DATUM(api_group_of(x)), API_TEXT_DATUM(stored_name(x)),
-                                   API_INTEGER(page->to),           API_INTEGER(page->from),
-                                   API_INTEGER(notes->after[0]),    API_INTEGER(notes->after[1]),
-                                   API_INTEGER(page->limit + 1)};
+    const struct api_datum *of = API_ROW(api_group_of(x), stored_name(x), page->to, page->from,
+                                         notes->after[0], notes->after[1], page->limit + 1);
     return api_find_monitor(x, &x->problem) &&
            api_row_page_run(x, monitors, API_SQL_NOTES, of, add_note);
 }
@@ -122,24 +120,20 @@ static bool read_note(struct api_exchange *x, struct note *note)
 static bool add(struct api_exchange *x, struct api_monitors *monitors)
 {
     struct note *note = x->state;
-    const struct api_datum group = API_TEXT_DATUM(api_group_of(x));
+    const struct api_datum group = api_datum_text(api_group_of(x));
     int64_t n = 0;
     if (!api_find_monitor(x, &x->problem) || !api_check_store(monitors, &x->problem) ||
-        !api_store_run(monitors->store, API_SQL_NOTES_COUNT, &group,
-                       &(struct api_rows){api_datum_read_integer, &n}))
+        !api_store_number(monitors->store, API_SQL_NOTES_COUNT, &group, &n))
         return false;
     if (n >= MAX_NOTES)
         return api_fail(&x->problem, "too_many_notes",
                         "the group '%.128s' and its monitors have %d notes: delete some of them",
                         api_group_of(x), MAX_NOTES);
-    if (!api_store_run(monitors->store, API_SQL_NOTE_NEXT, NULL,
-                       &(struct api_rows){api_datum_read_integer, &note->id}))
+    if (!api_store_number(monitors->store, API_SQL_NOTE_NEXT, NULL, &note->id))
         return false;
-    const struct api_datum row[] = {API_INTEGER(note->id),          group,
-                                    API_TEXT_DATUM(stored_name(x)), API_INTEGER(note->from),
-                                    API_INTEGER(note->to),          API_INTEGER(note->created),
-                                    API_TEXT_DATUM(note->text)};
-    return api_store_run(monitors->store, API_SQL_NOTE_PUT, row, NULL);
+    const struct api_datum *row =
+        API_ROW(note->id, group, stored_name(x), note->from, note->to, note->created, note->text);
+    return api_store_run(monitors->store, API_SQL_NOTE_PUT, row);
 }
 
 static enum api_outcome run_add(struct api_exchange *x, struct api_monitors *monitors)
@@ -150,13 +144,11 @@ static enum api_outcome run_add(struct api_exchange *x, struct api_monitors *mon
 static enum api_outcome run_delete(struct api_exchange *x, struct api_monitors *monitors)
 {
     const struct note *note = x->state;
-    const struct api_datum row[] = {API_TEXT_DATUM(api_group_of(x)), API_TEXT_DATUM(stored_name(x)),
-                                    API_INTEGER(note->id)};
+    const struct api_datum *row = API_ROW(api_group_of(x), stored_name(x), note->id);
     int64_t deleted = 0;
     monitors->log_has_deleted = true;
     return api_outcome_of(api_find_monitor(x, &x->problem) &&
-                          api_store_run(monitors->store, API_SQL_NOTE_DELETE, row,
-                                        &(struct api_rows){api_datum_read_integer, &deleted}) &&
+                          api_store_number(monitors->store, API_SQL_NOTE_DELETE, row, &deleted) &&
                           (deleted > 0 || fail_not_found(x)));
 }
 

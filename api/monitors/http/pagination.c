@@ -118,12 +118,12 @@ bool api_row_page_parse(struct api_exchange *x, const char *const *known, size_t
 
 bool api_row_page_run(struct api_exchange *x, struct api_monitors *monitors,
                       enum api_statement statement, const struct api_datum *parameters,
-                      void (*row)(void *page, const struct api_datum *values))
+                      api_row_reader *row)
 {
     struct api_row_page *page = x->state;
     page->rows.size = page->n = 0;
     page->more = false;
-    return api_store_run(monitors->store, statement, parameters, &(struct api_rows){row, page}) &&
+    return api_store_read(monitors->store, statement, parameters, row, page) &&
            (!page->rows.failed || api_fail_oom(&x->problem));
 }
 

@@ -56,7 +56,7 @@ struct api_row_page {
 bool api_row_page_parse(struct api_exchange *x, const char *const *known, size_t key);
 bool api_row_page_run(struct api_exchange *x, struct api_monitors *monitors,
                       enum api_statement statement, const struct api_datum *parameters,
-                      void (*row)(void *page, const struct api_datum *values));
+                      api_row_reader *row);
 bool api_row_page_write(struct api_exchange *x, const char *name);
 void api_row_page_drop(struct api_exchange *x);
 

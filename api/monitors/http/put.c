@@ -303,14 +303,9 @@ bool api_replacing_write(struct api_exchange *x)
     return true;
 }
 
-const struct api_steps api_put = {.place = API_STORE_WRITES,
-                                  .max_body = API_WHOLE_BODY,
-                                  .state = sizeof(struct api_replacing),
+const struct api_steps api_put = {.max_body = API_WHOLE_BODY,
                                   .check = check,
                                   .estimate = api_estimate_documents,
                                   .parse = parse,
                                   .run = run,
-                                  .read_back = api_replacing_read_back,
-                                  .publish = api_replacing_publish,
-                                  .write = api_replacing_write,
-                                  .drop = api_replacing_drop};
+                                  API_REPLACES};

@@ -44,3 +44,9 @@ bool api_replacing_read_back(struct api_exchange *x, struct api_monitors *monito
 void api_replacing_publish(struct api_exchange *x, struct api_monitors *monitors);
 bool api_replacing_write(struct api_exchange *x);
 void api_replacing_drop(struct api_exchange *x);
+
+/* API_REPLACES: what those endpoints have in common. */
+#define API_REPLACES                                                                               \
+    .place = API_STORE_WRITES, .state = sizeof(struct api_replacing),                              \
+    .read_back = api_replacing_read_back, .publish = api_replacing_publish,                        \
+    .write = api_replacing_write, .drop = api_replacing_drop

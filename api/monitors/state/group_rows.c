@@ -27,7 +27,7 @@ bool api_mutes_read(struct api_monitors *monitors, struct api_mutes *mutes)
 {
     struct api_buffer *list = &mutes->list;
     list->size = 0;
-    if (!api_store_run(monitors->store, API_SQL_MUTES, NULL, &(struct api_rows){add, list}))
+    if (!api_store_read(monitors->store, API_SQL_MUTES, NULL, add, list))
         return false;
     api_mutes_sort(mutes);
     mutes->is_read = true;
@@ -36,10 +36,8 @@ bool api_mutes_read(struct api_monitors *monitors, struct api_mutes *mutes)
 
 bool api_mutes_renew(struct api_monitors *monitors, struct api_mutes *mutes)
 {
-    const struct api_datum now[] = {API_INTEGER(monitors->now)};
-    const struct api_datum change[] = {API_INTEGER(api_change_of(monitors))};
-    return api_store_run(monitors->store, API_SQL_MUTES_PRUNE, now, NULL) &&
-           api_store_run(monitors->store, API_SQL_MUTE_SET, change, NULL) &&
+    return api_store_run(monitors->store, API_SQL_MUTES_PRUNE, API_ROW(monitors->now)) &&
+           api_store_run(monitors->store, API_SQL_MUTE_SET, API_ROW(api_change_of(monitors))) &&
            api_mutes_read(monitors, mutes);
 }
 
@@ -75,11 +73,11 @@ bool api_mutes_end(struct api_monitors *monitors)
     const struct api_muted *list = (const void *)monitors->registry.mutes.list.data;
     bool good = true, any = false;
     for (size_t i = 0; good && i < monitors->registry.mutes.list.size / sizeof *list; i++) {
-        const struct api_datum of[] = {API_TEXT_DATUM(list[i].group), API_TEXT_DATUM(list[i].name)};
+        const struct api_datum *of = API_ROW(list[i].group, list[i].name);
         if (!is_over(&monitors->registry, &list[i]))
             continue;
         any = true;
-        good = api_store_run(monitors->store, API_SQL_MUTE_DELETE, of, NULL);
+        good = api_store_run(monitors->store, API_SQL_MUTE_DELETE, of);
     }
     return good && (!any || api_mutes_renew(monitors, &monitors->mutes));
 }
@@ -110,8 +108,7 @@ bool api_columns_read(struct api_monitors *monitors, struct api_columns *columns
 {
     struct api_buffer *list = &columns->list;
     list->size = 0;
-    if (!api_store_run(monitors->store, API_SQL_COLUMNS, NULL,
-                       &(struct api_rows){add_column, list}))
+    if (!api_store_read(monitors->store, API_SQL_COLUMNS, NULL, add_column, list))
         return false;
     api_columns_sort(columns);
     return !list->failed || api_transaction_fail_oom(monitors);
@@ -119,11 +116,10 @@ bool api_columns_read(struct api_monitors *monitors, struct api_columns *columns
 
 static bool write(struct api_monitors *monitors, const struct api_column_of *column)
 {
-    const struct api_datum row[] = {API_TEXT_DATUM(column->group), API_TEXT_DATUM(column->name),
-                                    API_INTEGER(column->left_out), API_INTEGER(column->missed)};
+    const struct api_datum *row =
+        API_ROW(column->group, column->name, column->left_out, column->missed);
     bool goes = !column->left_out && column->missed >= API_MISSED;
-    return api_store_run(monitors->store, goes ? API_SQL_COLUMN_DELETE : API_SQL_COLUMN_PUT, row,
-                         NULL);
+    return api_store_run(monitors->store, goes ? API_SQL_COLUMN_DELETE : API_SQL_COLUMN_PUT, row);
 }
 
 bool api_columns_renew(struct api_monitors *monitors, const struct api_buffer *changes,
@@ -139,9 +135,8 @@ bool api_columns_renew(struct api_monitors *monitors, const struct api_buffer *c
         if (!write(monitors, &list[i]))
             return false;
     }
-    const struct api_datum change[] = {API_INTEGER(api_change_of(monitors))};
-    return api_store_run(monitors->store, API_SQL_COLUMNS_PRUNE, NULL, NULL) &&
-           api_store_run(monitors->store, API_SQL_COLUMNS_SET, change, NULL) &&
+    return api_store_run(monitors->store, API_SQL_COLUMNS_PRUNE, NULL) &&
+           api_store_run(monitors->store, API_SQL_COLUMNS_SET, API_ROW(api_change_of(monitors))) &&
            api_columns_read(monitors, columns);
 }
 
