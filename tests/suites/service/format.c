@@ -28,6 +28,14 @@ Test(format, conversions)
            (intmax_t)1500000, (intmax_t)API_NO_TIME, (intmax_t)1795176000000000);
 }
 
+Test(format, times)
+{
+    EXPECT("\"0001-01-01T00:00:00Z\"", "%jd", (intmax_t)-62135596800 * 1000000);
+    EXPECT("\"1969-12-31T23:59:59.999999Z\"", "%jd", (intmax_t)-1);
+    EXPECT("\"2024-02-29T08:07:06.000050Z\"", "%jd", (intmax_t)1709194026000050);
+    EXPECT("\"9999-12-31T23:59:59Z\"", "%jd", (intmax_t)253402300799 * 1000000);
+}
+
 /* What is written is what JSON's parser reads back, also of texts that end or begin with a quote or a percent sign. */
 Test(format, is_json)
 {
