@@ -71,8 +71,8 @@ void api_monitors_free(struct api_monitors *monitors)
     if (!monitors)
         return;
     api_monitor_metrics_free(&monitors->metrics);
-    api_mutes_free(&monitors->registry.mutes, monitors->budget);
-    api_columns_free(&monitors->registry.columns, monitors->budget);
+    api_named_free(&monitors->registry.mutes, monitors->budget);
+    api_named_free(&monitors->registry.columns, monitors->budget);
     api_registry_free(&monitors->registry);
     api_config_release(monitors->former);
     api_store_close(monitors->store);

@@ -53,7 +53,7 @@ static void publish(struct api_monitors *monitors, struct api_store_job *jobs)
         if (job->publish && !job->problem->code && !job->is_deferred)
             job->publish(job, monitors);
     if (monitors->mutes.is_read)
-        api_mutes_publish(monitors, &monitors->mutes);
+        api_named_move(&monitors->registry.mutes, &monitors->mutes, monitors->budget);
     pthread_rwlock_unlock(&monitors->registry.lock);
 }
 

@@ -373,5 +373,5 @@ void api_apply_publish(struct api_exchange *x, struct api_monitors *monitors)
 {
     struct api_observations *o = x->state;
     if (!o->replayed && o->columns.size > 0)
-        api_columns_publish(monitors, &o->renewed);
+        api_named_move(&monitors->registry.columns, &o->renewed, monitors->budget);
 }

@@ -7,10 +7,10 @@
 #include "api/monitors/state/group_rows.h"
 
 struct deleting {
-    size_t first, n;        /* in the registry */
-    struct api_mutes mutes; /* that are left, if there were any */
+    size_t first, n;             /* in the registry */
+    struct api_named_rows mutes; /* that are left, if there were any */
     bool renews_columns;
-    struct api_columns columns; /* without a monitor, after the deletion */
+    struct api_named_rows columns; /* without a monitor, after the deletion */
 };
 
 static bool check(struct api_exchange *x) { return api_check_no_query(x) && api_check_names(x); }
@@ -70,9 +70,9 @@ static void publish(struct api_exchange *x, struct api_monitors *monitors)
 {
     struct deleting *d = x->state;
     if (monitors->registry.mutes.list.size > 0)
-        api_mutes_publish(monitors, &d->mutes);
+        api_named_move(&monitors->registry.mutes, &d->mutes, monitors->budget);
     if (d->renews_columns)
-        api_columns_publish(monitors, &d->columns);
+        api_named_move(&monitors->registry.columns, &d->columns, monitors->budget);
     for (size_t i = 0; i < d->n; i++) {
         struct api_monitor *monitor = monitors->registry.monitors[d->first];
         api_gc_add_tombstone(monitors, monitor->id);

@@ -296,10 +296,10 @@ static void write_new(const struct api_registry *registry, const char *group,
     const struct api_column_of *columns = api_columns_group(&registry->columns, group, &n);
     api_append_text(out, ",\"new\":[");
     for (size_t i = 0; i < n; i++) {
-        if (columns[i].left_out || api_registry_find(registry, group, columns[i].name))
+        if (columns[i].left_out || api_registry_find(registry, group, columns[i].of.name))
             continue;
         api_append(out, ",", written++ > 0);
-        api_append_json_string(out, columns[i].name);
+        api_append_json_string(out, columns[i].of.name);
     }
     api_append(out, "]", 1);
 }

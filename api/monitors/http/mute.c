@@ -12,7 +12,7 @@
 /* muting: `mute` is the mute to store; its `until` is API_NO_TIME to end the present one. */
 struct muting {
     struct api_mute mute;
-    struct api_mutes mutes; /* all of them, afterwards */
+    struct api_named_rows mutes; /* all of them, afterwards */
 };
 
 /* ---- Body */
@@ -89,7 +89,7 @@ static enum api_outcome run(struct api_exchange *x, struct api_monitors *monitor
 static void publish(struct api_exchange *x, struct api_monitors *monitors)
 {
     struct muting *m = x->state;
-    api_mutes_publish(monitors, &m->mutes);
+    api_named_move(&monitors->registry.mutes, &m->mutes, monitors->budget);
 }
 
 /* ---- Steps */

@@ -16,7 +16,7 @@ static void drop(struct api_exchange *x)
     struct api_observations *o = x->state;
     api_observations_drop(o);
     api_buffer_free(&o->pairs);
-    api_columns_free(&o->renewed, x->service->budget);
+    api_named_free(&o->renewed, x->service->budget);
 }
 
 /* ---- Header */

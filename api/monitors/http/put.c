@@ -19,7 +19,7 @@ void api_replacing_drop(struct api_exchange *x)
     api_references_free(&d->references);
     api_replay_free(&d->replay);
     api_buffer_free(&d->columns);
-    api_columns_free(&d->renewed, x->service->budget);
+    api_named_free(&d->renewed, x->service->budget);
 }
 
 struct api_replacing *api_replacing_init(struct api_exchange *x)
@@ -234,7 +234,7 @@ void api_replacing_publish(struct api_exchange *x, struct api_monitors *monitors
     if (!d->is_dry)
         api_replace_publish(monitors, d->references.replacements, d->references.n);
     if (d->renews_columns)
-        api_columns_publish(monitors, &d->renewed);
+        api_named_move(&monitors->registry.columns, &d->renewed, monitors->budget);
 }
 
 /* ---- Response */

@@ -17,7 +17,7 @@ struct api_replacing {
     bool has_table;                  /* or a table does */
     bool renews_columns;             /* columns without a monitor are others than before */
     struct api_buffer columns;       /* those that are left out: see api_columns_renew */
-    struct api_columns renewed;      /* after it, until they are published */
+    struct api_named_rows renewed;   /* after it, until they are published */
     struct api_observations history; /* rows of a reference that have times: windows, too */
     struct api_monitor **stand_ins;  /* see history_of_reference.c; NULL for those without one */
 };

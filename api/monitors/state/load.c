@@ -14,11 +14,11 @@ struct loading {
     struct api_monitors *monitors;
     struct api_registry read, unread;
     int64_t schema, oldest, change, deletion, mute, column;
-    struct api_mutes mutes;      /* all of them, if some were changed */
-    struct api_columns columns;  /* likewise */
-    struct api_buffer ids;       /* int64_t: of all monitors of the store, if some were deleted */
-    struct api_problem problem;  /* of the row that is read */
-    const struct api_zone *told; /* whose loss was told last */
+    struct api_named_rows mutes;   /* all of them, if some were changed */
+    struct api_named_rows columns; /* likewise */
+    struct api_buffer ids;         /* int64_t: of all monitors of the store, if some were deleted */
+    struct api_problem problem;    /* of the row that is read */
+    const struct api_zone *told;   /* whose loss was told last */
     bool failed;
     bool
         all; /* forget all monitors: a new connection may lead to a copy of the database that lacks the last transactions */
@@ -313,9 +313,9 @@ static bool apply(struct loading *loading)
     if (good)
         remove_unread(loading);
     if (good && mutes_changed(loading))
-        api_mutes_publish(monitors, &loading->mutes);
+        api_named_move(&registry->mutes, &loading->mutes, monitors->budget);
     if (good && columns_changed(loading))
-        api_columns_publish(monitors, &loading->columns);
+        api_named_move(&registry->columns, &loading->columns, monitors->budget);
     pthread_rwlock_unlock(&registry->lock);
     read->n = good ? 0 : read->n;
     return good || api_transaction_fail_oom(monitors);
@@ -366,7 +366,7 @@ bool api_load(struct api_monitors *monitors)
     api_registry_empty(&loading.read);
     api_registry_empty(&loading.unread);
     api_buffer_free(&loading.ids);
-    api_mutes_free(&loading.mutes, monitors->budget);
-    api_columns_free(&loading.columns, monitors->budget);
+    api_named_free(&loading.mutes, monitors->budget);
+    api_named_free(&loading.columns, monitors->budget);
     return good;
 }
