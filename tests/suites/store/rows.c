@@ -5,7 +5,7 @@
 
 enum word { FIRST, SECOND };
 
-Test(rows, values_have_the_kind_of_their_type)
+Test(store_rows, values_have_the_kind_of_their_type)
 {
     struct {
         char text[8];
