@@ -161,7 +161,7 @@ void api_write_json(struct api_buffer *out, const char *template, ...)
             break;
         char *to = out->data + out->size;
         for (size_t i = 0; i < size; i++)
-            to[i] = p[i] == '\'' ? '"' : p[i];
+            to[i] = (char)(p[i] == '\'' ? '"' : p[i]);
         out->size += size;
         p = p[size] ? write_value(out, p + size + 1, &values) : p + size;
     }

@@ -51,7 +51,8 @@ static size_t lower_bound(const struct api_named_rows *rows, size_t size, const 
     size_t low = 0, high = rows->list.size / size;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if (order(row_at(rows, size, middle), group, name) < 0)
+        const struct api_named *row = row_at(rows, size, middle);
+        if (row && order(row, group, name) < 0)
             low = middle + 1;
         else
             high = middle;

@@ -51,7 +51,9 @@ bool api_moments_run(struct api_moments *moments, struct api_store *store,
 
 struct api_datum api_time_datum(int64_t time)
 {
-    return time == API_NO_TIME ? (struct api_datum){.kind = API_SQL_NULL} : API_INTEGER(time);
+    if (time == API_NO_TIME)
+        return (struct api_datum){.kind = API_SQL_NULL};
+    return API_INTEGER(time);
 }
 
 int64_t api_time_of(const struct api_datum *datum)
