@@ -336,7 +336,7 @@ bool api_load(struct api_monitors *monitors)
     struct loading loading = {.monitors = monitors,
                               .change = -1,
                               .all = !atomic_load(&monitors->loaded) ||
-                                     api_store_is_new(monitors->store)};
+                                     api_store_last(monitors->store)->is_new};
     size_t n_tombstones = monitors->n_tombstones;
     if (!loading.all && !api_store_is_shared(monitors->store))
         return true;
