@@ -12,9 +12,7 @@
 #include "api/steps.h"
 #include "api/web/web.h"
 
-#include <stdio.h>
 #include <string.h>
-#include <strings.h>
 
 /* WORTH_COMPRESSING: the least size, in bytes, of JSON that is compressed. */
 enum { WORTH_COMPRESSING = 1 << 10 };

@@ -54,12 +54,10 @@ bool api_ready(struct api_exchange *x)
         return api_live(x);
     if (!api_monitors_outage(service->monitors, &outage))
         return api_response_json(&x->response, "{\"status\":\"ok\",\"store\":\"up\"}\n");
-    api_response_json(&x->response, "{\"status\":\"ok\",\"store\":\"down\",\"store_since\":");
-    api_write_time(out, outage.since);
-    if (with_reason) {
-        api_append_text(out, ",\"store_error\":");
-        api_append_json_string(out, outage.error);
-    }
+    api_response_json(&x->response, "{\"status\":\"ok\",\"store\":\"down\"");
+    api_write_json(out, ",'store_since':%jd", outage.since);
+    if (with_reason)
+        api_write_json(out, ",'store_error':%s", outage.error);
     api_append_text(out, "}\n");
     return true;
 }

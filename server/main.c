@@ -3,6 +3,7 @@
 #include "api/loss/statistics.h"
 #include "api/monitors/monitors.h"
 #include "api/regions/regions.h"
+#include "api/store/store.h"
 #include "api/text/clock.h"
 #include "api/text/zone.h"
 #include "server/connection/connections.h"
@@ -84,9 +85,9 @@ static void enter_sandbox(const struct srv_options *options)
     char zone[MAX_PATH];
     snprintf(zone, sizeof zone, "%s/UTC", api_zone_folder());
     const char *const files[] = {options->auth_token_file, options->tls_cert, options->tls_key};
-    const char *const *of_store = api_monitors_files(monitors);
+    const char *const *of_store = api_store_files(api_monitors_store(monitors));
     const char *readable[MAX_READABLE + 1] = {NULL};
-    const char *const writable[] = {api_monitors_folder(monitors), NULL};
+    const char *const writable[] = {api_store_folder(api_monitors_store(monitors)), NULL};
     const char *const appended[] = {srv_log_file(), NULL};
     size_t n = 0;
     for (size_t i = 0; i < sizeof files / sizeof *files; i++)
@@ -216,7 +217,7 @@ static bool start(const struct srv_options *options, const struct api_service *s
     }
     srv_deadlines_set(options->timeout, options->request_timeout);
     srv_proxies_set(options->trusted_proxies);
-    api_monitors_report_migrations(monitors, srv_log_migration);
+    api_store_report_migrations(api_monitors_store(monitors), srv_log_migration);
     bool good = start_threads(options, service);
     atomic_store(&ready, true); /* for clients that ask /readyz on the first connection */
     if (!good || !srv_sockets_accept(service->tls)) {

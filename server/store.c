@@ -29,7 +29,7 @@ struct api_monitors *srv_store_open(const struct srv_options *options, struct ap
             api_monitors_open(location, options->max_monitors, budget, reason, sizeof reason);
     }
     if (monitors)
-        schema = api_monitors_schema(monitors, &known);
+        schema = api_store_schema(api_monitors_store(monitors), &known);
     if (monitors)
         api_monitors_limit_store(monitors, options->max_store);
     if (monitors && options->monitor_metrics)
@@ -96,7 +96,7 @@ void srv_store_log(const struct srv_options *options, struct api_monitors *monit
     if (!api_monitors_are_stored(monitors)) {
         srv_log(SRV_LOG_WARNING,
                 "--store: until it is there, monitors answer 503 store=%s error=%s", name,
-                api_monitors_reason(monitors));
+                api_store_reason(api_monitors_store(monitors)));
         return;
     }
     if (*why_memory)

@@ -25,5 +25,5 @@ lint-all: $(B)/kldivd $(B)/libkldiv.a $(B)/libapi.a $(B)/libkldiv.so tests/syste
 	@echo "  ANALYZE  $(words $(ANALYZED)) sources"; [ -z '$(strip $(ANALYZED))' ] || $(MAKE) --no-print-directory analyze
 analyze:
 	@cppcheck --quiet -j $(CPUS) --std=c11 --error-exitcode=1 --inline-suppr --enable=warning,performance,portability \
-	    --suppress=missingIncludeSystem -D__x86_64__ -I. $(ANALYZED)
+	    --suppress=missingIncludeSystem -D__x86_64__ -D__cppcheck__ -I. $(ANALYZED)
 	@printf '%s\n' $(filter-out $(INTRINSICS),$(ANALYZED)) | xargs -P $(CPUS) -n 4 sh -c '$(TIDY) "$$@" -- -std=c11 -D_GNU_SOURCE -I. 2>/dev/null' tidy

@@ -3,6 +3,7 @@
 #include "api/text/decimal.h"
 
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,13 +46,6 @@ void api_write_member(struct api_buffer *out, const char *name, double number)
     api_write_number(out, number);
 }
 
-void api_write_flag(struct api_buffer *out, const char *name, bool value)
-{
-    api_append(out, ",\"", 2);
-    api_append_text(out, name);
-    api_append_text(out, value ? "\":true" : "\":false");
-}
-
 void api_write_numbers(struct api_buffer *out, const double *numbers, size_t n)
 {
     api_append(out, "[", 1);
@@ -72,17 +66,31 @@ void api_write_names(struct api_buffer *out, const char *group, const char *name
     }
 }
 
+/* Writes digits, and the character after them; printf would take ten times as long. */
+static char *put_digits(char *to, int value, int n, char after)
+{
+    for (int i = n; i-- > 0; value /= 10)
+        to[i] = (char)('0' + value % 10);
+    to[n] = after;
+    return to + n + 1;
+}
+
 void api_write_bare_time(struct api_buffer *out, int64_t time)
 {
+    char text[API_TIME_TEXT], *to = text;
     int64_t micros = (time % API_SECOND_US + API_SECOND_US) % API_SECOND_US;
     time_t seconds = (time_t)((time - micros) / API_SECOND_US);
     struct tm parts;
     gmtime_r(&seconds, &parts);
-    api_append_format(out, "%04d-%02d-%02dT%02d:%02d:%02d", parts.tm_year + 1900, parts.tm_mon + 1,
-                      parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec);
+    to = put_digits(to, parts.tm_year + 1900, 4, '-');
+    to = put_digits(to, parts.tm_mon + 1, 2, '-');
+    to = put_digits(to, parts.tm_mday, 2, 'T');
+    to = put_digits(to, parts.tm_hour, 2, ':');
+    to = put_digits(to, parts.tm_min, 2, ':');
+    to = put_digits(to, parts.tm_sec, 2, micros ? '.' : 'Z');
     if (micros)
-        api_append_format(out, ".%06d", (int)micros);
-    api_append(out, "Z", 1);
+        to = put_digits(to, (int)micros, 6, 'Z');
+    api_append(out, text, (size_t)(to - text));
 }
 
 void api_write_time(struct api_buffer *out, int64_t time)
@@ -103,6 +111,61 @@ const char *api_time_text(int64_t time, char to[API_TIME_TEXT])
     api_write_bare_time(&text, time);
     api_append(&text, "", 1);
     return to;
+}
+
+/* ---- Templates */
+
+static void write_whole(struct api_buffer *out, int64_t number)
+{
+    api_append(out, "-", number < 0);
+    api_append_unsigned(out, number < 0 ? -(uint64_t)number : (uint64_t)number);
+}
+
+/* Appends the value of the conversion that begins at `p`; gives what follows it. */
+static const char *write_value(struct api_buffer *out, const char *p, va_list *values)
+{
+    const char *text;
+    switch (*p) {
+    case 's':
+        text = va_arg(*values, const char *);
+        if (text)
+            api_append_json_string(out, text);
+        else
+            api_append(out, "null", 4);
+        return p + 1;
+    case 'g':
+        api_write_number(out, va_arg(*values, double));
+        return p + 1;
+    case 'd':
+        api_append_text(out, va_arg(*values, int) ? "true" : "false");
+        return p + 1;
+    case 'j':
+        api_write_time(out, va_arg(*values, intmax_t));
+        return p + 2;
+    case 'l':
+        write_whole(out, va_arg(*values, long));
+        return p + 2;
+    default:
+        api_append_unsigned(out, va_arg(*values, size_t));
+        return p + 2;
+    }
+}
+
+void api_write_json(struct api_buffer *out, const char *template, ...)
+{
+    va_list values;
+    va_start(values, template);
+    for (const char *p = template; *p;) {
+        size_t size = (size_t)(strchrnul(p, '%') - p);
+        if (!api_buffer_room(out, size))
+            break;
+        char *to = out->data + out->size;
+        for (size_t i = 0; i < size; i++)
+            to[i] = (char)(p[i] == '\'' ? '"' : p[i]);
+        out->size += size;
+        p = p[size] ? write_value(out, p + size + 1, &values) : p + size;
+    }
+    va_end(values);
 }
 
 /* ---- Reading */

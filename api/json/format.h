@@ -25,8 +25,11 @@ size_t api_label_of_value(char *to, enum kl_dtype dtype, double number); /* of a
 /* Appends `,"name":` and the number. */
 void api_write_member(struct api_buffer *out, const char *name, double number);
 
-/* Appends `,"name":true` or false. */
-void api_write_flag(struct api_buffer *out, const char *name, bool value);
+/* Appends what a template says, in which ' stands for ". Its conversions take what those of printf do: %s a string, of
+ * which NULL is null; %g a number, as of api_write_number; %jd a time, as of api_write_time; %ld and %zu a whole number; %d
+ * true or false. */
+void api_write_json(struct api_buffer *out, const char *template, ...)
+    __attribute__((format(printf, 2, 3)));
 
 /* Appends an array. */
 void api_write_numbers(struct api_buffer *out, const double *numbers, size_t n);

@@ -3,7 +3,6 @@
 #include "api/text/percent.h"
 
 #include <stdio.h>
-#include <string.h>
 
 static const char *skip_string(const char *p)
 {

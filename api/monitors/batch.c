@@ -54,8 +54,8 @@ static void run_singly(struct api_monitors *monitors, struct api_store_job *jobs
         if (is_lost) {
             api_fail_jobs(monitors, job, false);
         } else if (!api_transact(monitors, job, NULL, is_concurrent)) {
-            is_lost = api_store_is_lost(monitors->store);
-            api_fail_jobs(monitors, job, api_store_is_uncertain(monitors->store));
+            is_lost = api_store_last(monitors->store)->is_lost;
+            api_fail_jobs(monitors, job, api_store_last(monitors->store)->is_uncertain);
         }
         job->next = next;
     }
@@ -112,7 +112,7 @@ static struct api_store_job *run_together(struct api_monitors *monitors, struct 
                                           bool is_concurrent)
 {
     bool good = api_transact(monitors, jobs, NULL, is_concurrent);
-    bool is_uncertain = !good && api_store_is_uncertain(monitors->store);
+    bool is_uncertain = !good && api_store_last(monitors->store)->is_uncertain;
     if (!good && jobs->next && !is_uncertain)
         run_singly(monitors, jobs, is_concurrent);
     else if (!good)

@@ -19,16 +19,14 @@ static bool keys_are_due(const struct api_monitors *monitors, int64_t now)
 
 static bool prune_keys(struct api_monitors *monitors)
 {
-    const struct api_datum before[] = {API_INTEGER(monitors->now - API_DAY_US)};
     int64_t keys = 0;
     if (!keys_are_due(monitors, monitors->now))
         return true;
-    if (!api_store_run(monitors->store, API_SQL_KEYS_PRUNE, before, NULL) ||
-        !api_store_run(monitors->store, API_SQL_KEYS_COUNT, NULL,
-                       &(struct api_rows){api_datum_read_integer, &keys}))
+    if (!api_store_run(monitors->store, API_SQL_KEYS_PRUNE, API_ROW(monitors->now - API_DAY_US)) ||
+        !api_store_number(monitors->store, API_SQL_KEYS_COUNT, NULL, &keys))
         return false;
-    const struct api_datum excess[] = {API_INTEGER(keys - MAX_KEYS)};
-    if (keys > MAX_KEYS && !api_store_run(monitors->store, API_SQL_KEYS_TRIM, excess, NULL))
+    if (keys > MAX_KEYS &&
+        !api_store_run(monitors->store, API_SQL_KEYS_TRIM, API_ROW(keys - MAX_KEYS)))
         return false;
     monitors->keys = keys > MAX_KEYS ? MAX_KEYS : keys;
     monitors->keys_pruned = monitors->now;
@@ -48,9 +46,8 @@ static bool refresh_before_reporting(struct api_monitors *monitors)
  * set to the value it has. */
 static bool probe(struct api_monitors *monitors)
 {
-    const struct api_datum up[] = {API_INTEGER(1)}, down[] = {API_INTEGER(-1)};
-    return api_store_run(monitors->store, API_SQL_PROBE, up, NULL) &&
-           api_store_run(monitors->store, API_SQL_PROBE, down, NULL);
+    return api_store_run(monitors->store, API_SQL_PROBE, API_ROW(1)) &&
+           api_store_run(monitors->store, API_SQL_PROBE, API_ROW(-1));
 }
 
 /* True if the last observation of a monitor came when the clock was ahead by more than servers' clocks differ. */

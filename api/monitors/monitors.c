@@ -64,39 +64,15 @@ void api_monitors_notify(struct api_monitors *monitors, struct api_notifier *not
     monitors->notifier = notifier;
 }
 
-const char *api_monitors_folder(const struct api_monitors *monitors)
-{
-    return api_store_folder(monitors->store);
-}
-
-const char *const *api_monitors_files(const struct api_monitors *monitors)
-{
-    return api_store_files(monitors->store);
-}
-
-void api_monitors_report_migrations(struct api_monitors *monitors,
-                                    void (*report)(const struct api_migrated *migrated))
-{
-    api_store_report_migrations(monitors->store, report);
-}
-
-int64_t api_monitors_schema(const struct api_monitors *monitors, int64_t *known)
-{
-    return api_store_schema(monitors->store, known);
-}
-
-const char *api_monitors_reason(const struct api_monitors *monitors)
-{
-    return api_store_reason(monitors->store);
-}
+struct api_store *api_monitors_store(struct api_monitors *monitors) { return monitors->store; }
 
 void api_monitors_free(struct api_monitors *monitors)
 {
     if (!monitors)
         return;
     api_monitor_metrics_free(&monitors->metrics);
-    api_mutes_free(&monitors->registry.mutes, monitors->budget);
-    api_columns_free(&monitors->registry.columns, monitors->budget);
+    api_named_free(&monitors->registry.mutes, monitors->budget);
+    api_named_free(&monitors->registry.columns, monitors->budget);
     api_registry_free(&monitors->registry);
     api_config_release(monitors->former);
     api_store_close(monitors->store);

@@ -18,21 +18,10 @@ void api_monitors_limit_store(struct api_monitors *monitors, size_t bytes);
 /* Leaves the lines of single monitors out of the metrics; before requests. */
 void api_monitors_expose_groups_only(struct api_monitors *monitors);
 
-/* The folder that the store writes; NULL if it writes none. Files that it reads when it connects to a
- * database, NULL at the end; NULL if it makes no connections. */
-const char *api_monitors_folder(const struct api_monitors *monitors);
-const char *const *api_monitors_files(const struct api_monitors *monitors);
-
-/* Call it before the thread starts. Calls `report` for each migration of the store that was made, and from the thread
- * for later ones. Returns the version of the store's schema, 0 if it is not known; *known is the newest that this
- * program knows. */
-struct api_migrated;
-void api_monitors_report_migrations(struct api_monitors *monitors,
-                                    void (*report)(const struct api_migrated *migrated));
-int64_t api_monitors_schema(const struct api_monitors *monitors, int64_t *known);
-
-/* The reason why the store does not work, if it does not. */
-const char *api_monitors_reason(const struct api_monitors *monitors);
+/* The store, which the thread uses once it is started. Its folder and files, the schema that was found, and the reason why it
+ * does not work, may be read beside it. */
+struct api_store;
+struct api_store *api_monitors_store(struct api_monitors *monitors);
 
 /* Starts the thread; false if it cannot be started. Without it, requests wait for ever. The thread calls `log` when
  * the store fails, and when it works again. */

@@ -9,7 +9,6 @@
 #include "api/monitors/transact.h"
 #include "api/text/clock.h"
 
-#include <stdlib.h>
 #include <time.h>
 
 /* MAX_WAITING: jobs that wait at most. MAX_COUNTS: counts that one transaction writes, which takes some 20 ms; a job

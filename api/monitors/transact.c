@@ -53,7 +53,7 @@ static void publish(struct api_monitors *monitors, struct api_store_job *jobs)
         if (job->publish && !job->problem->code && !job->is_deferred)
             job->publish(job, monitors);
     if (monitors->mutes.is_read)
-        api_mutes_publish(monitors, &monitors->mutes);
+        api_named_move(&monitors->registry.mutes, &monitors->mutes, monitors->budget);
     pthread_rwlock_unlock(&monitors->registry.lock);
 }
 
@@ -82,7 +82,7 @@ static bool run_jobs(struct api_monitors *monitors, struct api_store_job *jobs)
 /* True if memory was what failed, so that the failure says nothing of the store. */
 static bool is_oom(const struct api_monitors *monitors)
 {
-    return monitors->out_of_memory || api_store_is_out_of_memory(monitors->store);
+    return monitors->out_of_memory || api_store_last(monitors->store)->out_of_memory;
 }
 
 /* Tells once that the store fails, and once that it works again. A transaction that only read does not
@@ -141,7 +141,7 @@ bool api_transact(struct api_monitors *monitors, struct api_store_job *jobs,
     if (ran)
         api_store_metrics_add(&monitors->store_metrics, API_OPERATION_COMMIT, start, good);
     api_change_end(monitors, good);
-    if (good ? api_store_has_written(monitors->store) : !is_oom(monitors))
+    if (good ? api_store_last(monitors->store)->has_written : !is_oom(monitors))
         note(monitors, good);
     if (good) {
         publish(monitors, jobs);

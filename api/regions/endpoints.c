@@ -3,7 +3,6 @@
 #include "api/json/json_cursor.h"
 #include "api/regions/region.h"
 #include "api/regions/regions.h"
-#include "api/request/endpoint.h"
 #include "api/request/response.h"
 
 #include <string.h>

@@ -1,5 +1,6 @@
 #include "api/regions/regions.h"
 
+#include "api/json/format.h"
 #include "api/regions/region.h"
 
 #include <stdlib.h>
@@ -108,28 +109,17 @@ void api_regions_unregister(struct api_regions *regions, const char *name)
     }
 }
 
-static void write_one(const struct api_region *region, struct api_buffer *out)
-{
-    api_append_text(out, "{\"name\":");
-    api_append_json_string(out, region->name);
-    api_append_text(out, ",\"key\":");
-    api_append_json_string(out, region->key);
-    api_append_format(out, ",\"offset\":%zu,\"byte_size\":%zu}", region->offset, region->size);
-}
-
 bool api_regions_write(struct api_regions *regions, const char *name, struct api_buffer *out)
 {
-    const char *separator = "";
     size_t n = 0;
     api_append_text(out, "[");
     pthread_mutex_lock(&regions->lock);
     for (const struct api_region *r = regions->first; r; r = r->next) {
         if (name && strcmp(r->name, name) != 0)
             continue;
-        api_append_text(out, separator);
-        write_one(r, out);
-        separator = ",";
-        n++;
+        api_append(out, ",", n++ > 0);
+        api_write_json(out, "{'name':%s,'key':%s,'offset':%zu,'byte_size':%zu}", r->name, r->key,
+                       r->offset, r->size);
     }
     pthread_mutex_unlock(&regions->lock);
     api_append_text(out, "]");

@@ -1,6 +1,7 @@
 /* api_engine: what a database does for a store. */
 #pragma once
 
+#include "api/store/outcome.h"
 #include "api/store/sql.h"
 
 #include <stdbool.h>
@@ -10,15 +11,12 @@
 struct api_database {
     const struct api_engine *engine; /* set by the store */
     char reason[256];                /* of the last failure, as a part of a sentence */
-    bool out_of_memory;              /* so that the failure says nothing of the database */
-    bool is_unreachable;             /* it could not be reached, which may pass */
-    bool is_lost; /* the transaction failed for the connection, or for a wait that was too long */
-    bool is_uncertain; /* its commit was asked for, and nobody knows whether it was done */
-    bool is_new;       /* it was connected to, or came back, since the last commit */
-    bool is_accepted;  /* its schema is known; until then, no row may change */
-    bool is_migrating; /* a statement may take as long as it needs */
-    char *folder;      /* that it is in; NULL: none */
-    char **files;      /* that connecting reads, NULL at the end; NULL: it makes no connections */
+    struct api_store_outcome last;
+    bool is_unreachable; /* it could not be reached, which may pass */
+    bool is_accepted;    /* its schema is known; until then, no row may change */
+    bool is_migrating;   /* a statement may take as long as it needs */
+    char *folder;        /* that it is in; NULL: none */
+    char **files;        /* that connecting reads, NULL at the end; NULL: it makes no connections */
 };
 
 /* API_MAX_COLUMNS: the most columns that a statement of sql.h gives. */

@@ -73,8 +73,8 @@ static void fail(struct api_postgresql_connection *c, const PGresult *result)
     const char *severity = PQresultErrorField(result, PG_DIAG_SEVERITY_NONLOCALIZED);
     api_postgresql_fail(c, result ? PQresultErrorMessage(result) : PQerrorMessage(c->pg));
     if (severity && strcmp(severity, "ERROR") == 0) {
-        c->base.is_lost = is_of_wait(PQresultErrorField(result, PG_DIAG_SQLSTATE));
-        c->base.is_uncertain = false;
+        c->base.last.is_lost = is_of_wait(PQresultErrorField(result, PG_DIAG_SQLSTATE));
+        c->base.last.is_uncertain = false;
     }
 }
 
@@ -135,7 +135,7 @@ static bool send_part(struct api_postgresql_connection *c, const char *text, siz
 {
     char *part = strndup(text, size);
     bool good = part && sent(c, PQsendQueryParams(c->pg, part, 0, NULL, NULL, NULL, NULL, 1));
-    c->base.out_of_memory |= !part;
+    c->base.last.out_of_memory |= !part;
     free(part);
     return good;
 }
@@ -222,10 +222,10 @@ static bool run(struct api_database *database, enum api_statement number,
 static bool commit(struct api_database *database)
 {
     struct api_postgresql_connection *c = connection_of(database);
-    database->is_uncertain = true;
+    database->last.is_uncertain = true;
     if (!script(database, "COMMIT") || !read_results(c, NULL))
         return false;
-    c->is_busy = database->is_uncertain = false;
+    c->is_busy = database->last.is_uncertain = false;
     return true;
 }
 
@@ -281,8 +281,8 @@ static bool reach(struct api_database *database)
     struct api_postgresql_connection *c = connection_of(database);
     if (api_postgresql_is_connected(c))
         return true;
-    database->is_new = api_postgresql_connect(c);
-    return database->is_new && set_session(database);
+    database->last.is_new = api_postgresql_connect(c);
+    return database->last.is_new && set_session(database);
 }
 
 static void read_schema(void *context, const struct api_datum *values)

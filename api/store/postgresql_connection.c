@@ -22,7 +22,7 @@ enum { MIN_VERSION_NUMBER = 120000 };
 bool api_postgresql_fail(struct api_postgresql_connection *c, const char *message)
 {
     char *reason = c->base.reason;
-    c->base.is_lost = true;
+    c->base.last.is_lost = true;
     (void)api_database_fail(&c->base, "%s", *message ? message : "the connection is lost");
     for (char *end = reason + strlen(reason); end > reason && end[-1] == '\n';)
         *--end = '\0';

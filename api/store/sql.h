@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 enum api_statement {
     API_SQL_SCHEMA,     /* → version of the schema, and the oldest one whose servers may use it */
@@ -191,11 +192,16 @@ struct api_datum {
 
 #define API_INTEGER(value)                                                                         \
     ((struct api_datum){.kind = API_SQL_INTEGER, .integer = (int64_t)(value)})
-#define API_REAL(value) api_datum_real(value)
-#define API_TEXT_DATUM(value)                                                                      \
-    ((struct api_datum){.kind = API_SQL_TEXT, .text = (value), .size = strlen(value)})
 #define API_BYTES(data, length)                                                                    \
     ((struct api_datum){.kind = API_SQL_BYTES, .text = (data), .size = (length)})
+
+static inline struct api_datum api_datum_integer(int64_t value) { return API_INTEGER(value); }
+static inline struct api_datum api_datum_size(size_t value) { return API_INTEGER(value); }
+static inline struct api_datum api_datum_same(struct api_datum datum) { return datum; }
+static inline struct api_datum api_datum_text(const char *text)
+{
+    return (struct api_datum){.kind = API_SQL_TEXT, .text = text, .size = strlen(text)};
+}
 
 /* A number; NaN becomes NULL, which is how a row gives it back. */
 static inline struct api_datum api_datum_real(double value)
@@ -205,6 +211,39 @@ static inline struct api_datum api_datum_real(double value)
     return (struct api_datum){.kind = API_SQL_REAL, .real = value};
 }
 
+/* API_DATUM: a value, by its type: whole numbers, a double, a text, or an api_datum. */
+#define API_DATUM(value)                                                                           \
+    _Generic((value), double                                                                       \
+             : api_datum_real, char *                                                              \
+             : api_datum_text, const char *                                                        \
+             : api_datum_text, size_t                                                              \
+             : api_datum_size, struct api_datum                                                    \
+             : api_datum_same, default                                                             \
+             : api_datum_integer)(value)
+
+/* API_ROW: the parameters of a statement, 1 to 12 values; they last until the block ends. */
+#ifdef __cppcheck__ /* it cannot read arrays in the middle of expressions */
+const struct api_datum *api_row_checked(const void *first, ...);
+#define API_ROW(...) api_row_checked("", __VA_ARGS__)
+#else
+#define API_ROW(...)                                                                               \
+    ((const struct api_datum[]){                                                                   \
+        API_ROW_OF(__VA_ARGS__, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1)(__VA_ARGS__)})
+#endif
+#define API_ROW_OF(a, b, c, d, e, f, g, h, i, j, k, l, n, ...) API_ROW_##n
+#define API_ROW_1(a) API_DATUM(a)
+#define API_ROW_2(a, ...) API_DATUM(a), API_ROW_1(__VA_ARGS__)
+#define API_ROW_3(a, ...) API_DATUM(a), API_ROW_2(__VA_ARGS__)
+#define API_ROW_4(a, ...) API_DATUM(a), API_ROW_3(__VA_ARGS__)
+#define API_ROW_5(a, ...) API_DATUM(a), API_ROW_4(__VA_ARGS__)
+#define API_ROW_6(a, ...) API_DATUM(a), API_ROW_5(__VA_ARGS__)
+#define API_ROW_7(a, ...) API_DATUM(a), API_ROW_6(__VA_ARGS__)
+#define API_ROW_8(a, ...) API_DATUM(a), API_ROW_7(__VA_ARGS__)
+#define API_ROW_9(a, ...) API_DATUM(a), API_ROW_8(__VA_ARGS__)
+#define API_ROW_10(a, ...) API_DATUM(a), API_ROW_9(__VA_ARGS__)
+#define API_ROW_11(a, ...) API_DATUM(a), API_ROW_10(__VA_ARGS__)
+#define API_ROW_12(a, ...) API_DATUM(a), API_ROW_11(__VA_ARGS__)
+
 static inline double api_datum_number(const struct api_datum *datum)
 {
     return datum->kind == API_SQL_REAL      ? datum->real
@@ -212,9 +251,10 @@ static inline double api_datum_number(const struct api_datum *datum)
                                             : (double)NAN;
 }
 
-/* api_rows: the receiver of a statement's rows; `row` may be NULL where there are none. */
+/* api_rows: the receiver of a statement's rows. */
+typedef void api_row_reader(void *context, const struct api_datum *values);
 struct api_rows {
-    void (*row)(void *context, const struct api_datum *values);
+    api_row_reader *row;
     void *context;
 };
 

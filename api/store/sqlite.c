@@ -28,8 +28,8 @@ static struct connection *connection_of(struct api_database *database)
 
 static bool fail(struct connection *c)
 {
-    c->base.out_of_memory |= sqlite3_errcode(c->sqlite) == SQLITE_NOMEM ||
-                             sqlite3_errcode(c->sqlite) == SQLITE_IOERR_NOMEM;
+    c->base.last.out_of_memory |= sqlite3_errcode(c->sqlite) == SQLITE_NOMEM ||
+                                  sqlite3_errcode(c->sqlite) == SQLITE_IOERR_NOMEM;
     return api_database_fail(&c->base, "%s", sqlite3_errmsg(c->sqlite));
 }
 
@@ -197,7 +197,7 @@ static bool is_in_place(struct api_database *database)
 /* A commit while the files were away counts if they come back, so the store is read again. */
 static bool fail_replaced(struct connection *c)
 {
-    c->base.is_new = c->base.is_lost = true;
+    c->base.last.is_new = c->base.last.is_lost = true;
     return api_database_fail(&c->base, "%.200s was removed or replaced", c->files.path);
 }
 
@@ -211,8 +211,8 @@ static bool commit(struct api_database *database)
 {
     if (!script(database, "COMMIT"))
         return false;
-    database->is_uncertain = !is_in_place(database);
-    return !database->is_uncertain || fail_replaced(connection_of(database));
+    database->last.is_uncertain = !is_in_place(database);
+    return !database->last.is_uncertain || fail_replaced(connection_of(database));
 }
 
 static bool size_of(struct api_database *database, int64_t *bytes)

@@ -15,7 +15,6 @@ static const struct api_engine *const engines[] = {&api_sqlite, &api_postgresql}
 struct api_store {
     struct api_database *database;
     bool is_open; /* its schema is up to date */
-    bool has_written;
     atomic_llong
         asked; /* when the database was asked, in microseconds of api_seconds; 0 once it has answered */
     int64_t version; /* of the schema that was found last, 0 if none was */
@@ -89,7 +88,7 @@ static bool find_schema(struct api_store *store, struct schema *schema)
            (found != API_SCHEMA_FORMER ||
             database->engine->script(database, database->engine->adopt)) &&
            (found == API_SCHEMA_NONE ||
-            api_store_run(store, API_SQL_SCHEMA, NULL, &(struct api_rows){read_schema, schema}));
+            api_store_read(store, API_SQL_SCHEMA, NULL, read_schema, schema));
 }
 
 /* Fails if the schema is newer than those known, and not made for them as well. */
@@ -116,7 +115,7 @@ bool api_store_knows(struct api_store *store, int64_t version, int64_t oldest)
                  api_database_fail(database, "its schema is %lld again, and will be migrated",
                                    (long long)version));
     store->is_open &= good;
-    database->is_lost |= !good;
+    database->last.is_lost |= !good;
     return good;
 }
 
@@ -138,12 +137,11 @@ static bool may_migrate(struct api_database *database, int64_t version)
 static bool make_version(struct api_store *store, int64_t version)
 {
     const struct api_migration *migration = &api_migrations[version - 1];
-    const struct api_datum set[] = {API_INTEGER(version), API_INTEGER(migration->oldest)};
     struct api_migrated migrated = {version - 1, version, migration->what, api_seconds()};
     struct schema made;
     if (!run_migration(store->database, migration->text) ||
-        !api_store_run(store, API_SQL_SCHEMA_SET, set, NULL) ||
-        !api_store_run(store, API_SQL_SCHEMA, NULL, &(struct api_rows){read_schema, &made}))
+        !api_store_run(store, API_SQL_SCHEMA_SET, API_ROW(version, migration->oldest)) ||
+        !api_store_read(store, API_SQL_SCHEMA, NULL, read_schema, &made))
         return false;
     migrated.seconds = api_seconds() - migrated.seconds;
     api_append(&store->migrated, &migrated, sizeof migrated);
@@ -191,13 +189,13 @@ static bool migrate(struct api_store *store, int64_t version)
 static bool update_schema(struct api_store *store)
 {
     struct schema schema;
-    bool is_new = store->database->is_new;
+    bool is_new = store->database->last.is_new;
     if (!find_schema(store, &schema) || !may_use(store, &schema))
         return false;
     store->database->is_accepted = true;
     bool good = schema.version < newest_version() ? migrate(store, schema.version)
                                                   : api_store_commit(store);
-    store->database->is_new = is_new; /* for who reads it, which a commit ends */
+    store->database->last.is_new = is_new; /* for who reads it, which a commit ends */
     return good;
 }
 
@@ -212,8 +210,8 @@ static bool prepare(struct api_store *store)
     if (!store->is_open)
         store->is_open = update_schema(store);
     if (!store->is_open) {
-        database->is_unreachable = api_store_is_shared(store) && database->is_lost;
-        database->is_lost = true;
+        database->is_unreachable = api_store_is_shared(store) && database->last.is_lost;
+        database->last.is_lost = true;
         api_store_rollback(store);
     }
     return store->is_open;
@@ -285,15 +283,28 @@ const char *const *api_store_files(const struct api_store *store)
     return (const char *const *)store->database->files;
 }
 
-bool api_store_run(struct api_store *store, enum api_statement statement,
-                   const struct api_datum *parameters, const struct api_rows *rows)
+bool api_store_read(struct api_store *store, enum api_statement statement,
+                    const struct api_datum *parameters, api_row_reader *row, void *context)
 {
     static const char reads[] = "SELECT";
-    store->has_written |= strncmp(api_sql[statement], reads, sizeof reads - 1) != 0;
+    const struct api_rows rows = {row, context};
+    store->database->last.has_written |= strncmp(api_sql[statement], reads, sizeof reads - 1) != 0;
     note_asked(store);
-    return note_answered(
-               store, store->database->engine->run(store->database, statement, parameters, rows)) &&
-           !store->database->out_of_memory;
+    bool good =
+        store->database->engine->run(store->database, statement, parameters, row ? &rows : NULL);
+    return note_answered(store, good) && !store->database->last.out_of_memory;
+}
+
+bool api_store_run(struct api_store *store, enum api_statement statement,
+                   const struct api_datum *parameters)
+{
+    return api_store_read(store, statement, parameters, NULL, NULL);
+}
+
+bool api_store_number(struct api_store *store, enum api_statement statement,
+                      const struct api_datum *parameters, int64_t *number)
+{
+    return api_store_read(store, statement, parameters, api_datum_read_integer, number);
 }
 
 bool api_store_is_in_place(struct api_store *store)
@@ -322,13 +333,13 @@ bool api_store_empty_log(struct api_store *store)
 bool api_store_begin(struct api_store *store, bool is_concurrent)
 {
     struct api_database *database = store->database;
-    database->out_of_memory = database->is_lost = database->is_uncertain = false;
+    database->last = (struct api_store_outcome){.is_new = database->last.is_new};
     const struct api_engine *engine = database->engine;
     note_asked(store);
     bool good = prepare(store) &&
                 engine->script(database, is_concurrent ? engine->concurrent : engine->transaction);
     note_answered(store, good);
-    store->has_written = false;
+    database->last.has_written = false;
     return good;
 }
 
@@ -337,7 +348,7 @@ bool api_store_commit(struct api_store *store)
     struct api_database *database = store->database;
     note_asked(store);
     bool good = note_answered(store, database->engine->commit(database));
-    database->is_new &= !good;
+    database->last.is_new &= !good;
     return good;
 }
 
@@ -373,21 +384,13 @@ int64_t api_store_schema(const struct api_store *store, int64_t *known)
     return store->version;
 }
 
-bool api_store_is_lost(const struct api_store *store) { return store->database->is_lost; }
-
-bool api_store_is_uncertain(const struct api_store *store) { return store->database->is_uncertain; }
-
-bool api_store_is_new(const struct api_store *store) { return store->database->is_new; }
-
-bool api_store_has_written(const struct api_store *store) { return store->has_written; }
-
-bool api_store_is_out_of_memory(const struct api_store *store)
+const struct api_store_outcome *api_store_last(const struct api_store *store)
 {
-    return store->database->out_of_memory;
+    return &store->database->last;
 }
 
 void api_store_run_out_of_memory(struct api_store *store)
 {
-    store->database->out_of_memory = true;
+    store->database->last.out_of_memory = true;
     (void)api_database_fail(store->database, "no memory is left");
 }

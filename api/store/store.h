@@ -2,6 +2,7 @@
  * store. A new engine is a file with one struct api_engine, and a row in store.c. */
 #pragma once
 
+#include "api/store/outcome.h"
 #include "api/store/sql.h"
 
 #include <stdbool.h>
@@ -62,18 +63,21 @@ const char *const *api_store_files(const struct api_store *store);
 /* True if the name is of a store, whether or not it can be opened. */
 bool api_store_is_location(const char *location);
 
-/* Runs a statement, with as many parameters as it has. False if it failed: api_store_reason says why, and the
- * transaction must end. */
+/* Run a statement, with as many parameters as it has. False if it failed: api_store_reason says why, and the
+ * transaction must end. api_store_read: gives its rows to `row`. api_store_number: *number becomes the only value of its
+ * last row, and stays as it is without one. */
 bool api_store_run(struct api_store *store, enum api_statement statement,
-                   const struct api_datum *parameters, const struct api_rows *rows);
+                   const struct api_datum *parameters);
+bool api_store_read(struct api_store *store, enum api_statement statement,
+                    const struct api_datum *parameters, api_row_reader *row, void *context);
+bool api_store_number(struct api_store *store, enum api_statement statement,
+                      const struct api_datum *parameters, int64_t *number);
 
-/* A transaction that failed may be run again, unless its commit is uncertain: it may be stored. If the
- * store is lost, others will fail as well. */
-bool api_store_is_lost(const struct api_store *store);
-bool api_store_is_uncertain(const struct api_store *store);
+/* Of the last transaction, also while it goes on. */
+const struct api_store_outcome *api_store_last(const struct api_store *store);
 
-/* True in a transaction that had to connect: the database may be another copy of the one before. */
-bool api_store_is_new(const struct api_store *store);
+/* A function of rows that runs out of memory says so. */
+void api_store_run_out_of_memory(struct api_store *store);
 
 /* False once the files that were opened are removed or replaced: nothing written to them would be found again. */
 bool api_store_is_in_place(struct api_store *store);
@@ -98,10 +102,3 @@ const char *api_store_reason(const struct api_store *store);
 
 /* Seconds for which the database has not answered what it was asked last; 0 if it has. Any thread may ask. */
 double api_store_silence(const struct api_store *store);
-
-/* True if the transaction, also once it is committed, ran a statement that writes. */
-bool api_store_has_written(const struct api_store *store);
-
-/* True if the transaction failed because memory ran out. A function of rows that runs out of memory says so. */
-bool api_store_is_out_of_memory(const struct api_store *store);
-void api_store_run_out_of_memory(struct api_store *store);

@@ -90,6 +90,7 @@ enum { API_MAX_COLUMNS = 10000 };
 /* api_table_format: `close` frees the state, which a failed `open` may have left half made. */
 struct api_table_format {
     const char *const *media_types; /* lower case, the preferred one first, NULL at the end */
+    const char *refusal;            /* why a table of this format is not read; NULL: it is */
     bool (*open)(struct api_table *table, struct api_problem *problem);
     bool (*read_rows)(struct api_table *table, const struct api_sink *sink,
                       struct api_problem *problem); /* NULL if no table `is_rows` */

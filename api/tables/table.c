@@ -43,46 +43,32 @@ static const char *const columnar_types[] = {"application/vnd.apache.parquet",
                                              "application/vnd.apache.arrow.stream",
                                              NULL};
 
-static bool refuse_columnar(struct api_table *table, struct api_problem *problem)
-{
-    (void)table;
-    return api_fail(
-        problem, "media_type_unsupported",
-        "Parquet and Arrow are not read here; the package of Python sends them: python -m "
-        "kldiv observe GROUP FILE.parquet, or kldiv.Client(URL).group(GROUP).observe(table)");
-}
-
-static const struct api_table_format columnar = {.media_types = columnar_types,
-                                                 .open = refuse_columnar};
+static const struct api_table_format columnar = {
+    .media_types = columnar_types,
+    .refusal =
+        "Parquet and Arrow are not read here; the package of Python sends them: python -m kldiv "
+        "observe GROUP FILE.parquet, or kldiv.Client(URL).group(GROUP).observe(table)"};
 
 /* spreadsheets: likewise. */
 static const char *const spreadsheet_types[] = {
     "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
     "application/vnd.oasis.opendocument.spreadsheet", NULL};
 
-static bool refuse_spreadsheet(struct api_table *table, struct api_problem *problem)
-{
-    (void)table;
-    return api_fail(
-        problem, "media_type_unsupported",
+static const struct api_table_format spreadsheet = {
+    .media_types = spreadsheet_types,
+    .refusal =
         "this is a spreadsheet (.xlsx, .xls or .ods), which is not read here: save it as CSV "
-        "UTF-8 and send that");
-}
-
-static const struct api_table_format spreadsheet = {.media_types = spreadsheet_types,
-                                                    .open = refuse_spreadsheet};
+        "UTF-8 and send that"};
 
 /* zipped: gzip that is left when the coding of the body is undone. */
-static bool refuse_gzip(struct api_table *table, struct api_problem *problem)
-{
-    (void)table;
-    return api_fail(
-        problem, "media_type_unsupported",
-        "this is a gzip file within a form, or gzip twice: send the file alone as the body, which "
-        "is unpacked, or what is in it");
-}
+static const struct api_table_format zipped = {
+    .refusal = "this is a gzip file within a form, or gzip twice: send the file alone as the body, "
+               "which is unpacked, or what is in it"};
 
-static const struct api_table_format zipped = {.open = refuse_gzip};
+static bool refuse(const struct api_table_format *format, struct api_problem *problem)
+{
+    return api_fail(problem, "media_type_unsupported", "%s", format->refusal);
+}
 
 static const struct api_table_format *const named[] = {&columnar, &spreadsheet};
 
@@ -97,7 +83,7 @@ const struct api_table_format *api_table_format(const char *content_type,
             return formats[i];
     for (size_t i = 0; i < sizeof named / sizeof *named; i++)
         if (api_is_media_type(content_type, named[i]->media_types)) {
-            named[i]->open(NULL, problem);
+            refuse(named[i], problem);
             return NULL;
         }
     api_table_list_formats(readable, sizeof readable);
@@ -241,8 +227,11 @@ bool api_table_open(struct api_table *table, struct api_problem *problem)
     table->names.text.budget = table->names.starts.budget = table->names.order.budget =
         table->notes.budget = table->memory.budget = table->arrays.budget = table->file.budget =
             table->text.budget = table->budget;
-    return find_format(table, problem) && table->format->open(table, problem) &&
-           finish(table, problem);
+    if (!find_format(table, problem))
+        return false;
+    if (table->format->refusal)
+        return refuse(table->format, problem);
+    return table->format->open(table, problem) && finish(table, problem);
 }
 
 bool api_table_read(struct api_table *table, const struct api_sink *sink,

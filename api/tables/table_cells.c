@@ -1,7 +1,6 @@
 #include "api/tables/table_cells.h"
 
 #include "api/json/json_cursor.h"
-#include "api/tables/columns.h"
 #include "api/text/number.h"
 
 #include <math.h>

@@ -1,7 +1,6 @@
 #include "api/text/hash.h"
 
 #include <stdint.h>
-#include <string.h>
 
 static uint64_t rotate(uint64_t v, unsigned by) { return v << by | v >> (64 - by); }
 

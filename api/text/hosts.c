@@ -4,7 +4,6 @@
 #include <ctype.h>
 #include <stddef.h>
 #include <string.h>
-#include <strings.h>
 
 /* MAX_NAME: bytes of a DNS name as text (RFC 1035), with its NUL. */
 enum { MAX_NAME = 256 };

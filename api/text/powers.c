@@ -2,7 +2,6 @@
 
 #include <pthread.h>
 #include <stddef.h>
-#include <string.h>
 
 /* LIMBS: room for 5^324 (753 bits) and for 2^1023, whose quotients by powers of 5 down to 5^-342
  * keep at least 229 bits. Least significant limb first. */

@@ -1,13 +1,11 @@
 #include "server/request/http.h"
 
-#include "server/connection/deadlines.h"
 #include "server/connection/linger.h"
 #include "server/connection/tls.h"
 #include "server/listen/listener.h"
 #include "server/listen/lobby.h"
 #include "server/request/handler.h"
 #include "server/telemetry/log.h"
-#include "server/telemetry/metrics.h"
 
 #include <microhttpd.h>
 #include <stdlib.h>

@@ -6,7 +6,6 @@
 #include "api/text/clock.h"
 #include "server/connection/linger.h"
 #include "server/connection/tls.h"
-#include "server/telemetry/log.h"
 #include "server/telemetry/metrics.h"
 
 #include <stdlib.h>

@@ -40,10 +40,10 @@ static bool is_of_present_monitors(const struct api_observations *o,
 static bool check_idempotency(struct api_observations *o, struct api_monitors *monitors)
 {
     struct idempotency_record kept = {.o = o};
-    const struct api_datum key[] = {API_BYTES((const char *)o->key, API_HASH)};
     if (!o->x->job.key)
         return true;
-    if (!api_store_run(monitors->store, API_SQL_KEY, key, &(struct api_rows){read_key, &kept}))
+    if (!api_store_read(monitors->store, API_SQL_KEY,
+                        API_ROW(API_BYTES((const char *)o->key, API_HASH)), read_key, &kept))
         return false;
     o->replayed = kept.found && is_of_present_monitors(o, monitors);
     return !o->replayed || kept.same ||
@@ -72,16 +72,16 @@ static bool store_idempotency(struct api_observations *o, struct api_monitors *m
         const int64_t pair[] = {-1 - (int64_t)i, (int64_t)o->verdicts[i]};
         api_append(&o->pairs, pair, sizeof pair);
     }
-    const struct api_datum row[] = {
-        API_BYTES((const char *)o->key, API_HASH), API_BYTES((const char *)o->body, API_HASH),
-        API_INTEGER(monitors->now), API_BYTES(o->pairs.data, o->pairs.size)};
+    const struct api_datum *row = API_ROW(API_BYTES((const char *)o->key, API_HASH),
+                                          API_BYTES((const char *)o->body, API_HASH), monitors->now,
+                                          API_BYTES(o->pairs.data, o->pairs.size));
     if (o->pairs.failed)
         return api_transaction_fail_oom(monitors);
     monitors->keys++;
     *claims = !monitors->is_concurrent;
-    return monitors->is_concurrent ? api_store_run(monitors->store, API_SQL_KEY_CLAIM, row,
-                                                   &(struct api_rows){read_claim, claims})
-                                   : api_store_run(monitors->store, API_SQL_KEY_PUT, row, NULL);
+    return monitors->is_concurrent
+               ? api_store_read(monitors->store, API_SQL_KEY_CLAIM, row, read_claim, claims)
+               : api_store_run(monitors->store, API_SQL_KEY_PUT, row);
 }
 
 /* Finds the monitor that observations were counted for; NULL if it is not the same any more. */
@@ -133,10 +133,8 @@ static bool check_total(struct api_observations *o, const struct api_observed *o
 static bool count_windows(struct api_monitors *monitors, const struct api_monitor *monitor,
                           int64_t time, int64_t limit, int64_t *n)
 {
-    const struct api_datum from[] = {API_INTEGER(monitor->id), API_INTEGER(monitor->revision),
-                                     API_INTEGER(time), API_INTEGER(0), API_INTEGER(limit)};
-    return api_store_run(monitors->store, API_SQL_WINDOWS_COUNT_FROM, from,
-                         &(struct api_rows){api_datum_read_integer, n});
+    return api_store_number(monitors->store, API_SQL_WINDOWS_COUNT_FROM,
+                            API_ROW(monitor->id, monitor->revision, time, 0, limit), n);
 }
 
 /* max_reads: how many counts of earlier windows a transaction may read for one request. Reading them takes about a
@@ -229,7 +227,7 @@ static bool observe(const struct api_observations *o, struct api_monitors *monit
         return false;
     observed->window = observed->dirty->snapshot->window.id;
     return api_unseen_store(monitors->store, observed->held.id, observed->window,
-                            monitors->is_concurrent ? monitors->server : 0, &part->unseen);
+                            api_server_of(monitors), &part->unseen);
 }
 
 /* Sets *adds if the request only adds to open windows; their numbers are then known. Beside other servers, sums of
@@ -320,8 +318,8 @@ static bool read_again(struct api_observations *o, struct api_monitors *monitors
     struct api_monitor *monitor =
         api_registry_find(&monitors->registry, api_group_of(o->x), observed->name);
     struct api_window_list list;
-    const struct api_datum of[] = {API_INTEGER(pair[0]), API_INTEGER(pair[1])};
-    bool good = api_window_list_run(&list, monitors->store, API_SQL_WINDOW, of);
+    bool good =
+        api_window_list_run(&list, monitors->store, API_SQL_WINDOW, API_ROW(pair[0], pair[1]));
     if (good && list.n > 0 && monitor && monitor->id == pair[0]) {
         observed->snapshot = api_snapshot_of(monitors, monitor, &list.windows[0]);
         good = observed->snapshot &&
@@ -375,5 +373,5 @@ void api_apply_publish(struct api_exchange *x, struct api_monitors *monitors)
 {
     struct api_observations *o = x->state;
     if (!o->replayed && o->columns.size > 0)
-        api_columns_publish(monitors, &o->renewed);
+        api_named_move(&monitors->registry.columns, &o->renewed, monitors->budget);
 }

@@ -46,14 +46,14 @@ struct weighed {
 static bool weigh(struct weighed *w, struct api_monitors *monitors,
                   const struct api_monitor *monitor, const struct api_window *window)
 {
-    const struct api_datum of[] = {API_INTEGER(monitor->id), API_INTEGER(window->id)};
     struct api_snapshot *one = api_snapshot_new(monitor->config);
     double n = 0, n_reference = 0;
     size_t n_bins = monitor->config->bins.n_bins;
     if (!one)
         return api_transaction_fail_oom(monitors);
     one->window.revision = monitor->revision;
-    bool good = api_counts_run(one->counts, n_bins, monitors->store, API_SQL_COUNTS, of) &&
+    bool good = api_counts_run(one->counts, n_bins, monitors->store, API_SQL_COUNTS,
+                               API_ROW(monitor->id, window->id)) &&
                 api_snapshot_compare(monitors, monitor->id, NULL, api_position_of(window), one);
     for (size_t i = 0; good && i < n_bins; i++) {
         n += one->counts[i];
@@ -82,9 +82,8 @@ static bool add_season(struct comparison *c, struct api_monitors *monitors,
     struct weighed w = {.sum = c->snapshot};
     struct api_moments moments = {.n = 0};
     size_t n_bins = monitor->config->bins.n_bins, size = n_bins * sizeof(double);
-    const struct api_datum of[] = {API_INTEGER(monitor->id),      API_INTEGER(monitor->revision),
-                                   API_INTEGER(c->period.first),  API_INTEGER(INT64_MIN),
-                                   API_INTEGER(c->period.newest), API_INTEGER(c->period.windows)};
+    const struct api_datum *of = API_ROW(monitor->id, monitor->revision, c->period.first, INT64_MIN,
+                                         c->period.newest, c->period.windows);
     double *all = malloc(size);
     struct api_window_list list = {.n = 0};
     if (!all)
@@ -142,9 +141,8 @@ static bool set_reference(struct api_exchange *x, struct api_monitors *monitors,
 static bool read_unseen(struct comparison *c, struct api_monitors *monitors,
                         const struct api_monitor *monitor)
 {
-    const struct api_datum of[] = {API_INTEGER(monitor->id), API_INTEGER(monitor->revision),
-                                   API_INTEGER(c->period.from), API_INTEGER(c->period.to),
-                                   API_INTEGER(API_UNSEEN_KEPT)};
+    const struct api_datum *of =
+        API_ROW(monitor->id, monitor->revision, c->period.from, c->period.to, API_UNSEEN_KEPT);
     api_unseen_clear(&c->unseen);
     bool good = !monitor->config->bins.labelled ||
                 api_unseen_run(monitors->store, API_SQL_UNSEEN_BETWEEN, of, &c->unseen);
@@ -196,11 +194,8 @@ static enum api_outcome parse(struct api_exchange *x)
 /* Writes the span of the windows, and their number, as members. */
 static void write_period(const struct api_period *period, struct api_buffer *out)
 {
-    api_append_text(out, "\"from\":");
-    api_write_time(out, period->first);
-    api_append_text(out, ",\"to\":");
-    api_write_time(out, period->end);
-    api_write_member(out, "windows", (double)period->windows);
+    api_write_json(out, "'from':%jd,'to':%jd,'windows':%ld", period->first, period->end,
+                   period->windows);
 }
 
 static bool write_comparison(struct api_exchange *x)

@@ -7,10 +7,10 @@
 #include "api/monitors/state/group_rows.h"
 
 struct deleting {
-    size_t first, n;        /* in the registry */
-    struct api_mutes mutes; /* that are left, if there were any */
+    size_t first, n;             /* in the registry */
+    struct api_named_rows mutes; /* that are left, if there were any */
     bool renews_columns;
-    struct api_columns columns; /* without a monitor, after the deletion */
+    struct api_named_rows columns; /* without a monitor, after the deletion */
 };
 
 static bool check(struct api_exchange *x) { return api_check_no_query(x) && api_check_names(x); }
@@ -46,19 +46,16 @@ static bool delete_all(struct api_exchange *x, struct api_monitors *monitors)
     if (d->n > 0 && !api_check_conditions(x, monitors, &x->problem))
         return false;
     size_t n = d->n;
-    for (size_t i = 0; i < d->n; i++) {
-        const struct api_datum id[] = {API_INTEGER(registry->monitors[d->first + i]->id)};
-        if (!api_store_run(monitors->store, API_SQL_MONITOR_DELETE, id, NULL))
+    for (size_t i = 0; i < d->n; i++)
+        if (!api_store_run(monitors->store, API_SQL_MONITOR_DELETE,
+                           API_ROW(registry->monitors[d->first + i]->id)))
             return false;
-    }
     if (!api_gc_delete_left_out(monitors, group, name, &n))
         return false;
     if (n == 0)
         return api_find_monitor(x, &x->problem);
-    const struct api_datum change[] = {API_INTEGER(api_change_of(monitors))};
-    const struct api_datum of_group[] = {API_TEXT_DATUM(group)};
-    return api_store_run(monitors->store, API_SQL_DELETION_SET, change, NULL) &&
-           api_store_run(monitors->store, API_SQL_NOTES_PRUNE, of_group, NULL) &&
+    return api_store_run(monitors->store, API_SQL_DELETION_SET, API_ROW(api_change_of(monitors))) &&
+           api_store_run(monitors->store, API_SQL_NOTES_PRUNE, API_ROW(group)) &&
            (registry->mutes.list.size == 0 || api_mutes_renew(monitors, &d->mutes)) &&
            renew_columns(x, monitors);
 }
@@ -73,9 +70,9 @@ static void publish(struct api_exchange *x, struct api_monitors *monitors)
 {
     struct deleting *d = x->state;
     if (monitors->registry.mutes.list.size > 0)
-        api_mutes_publish(monitors, &d->mutes);
+        api_named_move(&monitors->registry.mutes, &d->mutes, monitors->budget);
     if (d->renews_columns)
-        api_columns_publish(monitors, &d->columns);
+        api_named_move(&monitors->registry.columns, &d->columns, monitors->budget);
     for (size_t i = 0; i < d->n; i++) {
         struct api_monitor *monitor = monitors->registry.monitors[d->first];
         api_gc_add_tombstone(monitors, monitor->id);

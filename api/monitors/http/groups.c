@@ -7,7 +7,6 @@
 #include "api/monitors/http/request.h"
 #include "api/request/response.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -15,14 +14,13 @@
 
 /* group: what the states of its monitors are together. */
 struct group {
+    struct api_rank rank; /* by the share; its id is the minimal one of the monitors */
     const char *name;
     size_t monitors, states[API_VERDICTS], stale_states[API_VERDICTS], stale;
     enum api_verdict state; /* the worst */
-    int severity;           /* by which groups are sorted */
     double share;           /* of the monitors with a verdict, those not ok; NaN without one */
     int64_t since;          /* the earliest of the monitors in that state, or API_NO_TIME */
     int64_t last_observation;
-    int64_t id; /* the minimal id of its monitors, which no other group has */
 };
 
 static int64_t earlier(int64_t a, int64_t b)
@@ -41,8 +39,8 @@ static void add_monitor(struct group *group, const struct api_monitor *monitor)
     }
     if (status->state == group->state)
         group->since = earlier(group->since, status->since);
-    if (group->monitors == 0 || monitor->id < group->id)
-        group->id = monitor->id;
+    if (group->monitors == 0 || monitor->id < group->rank.id)
+        group->rank.id = monitor->id;
     if (group->monitors == 0 || status->last_observation > group->last_observation)
         group->last_observation = status->last_observation;
     group->states[status->state]++;
@@ -59,21 +57,10 @@ static struct group sum_up(struct api_monitor *const *monitors, size_t n)
         add_monitor(&group, monitors[i]);
     size_t drifting = group.states[API_WARNING] + group.states[API_CRITICAL];
     size_t judged = drifting + group.states[API_OK];
-    group.severity = api_severity(group.state, group.stale > 0);
     group.share = judged > 0 ? (double)drifting / (double)judged : (double)NAN;
+    group.rank.severity = api_severity(group.state, group.stale > 0);
+    group.rank.ratio = judged > 0 ? group.share : -1;
     return group;
-}
-
-static void write_states(const char *name, const size_t states[API_VERDICTS],
-                         struct api_buffer *out)
-{
-    static const enum api_verdict order[API_VERDICTS] = {API_OK, API_WARNING, API_CRITICAL,
-                                                         API_INSUFFICIENT};
-    api_append_format(out, ",\"%s\":", name);
-    for (size_t i = 0; i < API_VERDICTS; i++)
-        api_append_format(out, "%c\"%s\":%zu", i ? ',' : '{', api_verdict_names[order[i]],
-                          states[order[i]]);
-    api_append_text(out, "}");
 }
 
 /* Writes the members without the closing brace. */
@@ -82,33 +69,17 @@ static void write_group(const struct api_registry *registry, const struct group 
 {
     const struct api_mute mute = api_mutes_find(&registry->mutes, group->name, NULL, api_now());
     api_write_names(out, group->name, NULL);
-    api_append_format(out, ",\"state\":\"%s\",\"monitors\":%zu", api_verdict_names[group->state],
-                      group->monitors);
-    write_states("states", group->states, out);
-    api_append_format(out, ",\"stale\":%zu", group->stale);
-    write_states("stale_states", group->stale_states, out);
-    api_write_member(out, "share", group->share);
-    api_append_text(out, ",\"since\":");
-    api_write_time(out, group->since);
-    api_append_text(out, ",\"last_observation\":");
-    api_write_time(out, group->last_observation);
-    api_append_text(out, ",\"muted\":");
+    api_write_json(out, ",'state':%s,'monitors':%zu,'states':", api_verdict_names[group->state],
+                   group->monitors);
+    api_verdicts_write(group->states, out);
+    api_write_json(out, ",'stale':%zu,'stale_states':", group->stale);
+    api_verdicts_write(group->stale_states, out);
+    api_write_json(out, ",'share':%g,'since':%jd,'last_observation':%jd,'muted':", group->share,
+                   group->since, group->last_observation);
     api_mute_write(&mute, out);
 }
 
 /* ---- All groups, worst first */
-
-static int compare(const void *a, const void *b)
-{
-    const struct group *first = a, *second = b;
-    if (first->severity != second->severity)
-        return first->severity > second->severity ? -1 : 1;
-    double p = isnan(first->share) ? -1 : first->share,
-           q = isnan(second->share) ? -1 : second->share;
-    if (p != q)
-        return p > q ? -1 : 1;
-    return first->id < second->id ? -1 : first->id > second->id;
-}
 
 static bool passes(const struct group *group, const struct api_pagination *page)
 {
@@ -120,7 +91,7 @@ static bool passes(const struct group *group, const struct api_pagination *page)
 /* Sums up the groups that the token is for, that pass the filter, and that come after `after`, which may be NULL.
  * NULL if memory is exhausted. */
 static struct group *find_groups(const struct api_registry *registry, const struct api_token *token,
-                                 const struct api_pagination *page, const struct group *after,
+                                 const struct api_pagination *page, const struct api_rank *after,
                                  size_t *n)
 {
     struct group *groups = malloc((registry->n + 1) * sizeof *groups);
@@ -130,31 +101,12 @@ static struct group *find_groups(const struct api_registry *registry, const stru
         api_registry_group(registry, registry->monitors[i]->group, &size);
         struct group group = sum_up(registry->monitors + i, size);
         if (api_token_has_group(token, group.name) && passes(&group, page) &&
-            (!after || compare(&group, after) > 0))
+            (!after || api_rank_compare(&group.rank, after) > 0))
             groups[(*n)++] = group;
     }
     if (groups)
-        qsort(groups, *n, sizeof *groups, compare);
+        qsort(groups, *n, sizeof *groups, api_rank_compare); /* a group begins with its rank */
     return groups;
-}
-
-/* A cursor is what `compare` sees of the last group of a page: severity, bits of the share, number. */
-static bool read_cursor(const struct api_pagination *page, struct group *group,
-                        struct api_problem *problem)
-{
-    int64_t numbers[3] = {0};
-    if (!api_pagination_cursor(page, numbers, 3, problem))
-        return false;
-    *group = (struct group){.severity = (int)numbers[0], .id = numbers[2]};
-    memcpy(&group->share, &numbers[1], sizeof group->share);
-    return true;
-}
-
-static void write_cursor(const struct group *group, struct api_buffer *out)
-{
-    int64_t bits;
-    memcpy(&bits, &group->share, sizeof bits);
-    api_append_format(out, "\"%d_%" PRId64 "_%" PRId64 "\"", group->severity, bits, group->id);
 }
 
 static bool write_groups(struct api_exchange *x)
@@ -162,9 +114,9 @@ static bool write_groups(struct api_exchange *x)
     const struct api_pagination *page = x->state;
     struct api_registry *registry = &x->service->monitors->registry;
     struct api_buffer *out = &x->response.body;
-    struct group after;
+    struct api_rank after;
     size_t n;
-    if (!api_check_states(page, &x->problem) || !read_cursor(page, &after, &x->problem))
+    if (!api_check_states(page, &x->problem) || !api_rank_read(&after, page, &x->problem))
         return false;
     api_begin_json(x);
     pthread_rwlock_rdlock(&registry->lock);
@@ -177,12 +129,7 @@ static bool write_groups(struct api_exchange *x)
         api_append(out, "}", 1);
     }
     pthread_rwlock_unlock(&registry->lock);
-    api_append_text(out, "],\"next\":");
-    if (n > page->limit)
-        write_cursor(&groups[page->limit - 1], out);
-    else
-        api_append_text(out, "null");
-    api_append_text(out, "}\n");
+    api_rank_end(n > page->limit ? &groups[page->limit - 1].rank : NULL, out);
     bool good = groups || api_fail_oom(&x->problem);
     free(groups);
     return good;
@@ -226,12 +173,10 @@ static void add_period(void *context, const struct api_datum *values)
 {
     enum { START, END, DRIFTING, MONITORS };
     struct api_buffer *out = context;
-    api_append_text(out, out->size ? ",{\"start\":" : "{\"start\":");
-    api_write_time(out, values[START].integer);
-    api_append_text(out, ",\"end\":");
-    api_write_time(out, values[END].integer);
-    api_append_format(out, ",\"drifting\":%" PRId64 ",\"monitors\":%" PRId64 "}",
-                      values[DRIFTING].integer, values[MONITORS].integer);
+    api_append(out, ",", out->size > 0);
+    api_write_json(out, "{'start':%jd,'end':%jd,'drifting':%ld,'monitors':%ld}",
+                   values[START].integer, values[END].integer, values[DRIFTING].integer,
+                   values[MONITORS].integer);
 }
 
 static bool read_history(struct api_exchange *x, struct api_monitors *monitors)
@@ -243,15 +188,13 @@ static bool read_history(struct api_exchange *x, struct api_monitors *monitors)
     if (n == 0)
         return api_find_monitor(x, &x->problem);
     size_t each = WINDOWS / n;
-    const struct api_datum of[] = {API_TEXT_DATUM(group), API_INTEGER(g->page.from),
-                                   API_INTEGER(g->page.to),
-                                   API_INTEGER(each > PERIODS ? PERIODS
-                                               : each > 0     ? each
-                                                              : 1),
-                                   API_INTEGER(PERIODS)};
+    const struct api_datum *of = API_ROW(group, g->page.from, g->page.to,
+                                         each > PERIODS ? PERIODS
+                                         : each > 0     ? each
+                                                        : 1,
+                                         PERIODS);
     g->periods.size = 0;
-    if (!api_store_run(monitors->store, API_SQL_GROUP_HISTORY, of,
-                       &(struct api_rows){add_period, &g->periods}))
+    if (!api_store_read(monitors->store, API_SQL_GROUP_HISTORY, of, add_period, &g->periods))
         return false;
     return !g->periods.failed || api_fail_oom(&x->problem);
 }
@@ -273,19 +216,12 @@ static void write_drifting(const struct api_registry *registry, const struct api
     const struct api_mute mute =
         api_mutes_find(&registry->mutes, monitor->group, monitor->name, api_now());
     double kl = last->drift.kl;
-    api_append_text(out, "{\"name\":");
-    api_append_json_string(out, monitor->name);
-    api_append_format(out, ",\"state\":\"%s\",\"since\":", api_verdict_names[status->state]);
-    api_write_time(out, status->since);
-    api_write_member(out, "kl", kl);
-    api_write_flag(out, "infinite", isinf(kl));
-    api_write_member(out, "share", sum > 0 ? kl / sum : (double)NAN);
-    api_append_text(out, ",\"top\":");
+    api_write_json(out, "{'name':%s,'state':%s,'since':%jd,'kl':%g,'infinite':%d,'share':%g,'top':",
+                   monitor->name, api_verdict_names[status->state], status->since, kl, isinf(kl),
+                   sum > 0 ? kl / sum : (double)NAN);
     api_top_write(last->top, &monitor->config->bins, out);
-    api_write_member(out, "top_share", last->top_share);
-    api_append_text(out, ",\"sentence\":");
-    api_append_json_string(out, status->sentence);
-    api_append_text(out, ",\"muted\":");
+    api_write_json(out, ",'top_share':%g,'sentence':%s,'muted':", last->top_share,
+                   status->sentence);
     api_mute_write(&mute, out);
     api_append(out, "}", 1);
 }
@@ -341,15 +277,13 @@ static void write_silent(struct api_monitor *const *monitors, size_t n, bool abs
     for (size_t i = 0; i < n; i++)
         if (!api_monitor_is_stale(monitors[i]) && monitors[i]->status.last_observation > alive)
             alive = monitors[i]->status.last_observation;
-    api_append_format(out, ",\"%s\":[", absent ? "absent" : "silent");
+    api_write_json(out, ",%s:[", absent ? "absent" : "silent");
     for (size_t i = 0; i < n; i++) {
         if (!api_monitor_is_stale(monitors[i]) || (absent && !is_absent(monitors[i], alive)))
             continue;
-        api_append_text(out, written++ ? ",{\"name\":" : "{\"name\":");
-        api_append_json_string(out, monitors[i]->name);
-        api_append_text(out, ",\"last_observation\":");
-        api_write_time(out, monitors[i]->status.last_observation);
-        api_append(out, "}", 1);
+        api_append(out, ",", written++ > 0);
+        api_write_json(out, "{'name':%s,'last_observation':%jd}", monitors[i]->name,
+                       monitors[i]->status.last_observation);
     }
     api_append(out, "]", 1);
 }
@@ -362,10 +296,10 @@ static void write_new(const struct api_registry *registry, const char *group,
     const struct api_column_of *columns = api_columns_group(&registry->columns, group, &n);
     api_append_text(out, ",\"new\":[");
     for (size_t i = 0; i < n; i++) {
-        if (columns[i].left_out || api_registry_find(registry, group, columns[i].name))
+        if (columns[i].left_out || api_registry_find(registry, group, columns[i].of.name))
             continue;
         api_append(out, ",", written++ > 0);
-        api_append_json_string(out, columns[i].name);
+        api_append_json_string(out, columns[i].of.name);
     }
     api_append(out, "]", 1);
 }

@@ -100,9 +100,8 @@ static bool read_windows(struct api_exchange *x, struct api_monitors *monitors)
     struct api_window_list list;
     if (!monitor)
         return false;
-    const struct api_datum of[] = {API_INTEGER(monitor->id), API_INTEGER(h->page.from),
-                                   API_INTEGER(h->page.to),  API_INTEGER(h->last[0]),
-                                   API_INTEGER(h->last[1]),  API_INTEGER(h->page.limit + 1)};
+    const struct api_datum *of =
+        API_ROW(monitor->id, h->page.from, h->page.to, h->last[0], h->last[1], h->page.limit + 1);
     bool good = api_window_list_run(&list, monitors->store, API_SQL_WINDOWS, of) &&
                 snapshot_all(x, monitors, monitor, &list);
     api_window_list_free(&list);
@@ -180,34 +179,27 @@ static void write_row(const struct api_snapshot *snapshot, struct api_buffer *ou
     api_append_text(out, "\r\n");
 }
 
-/* Formats the cursor of the next page into header_text; false if there is none. */
-static bool format_next(struct api_exchange *x)
+/* Gives the cursor of the next page, of as many numbers as it returns: none if there is no such page. */
+static size_t find_next(const struct history *h, int64_t cursor[2])
 {
-    const struct history *h = x->state;
-    char *to = x->response.header_text;
-    size_t size = sizeof x->response.header_text;
     if (!h->more || h->n == 0)
-        return false;
-    const struct api_window *last = &h->snapshots[h->n - 1]->window;
-    snprintf(to, size, "%" PRId64 "_%" PRId64, last->start, last->id);
-    return true;
-}
-
-/* Ends a list with the cursor of the next page. */
-static bool end_list(struct api_exchange *x)
-{
-    bool more = format_next(x);
-    api_append_format(&x->response.body, "],\"next\":%s%s%s}\n", more ? "\"" : "",
-                      more ? x->response.header_text : "null", more ? "\"" : "");
-    return true;
+        return 0;
+    cursor[0] = h->snapshots[h->n - 1]->window.start;
+    cursor[1] = h->snapshots[h->n - 1]->window.id;
+    return 2;
 }
 
 static bool write_csv(struct api_exchange *x, const struct history *h)
 {
     struct api_buffer *out = &x->response.body;
+    char *next = x->response.header_text;
+    int64_t cursor[2];
     x->response.content_type = "text/csv; charset=utf-8; header=present";
-    if (format_next(x))
-        api_response_header(&x->response, "Next-Cursor", x->response.header_text);
+    if (find_next(h, cursor) > 0) {
+        snprintf(next, sizeof x->response.header_text, "%" PRId64 "_%" PRId64, cursor[0],
+                 cursor[1]);
+        api_response_header(&x->response, "Next-Cursor", next);
+    }
     api_append_text(
         out,
         "id,start,end,closed,restated,revision,n,kl,kl_reverse,js,psi,p_value,verdict,mean,sd\r\n");
@@ -231,6 +223,7 @@ static bool write_windows(struct api_exchange *x)
 {
     const struct history *h = x->state;
     struct api_buffer *out = &x->response.body;
+    int64_t cursor[2];
     api_response_header(&x->response, "Vary", "Accept");
     if (h->as_csv)
         return write_csv(x, h);
@@ -243,7 +236,8 @@ static bool write_windows(struct api_exchange *x)
             write_counts(h, h->snapshots[i], out);
         api_append(out, "}", 1);
     }
-    return end_list(x);
+    api_pagination_end(cursor, find_next(h, cursor), out);
+    return true;
 }
 
 const struct api_steps api_windows = {.place = API_STORE_READS,
@@ -266,8 +260,7 @@ static bool read_window(struct api_exchange *x, struct api_monitors *monitors)
         return false;
     api_pagination_numbers(which, &id, 1);
     bool latest = strcmp(which, "latest") == 0, current = strcmp(which, "current") == 0;
-    const struct api_datum of[] = {API_INTEGER(monitor->id),
-                                   API_INTEGER(latest || current ? monitor->revision : id)};
+    const struct api_datum *of = API_ROW(monitor->id, latest || current ? monitor->revision : id);
     bool good = api_window_list_run(&list, monitors->store,
                                     latest    ? API_SQL_WINDOW_LATEST
                                     : current ? API_SQL_WINDOW_OPEN

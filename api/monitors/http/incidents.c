@@ -102,12 +102,8 @@ static void write_monitor(const struct api_registry *registry, const struct api_
 {
     const struct api_mute mute =
         api_mutes_find(&registry->mutes, monitor->group, monitor->name, api_now());
-    api_append_text(out, "{\"name\":");
-    api_append_json_string(out, monitor->name);
-    api_append_format(out,
-                      ",\"state\":\"%s\",\"since\":", api_verdict_names[monitor->status.state]);
-    api_write_time(out, monitor->status.since);
-    api_append_text(out, ",\"muted\":");
+    api_write_json(out, "{'name':%s,'state':%s,'since':%jd,'muted':", monitor->name,
+                   api_verdict_names[monitor->status.state], monitor->status.since);
     api_mute_write(&mute, out);
     api_append(out, "}", 1);
 }
@@ -117,16 +113,10 @@ static void write_incident(const struct api_registry *registry, const struct inc
 {
     const struct api_monitor *cause =
         incident->first ? incident->first : incident->onsets[0].monitor;
-    api_append_format(out, "{\"state\":\"%s\",\"since\":", api_verdict_names[state_of(incident)]);
-    api_write_time(out, incident->since);
-    api_append_text(out, ",\"first\":");
-    if (incident->first)
-        api_append_json_string(out, incident->first->name);
-    else
-        api_append_text(out, "null");
-    api_append_text(out, ",\"sentence\":");
-    api_append_json_string(out, cause->status.sentence);
-    api_append_format(out, ",\"count\":%zu,\"monitors\":[", incident->n);
+    api_write_json(out, "{'state':%s,'since':%jd,'first':%s,'sentence':%s,'count':%zu,'monitors':[",
+                   api_verdict_names[state_of(incident)], incident->since,
+                   incident->first ? incident->first->name : NULL, cause->status.sentence,
+                   incident->n);
     for (size_t i = 0; i < incident->n && i < LISTED; i++) {
         api_append(out, ",", i > 0);
         write_monitor(registry, incident->onsets[i].monitor, out);

@@ -8,9 +8,7 @@
 #include "api/monitors/state/replace.h"
 #include "api/request/response.h"
 
-#include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,25 +26,6 @@ static enum api_outcome parse(struct api_exchange *x, const char *const *known)
 static void drop(struct api_exchange *x) { api_pagination_free(x->state); }
 
 /* ---- All monitors */
-
-/* A cursor is the rank of the last monitor of a page: severity, bits of the ratio, number. */
-static bool read_cursor(const struct api_pagination *page, struct api_rank *rank,
-                        struct api_problem *problem)
-{
-    int64_t numbers[3] = {0};
-    if (!api_pagination_cursor(page, numbers, 3, problem))
-        return false;
-    *rank = (struct api_rank){.severity = (int)numbers[0], .id = numbers[2]};
-    memcpy(&rank->ratio, &numbers[1], sizeof rank->ratio);
-    return !isnan(rank->ratio) || api_pagination_fail(problem);
-}
-
-static void write_cursor(const struct api_rank *rank, struct api_buffer *out)
-{
-    int64_t bits;
-    memcpy(&bits, &rank->ratio, sizeof bits);
-    api_append_format(out, "\"%d_%" PRId64 "_%" PRId64 "\"", rank->severity, bits, rank->id);
-}
 
 /* filter: what a list is restricted to; NULL for everything. */
 struct filter {
@@ -82,25 +61,17 @@ static void write_item(const struct api_registry *registry, const struct api_mon
     const struct api_monitor_state state = api_monitor_state_of(registry, monitor);
     api_write_names(out, monitor->group, monitor->name);
     api_monitor_state_write(&state, out);
-    api_write_member(out, "kl", last->drift.kl);
-    api_write_flag(out, "infinite", isinf(last->drift.kl));
-    api_write_member(out, "noise_floor",
-                     last->pooled.windows > 0 ? last->pooled.noise_floor : (double)NAN);
-    api_append_text(out, ",\"thresholds\":");
+    api_write_json(out, ",'kl':%g,'infinite':%d,'noise_floor':%g,'thresholds':", last->drift.kl,
+                   isinf(last->drift.kl),
+                   last->pooled.windows > 0 ? last->pooled.noise_floor : (double)NAN);
     api_write_thresholds(&monitor->config->settings, out);
-    api_write_member(out, "n", status->last.n);
-    api_append_text(out, ",\"window\":");
+    api_write_json(out, ",'n':%g,'window':", status->last.n);
     api_window_write(&status->last, out);
-    api_append_text(out, ",\"last_observation\":");
-    api_write_time(out, status->last_observation);
-    api_append_text(out, ",\"recent\":");
+    api_write_json(out, ",'last_observation':%jd,'recent':", status->last_observation);
     api_write_numbers(out, status->recent, status->n_recent);
-    api_append_text(out, ",\"top\":");
+    api_write_json(out, ",'top':");
     api_top_write(last->top, &monitor->config->bins, out);
-    api_write_member(out, "top_share", last->top_share);
-    api_append_text(out, ",\"sentence\":");
-    api_append_json_string(out, status->sentence);
-    api_append(out, "}", 1);
+    api_write_json(out, ",'top_share':%g,'sentence':%s}", last->top_share, status->sentence);
 }
 
 /* Ranks the monitors that pass and come after a rank; NULL if memory is exhausted. */
@@ -130,7 +101,7 @@ static bool write_list(struct api_exchange *x)
         api_pagination_text(page, "stale"), api_pagination_text(page, "q")};
     struct api_rank after;
     size_t n;
-    if (!api_check_states(page, &x->problem) || !read_cursor(page, &after, &x->problem))
+    if (!api_check_states(page, &x->problem) || !api_rank_read(&after, page, &x->problem))
         return false;
     api_begin_json(x);
     pthread_rwlock_rdlock(&registry->lock);
@@ -142,12 +113,7 @@ static bool write_list(struct api_exchange *x)
             write_item(registry, ranks[i].monitor, out);
         }
     pthread_rwlock_unlock(&registry->lock);
-    api_append_text(out, "],\"next\":");
-    if (ranks && n > page->limit)
-        write_cursor(&ranks[page->limit - 1], out);
-    else
-        api_append_text(out, "null");
-    api_append_text(out, "}\n");
+    api_rank_end(ranks && n > page->limit ? &ranks[page->limit - 1] : NULL, out);
     bool good = ranks || api_fail_oom(&x->problem);
     free(ranks);
     return good;

@@ -5,7 +5,6 @@
 #include "api/monitors/http/request.h"
 #include "api/monitors/state/group_rows.h"
 
-#include <math.h>
 #include <string.h>
 
 #define EXAMPLE "{\"seconds\": 3600}"
@@ -13,7 +12,7 @@
 /* muting: `mute` is the mute to store; its `until` is API_NO_TIME to end the present one. */
 struct muting {
     struct api_mute mute;
-    struct api_mutes mutes; /* all of them, afterwards */
+    struct api_named_rows mutes; /* all of them, afterwards */
 };
 
 /* ---- Body */
@@ -66,8 +65,6 @@ static bool store(struct api_exchange *x, struct api_monitors *monitors)
 {
     struct muting *m = x->state;
     const char *group = api_group_of(x), *name = api_name_of(x) ? api_name_of(x) : "";
-    const struct api_datum row[] = {API_TEXT_DATUM(group), API_TEXT_DATUM(name),
-                                    API_INTEGER(m->mute.until), API_TEXT_DATUM(m->mute.reason)};
     bool ends = m->mute.until == API_NO_TIME;
     size_t size = sizeof(struct api_muted);
     if (!api_find_monitor(x, &x->problem))
@@ -79,8 +76,8 @@ static bool store(struct api_exchange *x, struct api_monitors *monitors)
         return api_fail_oom(&x->problem);
     if (!ends)
         api_budget_forget(monitors->budget, size);
-    return api_store_run(monitors->store, ends ? API_SQL_MUTE_DELETE : API_SQL_MUTE_PUT, row,
-                         NULL) &&
+    return api_store_run(monitors->store, ends ? API_SQL_MUTE_DELETE : API_SQL_MUTE_PUT,
+                         API_ROW(group, name, m->mute.until, m->mute.reason)) &&
            api_mutes_renew(monitors, &m->mutes);
 }
 
@@ -92,7 +89,7 @@ static enum api_outcome run(struct api_exchange *x, struct api_monitors *monitor
 static void publish(struct api_exchange *x, struct api_monitors *monitors)
 {
     struct muting *m = x->state;
-    api_mutes_publish(monitors, &m->mutes);
+    api_named_move(&monitors->registry.mutes, &m->mutes, monitors->budget);
 }
 
 /* ---- Steps */

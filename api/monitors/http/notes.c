@@ -2,10 +2,8 @@
 #include "api/monitors/http/endpoints.h"
 
 #include "api/json/format.h"
-#include "api/json/json_text.h"
 #include "api/monitors/http/request.h"
 
-#include <inttypes.h>
 #include <string.h>
 
 /* MAX_NOTES: of a group and its monitors, which are deleted in one transaction. MAX_TEXT: bytes. */
@@ -23,18 +21,9 @@ struct note {
 static void write_note(const struct note *note, const char *group, const char *name,
                        struct api_buffer *out)
 {
-    api_write_names(out, group, *name ? name : NULL);
-    if (!*name)
-        api_append_text(out, ",\"name\":null");
-    api_append_format(out, ",\"id\":%" PRId64 ",\"from\":", note->id);
-    api_write_time(out, note->from);
-    api_append_text(out, ",\"to\":");
-    api_write_time(out, note->to);
-    api_append_text(out, ",\"text\":");
-    api_append_json_string(out, note->text);
-    api_append_text(out, ",\"created\":");
-    api_write_time(out, note->created);
-    api_append_text(out, "}");
+    api_write_json(
+        out, "{'group':%s,'name':%s,'id':%ld,'from':%jd,'to':%jd,'text':%s,'created':%jd}", group,
+        *name ? name : NULL, note->id, note->from, note->to, note->text, note->created);
 }
 
 /* The name of the monitor as the store has it: "" for a group. */
@@ -46,39 +35,18 @@ static const char *stored_name(const struct api_exchange *x)
 
 /* ---- List */
 
-/* notes: a page of them; rows are formatted as they are read. */
-struct notes {
-    const struct api_exchange *x;
-    struct api_pagination page;
-    bool more; /* rows follow this page */
-    struct api_buffer rows;
-    size_t n;
-    int64_t last[2]; /* start and id of the last note of the page before, then of this one */
-};
-
-static void drop_notes(struct api_exchange *x)
-{
-    struct notes *notes = x->state;
-    api_buffer_free(&notes->rows);
-    api_pagination_free(&notes->page);
-}
-
 static void add_note(void *context, const struct api_datum *values)
 {
     enum { ID, NAME, FROM, TO, CREATED, TEXT };
-    struct notes *notes = context;
+    struct api_row_page *notes = context;
     struct note note = {.id = values[ID].integer,
                         .from = values[FROM].integer,
                         .to = values[TO].integer,
                         .created = values[CREATED].integer};
-    if (notes->n == notes->page.limit) {
-        notes->more = true;
-        return;
-    }
-    if (values[TEXT].size > MAX_TEXT) /* only a damaged store has such a row */
+    if (values[TEXT].size > MAX_TEXT || /* only a damaged store has such a row */
+        !api_row_page_add(notes))
         return;
     memcpy(note.text, values[TEXT].text, values[TEXT].size);
-    api_append(&notes->rows, ",", notes->n++ > 0);
     write_note(&note, api_group_of(notes->x), values[NAME].text, &notes->rows);
     notes->last[0] = note.from;
     notes->last[1] = note.id;
@@ -86,54 +54,29 @@ static void add_note(void *context, const struct api_datum *values)
 
 static bool read_notes(struct api_exchange *x, struct api_monitors *monitors)
 {
-    struct notes *notes = x->state;
+    const struct api_row_page *notes = x->state;
     const struct api_pagination *page = &notes->page;
-    const struct api_datum of[] = {API_TEXT_DATUM(api_group_of(x)), API_TEXT_DATUM(stored_name(x)),
-                                   API_INTEGER(page->to),           API_INTEGER(page->from),
-                                   API_INTEGER(notes->last[0]),     API_INTEGER(notes->last[1]),
-                                   API_INTEGER(page->limit + 1)};
-    notes->rows.size = notes->n = 0;
-    notes->more = false;
-    if (!api_find_monitor(x, &x->problem) ||
-        !api_store_run(monitors->store, API_SQL_NOTES, of, &(struct api_rows){add_note, notes}))
-        return false;
-    return !notes->rows.failed || api_fail_oom(&x->problem);
+    const struct api_datum *of = API_ROW(api_group_of(x), stored_name(x), page->to, page->from,
+                                         notes->after[0], notes->after[1], page->limit + 1);
+    return api_find_monitor(x, &x->problem) &&
+           api_row_page_run(x, monitors, API_SQL_NOTES, of, add_note);
 }
 
 static enum api_outcome parse_notes(struct api_exchange *x)
 {
     static const char *const known[] = {"from", "to", "limit", "cursor", NULL};
-    struct notes *notes = x->state;
-    notes->x = x;
-    notes->rows.budget = x->service->budget;
-    notes->last[0] = notes->last[1] = INT64_MAX;
-    return api_outcome_of(api_pagination_read(&notes->page, x->request.query, known, &x->problem) &&
-                          api_pagination_cursor(&notes->page, notes->last, 2, &x->problem));
+    return api_outcome_of(api_row_page_parse(x, known, 2));
 }
 
-static bool write_notes(struct api_exchange *x)
-{
-    const struct notes *notes = x->state;
-    struct api_buffer *out = &x->response.body;
-    api_begin_json(x);
-    api_append_text(out, "{\"notes\":[");
-    api_append(out, notes->rows.data, notes->rows.size);
-    api_append_text(out, "],\"next\":");
-    if (notes->more)
-        api_append_format(out, "\"%" PRId64 "_%" PRId64 "\"", notes->last[0], notes->last[1]);
-    else
-        api_append_text(out, "null");
-    api_append_text(out, "}\n");
-    return true;
-}
+static bool write_notes(struct api_exchange *x) { return api_row_page_write(x, "notes"); }
 
 const struct api_steps api_notes = {.place = API_STORE_READS,
-                                    .state = sizeof(struct notes),
+                                    .state = sizeof(struct api_row_page),
                                     .check = api_check_monitor,
                                     .parse = parse_notes,
                                     .read_back = read_notes,
                                     .write = write_notes,
-                                    .drop = drop_notes};
+                                    .drop = api_row_page_drop};
 
 /* ---- Change: the state is a note, of which a deletion knows the id */
 
@@ -177,24 +120,20 @@ static bool read_note(struct api_exchange *x, struct note *note)
 static bool add(struct api_exchange *x, struct api_monitors *monitors)
 {
     struct note *note = x->state;
-    const struct api_datum group = API_TEXT_DATUM(api_group_of(x));
+    const struct api_datum group = api_datum_text(api_group_of(x));
     int64_t n = 0;
     if (!api_find_monitor(x, &x->problem) || !api_check_store(monitors, &x->problem) ||
-        !api_store_run(monitors->store, API_SQL_NOTES_COUNT, &group,
-                       &(struct api_rows){api_datum_read_integer, &n}))
+        !api_store_number(monitors->store, API_SQL_NOTES_COUNT, &group, &n))
         return false;
     if (n >= MAX_NOTES)
         return api_fail(&x->problem, "too_many_notes",
                         "the group '%.128s' and its monitors have %d notes: delete some of them",
                         api_group_of(x), MAX_NOTES);
-    if (!api_store_run(monitors->store, API_SQL_NOTE_NEXT, NULL,
-                       &(struct api_rows){api_datum_read_integer, &note->id}))
+    if (!api_store_number(monitors->store, API_SQL_NOTE_NEXT, NULL, &note->id))
         return false;
-    const struct api_datum row[] = {API_INTEGER(note->id),          group,
-                                    API_TEXT_DATUM(stored_name(x)), API_INTEGER(note->from),
-                                    API_INTEGER(note->to),          API_INTEGER(note->created),
-                                    API_TEXT_DATUM(note->text)};
-    return api_store_run(monitors->store, API_SQL_NOTE_PUT, row, NULL);
+    const struct api_datum *row =
+        API_ROW(note->id, group, stored_name(x), note->from, note->to, note->created, note->text);
+    return api_store_run(monitors->store, API_SQL_NOTE_PUT, row);
 }
 
 static enum api_outcome run_add(struct api_exchange *x, struct api_monitors *monitors)
@@ -205,13 +144,11 @@ static enum api_outcome run_add(struct api_exchange *x, struct api_monitors *mon
 static enum api_outcome run_delete(struct api_exchange *x, struct api_monitors *monitors)
 {
     const struct note *note = x->state;
-    const struct api_datum row[] = {API_TEXT_DATUM(api_group_of(x)), API_TEXT_DATUM(stored_name(x)),
-                                    API_INTEGER(note->id)};
+    const struct api_datum *row = API_ROW(api_group_of(x), stored_name(x), note->id);
     int64_t deleted = 0;
     monitors->log_has_deleted = true;
     return api_outcome_of(api_find_monitor(x, &x->problem) &&
-                          api_store_run(monitors->store, API_SQL_NOTE_DELETE, row,
-                                        &(struct api_rows){api_datum_read_integer, &deleted}) &&
+                          api_store_number(monitors->store, API_SQL_NOTE_DELETE, row, &deleted) &&
                           (deleted > 0 || fail_not_found(x)));
 }
 

@@ -5,9 +5,6 @@
 #include "api/monitors/http/request.h"
 #include "api/monitors/test.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 static bool check(struct api_exchange *x)
 {
     return api_check_no_query(x) && api_check_available(x);
@@ -54,16 +51,10 @@ static bool write_test(struct api_exchange *x)
     const struct api_notify_test *test = x->state;
     struct api_buffer *out = &x->response.body;
     api_begin_json(x);
-    api_append_text(out, "{\"name\":");
-    api_append_json_string(out, test->name);
-    api_write_flag(out, "delivered", !*test->failure);
-    api_write_member(out, "status", test->status ? (double)test->status : (double)NAN);
-    api_append_text(out, ",\"failure\":");
-    api_append_json_string(out, test->failure);
-    api_append_text(out, ",\"answer\":");
-    api_append_json_string(out, test->answer);
-    api_write_member(out, "seconds", test->seconds);
-    api_append_text(out, "}\n");
+    api_write_json(out,
+                   "{'name':%s,'delivered':%d,'status':%g,'failure':%s,'answer':%s,'seconds':%g}\n",
+                   test->name, !*test->failure, test->status ? (double)test->status : (double)NAN,
+                   test->failure, test->answer, test->seconds);
     return true;
 }
 

@@ -1,12 +1,13 @@
 #include "api/monitors/http/pagination.h"
 
 #include "api/request/access.h"
+#include "api/request/response.h"
 
 #include "api/json/format.h"
 #include "api/monitors/model/settings.h"
 
 #include <errno.h>
-#include <stdint.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -90,4 +91,64 @@ bool api_pagination_fail(struct api_problem *problem)
 {
     return api_fail_at(problem, API_QUERY, "cursor", "cursor_invalid",
                        "cursor must be the member next of a response");
+}
+
+void api_pagination_end(const int64_t *numbers, size_t n, struct api_buffer *out)
+{
+    api_append_text(out, "],\"next\":");
+    for (size_t i = 0; i < n; i++)
+        api_append_format(out, "%c%" PRId64, i ? '_' : '"', numbers[i]);
+    api_append_text(out, n > 0 ? "\"}\n" : "null}\n");
+}
+
+/* ---- Rows of the store */
+
+bool api_row_page_parse(struct api_exchange *x, const char *const *known, size_t key)
+{
+    struct api_row_page *page = x->state;
+    page->x = x;
+    page->rows.budget = x->service->budget;
+    page->key = key;
+    for (size_t i = 0; i < key; i++)
+        page->after[i] = INT64_MAX;
+    return api_pagination_read(&page->page, x->request.query, known, &x->problem) &&
+           api_pagination_check_group(&page->page, x) &&
+           api_pagination_cursor(&page->page, page->after, key, &x->problem);
+}
+
+bool api_row_page_run(struct api_exchange *x, struct api_monitors *monitors,
+                      enum api_statement statement, const struct api_datum *parameters,
+                      api_row_reader *row)
+{
+    struct api_row_page *page = x->state;
+    page->rows.size = page->n = 0;
+    page->more = false;
+    return api_store_read(monitors->store, statement, parameters, row, page) &&
+           (!page->rows.failed || api_fail_oom(&x->problem));
+}
+
+bool api_row_page_add(struct api_row_page *page)
+{
+    page->more = page->n == page->page.limit;
+    if (!page->more)
+        api_append(&page->rows, ",", page->n++ > 0);
+    return !page->more;
+}
+
+bool api_row_page_write(struct api_exchange *x, const char *name)
+{
+    const struct api_row_page *page = x->state;
+    struct api_buffer *out = &x->response.body;
+    api_response_json(&x->response, "");
+    api_write_json(out, "{%s:[", name);
+    api_append(out, page->rows.data, page->rows.size);
+    api_pagination_end(page->last, page->more ? page->key : 0, out);
+    return true;
+}
+
+void api_row_page_drop(struct api_exchange *x)
+{
+    struct api_row_page *page = x->state;
+    api_buffer_free(&page->rows);
+    api_pagination_free(&page->page);
 }

@@ -1,6 +1,7 @@
 /* Parameters of lists: how many, from where on, between which times. */
 #pragma once
 
+#include "api/monitors/state/transaction.h"
 #include "api/request/exchange.h"
 
 #include <jansson.h>
@@ -35,3 +36,29 @@ bool api_pagination_numbers(const char *text, int64_t *numbers, size_t n);
 bool api_pagination_cursor(const struct api_pagination *page, int64_t *numbers, size_t n,
                            struct api_problem *problem);
 bool api_pagination_fail(struct api_problem *problem);
+
+/* Ends a list with the cursor of the next page, which is `n` numbers; of the last page with none. */
+void api_pagination_end(const int64_t *numbers, size_t n, struct api_buffer *out);
+
+/* api_row_page: x->state of a list of rows of the store, which are formatted as they are read. */
+struct api_row_page {
+    const struct api_exchange *x;
+    struct api_pagination page;
+    bool more; /* rows follow this page */
+    struct api_buffer rows;
+    size_t n;
+    size_t key;                /* numbers of the key by which rows are in order */
+    int64_t after[3], last[3]; /* keys: of the last row of the page before, and of this one */
+};
+
+/* Steps of such a list: reads the query, and a cursor of `key` numbers; runs a statement, whose rows go to `row`; writes
+ * the object, whose member `name` is the list. */
+bool api_row_page_parse(struct api_exchange *x, const char *const *known, size_t key);
+bool api_row_page_run(struct api_exchange *x, struct api_monitors *monitors,
+                      enum api_statement statement, const struct api_datum *parameters,
+                      api_row_reader *row);
+bool api_row_page_write(struct api_exchange *x, const char *name);
+void api_row_page_drop(struct api_exchange *x);
+
+/* Begins a row; false if the page is full. */
+bool api_row_page_add(struct api_row_page *page);

@@ -1,11 +1,10 @@
 #include "api/monitors/http/parse.h"
 
-#include "api/monitors/model/pool.h"
 #include "api/monitors/model/settings.h"
+#include "api/monitors/state/group_rows.h"
 #include "api/text/nearest.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -132,7 +131,7 @@ static void note_columns(struct api_observations *o, const struct api_table *tab
     pthread_rwlock_rdlock(&registry->lock);
     const struct api_column_of *known = api_columns_group(&registry->columns, group, &n);
     for (size_t i = 0; i < n; i++) {
-        const char *name = known[i].name;
+        const char *name = known[i].of.name;
         if (known[i].left_out || api_registry_find(registry, group, name))
             continue;
         bool is_there = api_names_find(&table->names, name, strlen(name), &ignored);

@@ -41,7 +41,7 @@ struct api_observations {
     bool is_stored;                /* not an evaluation */
     size_t unknown;                /* columns without a monitor */
     struct api_buffer columns;     /* what is to be known of those: see api_columns_renew */
-    struct api_columns renewed;    /* after it, until they are published */
+    struct api_named_rows renewed; /* after it, until they are published */
     unsigned char key[API_HASH], body[API_HASH]; /* hashes, if there is a key: x->job.key */
     struct api_buffer pairs; /* int64_t: the monitor and the window of each response to the key */
 };

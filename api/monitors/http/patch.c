@@ -308,15 +308,10 @@ static enum api_outcome run(struct api_exchange *x, struct api_monitors *monitor
 }
 
 /* A patch is applied to each monitor of a group, so its size is limited. */
-const struct api_steps api_patch = {.place = API_STORE_WRITES,
-                                    .max_body = (size_t)64 << 10,
+const struct api_steps api_patch = {.max_body = (size_t)64 << 10,
                                     .small = "a patch",
-                                    .state = sizeof(struct api_replacing),
                                     .check = check,
                                     .estimate = estimate,
                                     .parse = parse,
                                     .run = run,
-                                    .read_back = api_replacing_read_back,
-                                    .publish = api_replacing_publish,
-                                    .write = api_replacing_write,
-                                    .drop = api_replacing_drop};
+                                    API_REPLACES};

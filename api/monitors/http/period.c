@@ -13,20 +13,13 @@ static void read_period(void *context, const struct api_datum *values)
     period->end = values[3].integer;
 }
 
-static void add_moments(void *context, const struct api_datum *values)
-{
-    api_moments_read(&values[0], context);
-}
-
 bool api_period_add_up(struct api_monitors *monitors, const struct api_monitor *monitor,
                        const char *const names[2], int64_t max, struct api_period *period,
                        double *counts, struct api_moments *moments, struct api_problem *problem)
 {
-    const struct api_datum between[] = {API_INTEGER(monitor->id), API_INTEGER(monitor->revision),
-                                        API_INTEGER(period->from), API_INTEGER(period->to),
-                                        API_INTEGER(max < INT64_MAX ? max + 1 : max)};
-    if (!api_store_run(monitors->store, API_SQL_WINDOWS_SPAN, between,
-                       &(struct api_rows){read_period, period}))
+    const struct api_datum *between = API_ROW(monitor->id, monitor->revision, period->from,
+                                              period->to, max < INT64_MAX ? max + 1 : max);
+    if (!api_store_read(monitors->store, API_SQL_WINDOWS_SPAN, between, read_period, period))
         return false;
     if (period->windows == 0)
         return api_fail(problem, "windows_missing",
@@ -39,6 +32,5 @@ bool api_period_add_up(struct api_monitors *monitors, const struct api_monitor *
                            max, names[0], names[1]);
     return api_counts_run(counts, monitor->config->bins.n_bins, monitors->store,
                           API_SQL_COUNTS_BETWEEN, between) &&
-           api_store_run(monitors->store, API_SQL_MOMENTS_BETWEEN, between,
-                         &(struct api_rows){add_moments, moments});
+           api_moments_run(moments, monitors->store, API_SQL_MOMENTS_BETWEEN, between);
 }

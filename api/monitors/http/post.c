@@ -4,10 +4,8 @@
 #include "api/json/format.h"
 #include "api/monitors/http/parse.h"
 #include "api/monitors/state/window_load.h"
-#include "api/request/body.h"
 #include "api/request/response.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* MAX_KEY: characters of an Idempotency-Key. */
@@ -18,7 +16,7 @@ static void drop(struct api_exchange *x)
     struct api_observations *o = x->state;
     api_observations_drop(o);
     api_buffer_free(&o->pairs);
-    api_columns_free(&o->renewed, x->service->budget);
+    api_named_free(&o->renewed, x->service->budget);
 }
 
 /* ---- Header */
@@ -205,9 +203,7 @@ static bool write_results(const struct api_observations *o, struct api_buffer *o
             continue;
         api_append_text(out, single ? "" : first ? "{" : ",{");
         first = false;
-        api_append_text(out, "\"name\":");
-        api_append_json_string(out, o->observed[i].name);
-        api_append(out, ",", 1);
+        api_write_json(out, "'name':%s,", o->observed[i].name);
         api_snapshot_write(o->observed[i].snapshot, true, &o->observed[i].unseen, out);
         api_append(out, "}", !single);
     }

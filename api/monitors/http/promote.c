@@ -7,7 +7,6 @@
 #include "api/json/json_text.h"
 #include "api/monitors/http/replacing.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -129,17 +128,12 @@ static enum api_outcome run(struct api_exchange *x, struct api_monitors *monitor
                           promote_single(x, monitors) && api_replacing_store(x, monitors));
 }
 
-const struct api_steps api_promote_windows = {.place = API_STORE_WRITES,
-                                              .small = "a period",
-                                              .state = sizeof(struct api_replacing),
+const struct api_steps api_promote_windows = {.small = "a period",
                                               .check = check,
                                               .estimate = api_estimate_documents,
                                               .parse = parse,
                                               .run = run,
-                                              .read_back = api_replacing_read_back,
-                                              .publish = api_replacing_publish,
-                                              .write = api_replacing_write,
-                                              .drop = api_replacing_drop};
+                                              API_REPLACES};
 
 /* ---- A group, by a period */
 
@@ -340,14 +334,9 @@ static enum api_outcome run_group(struct api_exchange *x, struct api_monitors *m
     return api_outcome_of(api_replacing_reserve(x) && api_replacing_store(x, monitors));
 }
 
-const struct api_steps api_renew_references = {.place = API_STORE_WRITES,
-                                               .max_body = API_WHOLE_BODY,
-                                               .state = sizeof(struct api_replacing),
+const struct api_steps api_renew_references = {.max_body = API_WHOLE_BODY,
                                                .check = check,
                                                .estimate = api_estimate_documents,
                                                .parse = parse_group,
                                                .run = run_group,
-                                               .read_back = api_replacing_read_back,
-                                               .publish = api_replacing_publish,
-                                               .write = api_replacing_write,
-                                               .drop = api_replacing_drop};
+                                               API_REPLACES};

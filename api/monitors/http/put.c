@@ -3,16 +3,12 @@
 #include "api/monitors/http/endpoints.h"
 #include "api/monitors/model/settings.h"
 #include "api/monitors/state/group_rows.h"
-#include "api/monitors/state/metrics.h"
-#include "api/monitors/state/window_rows.h"
 
-#include "api/json/json_load.h"
 #include "api/json/json_text.h"
 #include "api/monitors/http/replacing.h"
 #include "api/monitors/http/request.h"
 #include "api/request/response.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,7 +19,7 @@ void api_replacing_drop(struct api_exchange *x)
     api_references_free(&d->references);
     api_replay_free(&d->replay);
     api_buffer_free(&d->columns);
-    api_columns_free(&d->renewed, x->service->budget);
+    api_named_free(&d->renewed, x->service->budget);
 }
 
 struct api_replacing *api_replacing_init(struct api_exchange *x)
@@ -238,7 +234,7 @@ void api_replacing_publish(struct api_exchange *x, struct api_monitors *monitors
     if (!d->is_dry)
         api_replace_publish(monitors, d->references.replacements, d->references.n);
     if (d->renews_columns)
-        api_columns_publish(monitors, &d->renewed);
+        api_named_move(&monitors->registry.columns, &d->renewed, monitors->budget);
 }
 
 /* ---- Response */
@@ -307,14 +303,9 @@ bool api_replacing_write(struct api_exchange *x)
     return true;
 }
 
-const struct api_steps api_put = {.place = API_STORE_WRITES,
-                                  .max_body = API_WHOLE_BODY,
-                                  .state = sizeof(struct api_replacing),
+const struct api_steps api_put = {.max_body = API_WHOLE_BODY,
                                   .check = check,
                                   .estimate = api_estimate_documents,
                                   .parse = parse,
                                   .run = run,
-                                  .read_back = api_replacing_read_back,
-                                  .publish = api_replacing_publish,
-                                  .write = api_replacing_write,
-                                  .drop = api_replacing_drop};
+                                  API_REPLACES};

@@ -29,6 +29,31 @@ int api_rank_compare(const void *a, const void *b)
     return first->id < second->id ? -1 : first->id > second->id;
 }
 
+/* A cursor is severity, bits of the ratio, number. */
+enum { SEVERITY, RATIO, ID, NUMBERS };
+
+bool api_rank_read(struct api_rank *rank, const struct api_pagination *page,
+                   struct api_problem *problem)
+{
+    int64_t numbers[NUMBERS] = {0};
+    if (!api_pagination_cursor(page, numbers, NUMBERS, problem))
+        return false;
+    *rank = (struct api_rank){.severity = (int)numbers[SEVERITY], .id = numbers[ID]};
+    memcpy(&rank->ratio, &numbers[RATIO], sizeof rank->ratio);
+    return !isnan(rank->ratio) || api_pagination_fail(problem);
+}
+
+void api_rank_end(const struct api_rank *last, struct api_buffer *out)
+{
+    int64_t numbers[NUMBERS];
+    if (last) {
+        numbers[SEVERITY] = last->severity;
+        memcpy(&numbers[RATIO], &last->ratio, sizeof last->ratio);
+        numbers[ID] = last->id;
+    }
+    api_pagination_end(numbers, last ? NUMBERS : 0, out);
+}
+
 bool api_check_states(const struct api_pagination *page, struct api_problem *problem)
 {
     const char *state = api_pagination_text(page, "state"),

@@ -17,7 +17,7 @@ struct api_replacing {
     bool has_table;                  /* or a table does */
     bool renews_columns;             /* columns without a monitor are others than before */
     struct api_buffer columns;       /* those that are left out: see api_columns_renew */
-    struct api_columns renewed;      /* after it, until they are published */
+    struct api_named_rows renewed;   /* after it, until they are published */
     struct api_observations history; /* rows of a reference that have times: windows, too */
     struct api_monitor **stand_ins;  /* see history_of_reference.c; NULL for those without one */
 };
@@ -44,3 +44,9 @@ bool api_replacing_read_back(struct api_exchange *x, struct api_monitors *monito
 void api_replacing_publish(struct api_exchange *x, struct api_monitors *monitors);
 bool api_replacing_write(struct api_exchange *x);
 void api_replacing_drop(struct api_exchange *x);
+
+/* API_REPLACES: what those endpoints have in common. */
+#define API_REPLACES                                                                               \
+    .place = API_STORE_WRITES, .state = sizeof(struct api_replacing),                              \
+    .read_back = api_replacing_read_back, .publish = api_replacing_publish,                        \
+    .write = api_replacing_write, .drop = api_replacing_drop

@@ -5,7 +5,6 @@
 #include "api/monitors/state/window_rows.h"
 #include "api/text/nearest.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -287,10 +286,6 @@ bool api_timed_store(struct api_observations *o, struct api_monitors *monitors)
 
 void api_timed_write(const struct api_observations *o, struct api_buffer *out)
 {
-    static const enum api_verdict order[] = {API_OK, API_WARNING, API_CRITICAL, API_INSUFFICIENT};
-    api_append_text(out, ",\"windows\":{");
-    for (size_t i = 0; i < API_VERDICTS; i++)
-        api_append_format(out, "%s\"%s\":%zu", i ? "," : "", api_verdict_names[order[i]],
-                          o->verdicts[order[i]]);
-    api_append_text(out, "}");
+    api_append_text(out, ",\"windows\":");
+    api_verdicts_write(o->verdicts, out);
 }

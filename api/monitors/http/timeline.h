@@ -16,7 +16,7 @@ struct api_timeline {
     struct api_buffer stretches; /* struct api_stretch, in the order in which rows meet them */
     struct api_buffer rows;      /* uint32_t: the stretch of each row, or API_NO_PART */
     struct api_buffer slots;     /* uint32_t: a hash table of 1 + the number of a stretch */
-    struct api_tz_span to_utc, to_local;
+    struct api_tz_span to_utc;   /* the last one: most rows are of one */
 };
 void api_timeline_free(struct api_timeline *timeline);
 

@@ -279,11 +279,11 @@ static void describe(const struct api_bins *bins, size_t bin, struct api_buffer 
         upper = bins->edges[bin];
     api_append_text(out, "\"name\":");
     api_bins_write_name(bins, bin, out);
-    api_append_text(out, ",\"kind\":\"");
-    api_append_text(out, outer ? outer : bins->labelled ? "label" : "interval");
-    api_append(out, "\"", 1);
-    api_write_member(out, "lower", lower);
-    api_write_member(out, "upper", upper);
+    api_write_json(out, ",'kind':%s,'lower':%g,'upper':%g",
+                   outer            ? outer
+                   : bins->labelled ? "label"
+                                    : "interval",
+                   lower, upper);
 }
 
 bool api_bins_describe(struct api_bins *bins)

@@ -1,7 +1,6 @@
 #include "api/monitors/model/counting.h"
 
 #include "api/json/format.h"
-#include "api/tables/field.h"
 #include "api/text/decimal.h"
 #include "lib/drift.h"
 

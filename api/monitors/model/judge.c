@@ -1,7 +1,6 @@
 #include "api/monitors/model/judge.h"
 
 #include <math.h>
-#include <string.h>
 
 /* EXPECTED: counts that a cell needs, of those that are expected in the smaller of both samples. MAX_CELLS: with one of
  * what was joined, and one of a text without a bin. */

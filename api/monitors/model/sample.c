@@ -5,7 +5,6 @@
 #include "api/text/decimal.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* MANY: values that tell whether most are distinct. */

@@ -2,7 +2,6 @@
 #include "api/monitors/model/sample.h"
 
 #include "api/monitors/model/edges.h"
-#include "api/tables/field.h"
 #include "lib/drift.h"
 
 #include <math.h>

@@ -2,7 +2,6 @@
 #include "api/monitors/model/sample.h"
 
 #include <math.h>
-#include <string.h>
 
 /* FEW: distinct whole numbers that make labels, by the method auto. VALUES_EACH: values of the reference for each label
  * at least. REPEATED: distinct texts, each seen at least twice, that make a column of texts, unless nine tenths are

@@ -172,16 +172,12 @@ void api_snapshot_score(const struct api_snapshot *snapshot, struct api_scores *
 
 static void write_test(const struct api_scores *scores, struct api_buffer *out)
 {
-    if (isnan(scores->drift.kl)) {
+    const struct kl_drift *drift = &scores->drift;
+    if (isnan(drift->kl))
         api_append_text(out, ",\"g_test\":null");
-        return;
-    }
-    api_append_text(out, ",\"g_test\":{\"statistic\":");
-    api_write_number(out, scores->drift.statistic);
-    api_write_member(out, "df", (double)scores->drift.df);
-    api_write_member(out, "p_value", scores->drift.p_value);
-    api_write_member(out, "critical_kl", scores->drift.critical_kl);
-    api_append(out, "}", 1);
+    else
+        api_write_json(out, ",'g_test':{'statistic':%g,'df':%zu,'p_value':%g,'critical_kl':%g}",
+                       drift->statistic, drift->df, drift->p_value, drift->critical_kl);
 }
 
 /* Writes `,"name":` and a number where there is room for it; returns the end. */
@@ -222,23 +218,11 @@ static void write_bins(const struct api_bins *bins, const struct kl_drift_bin *o
 static void write_scores(const struct api_scores *scores, struct api_buffer *out)
 {
     const struct kl_drift *drift = &scores->drift;
-    api_write_member(out, "kl", drift->kl);
-    api_write_flag(out, "infinite", isinf(drift->kl));
-    api_write_member(out, "kl_reverse", drift->kl_reverse);
-    api_write_member(out, "js", drift->js);
-    api_write_member(out, "psi", drift->psi);
+    api_write_json(out, ",'kl':%g,'infinite':%d,'kl_reverse':%g,'js':%g,'psi':%g", drift->kl,
+                   isinf(drift->kl), drift->kl_reverse, drift->js, drift->psi);
     write_test(scores, out);
-    api_write_member(out, "noise_floor", drift->noise_floor);
-    api_write_member(out, "unseen_ratio", drift->unseen_ratio);
-    api_write_member(out, "missing_ratio", scores->missing_ratio);
-}
-
-static void write_spreads(const struct api_scores *scores, struct api_buffer *out)
-{
-    api_write_member(out, "mean", scores->spread.mean);
-    api_write_member(out, "sd", scores->spread.sd);
-    api_write_member(out, "mean_reference", scores->reference_spread.mean);
-    api_write_member(out, "sd_reference", scores->reference_spread.sd);
+    api_write_json(out, ",'noise_floor':%g,'unseen_ratio':%g,'missing_ratio':%g",
+                   drift->noise_floor, drift->unseen_ratio, scores->missing_ratio);
 }
 
 static void write_ratio(const struct api_bins *bins, const struct api_pooled_ratio *ratio,
@@ -254,11 +238,8 @@ static void write_ratio(const struct api_bins *bins, const struct api_pooled_rat
         api_bins_write_name(bins, (size_t)ratio->bin - 1, out);
     else
         api_append_text(out, "\"other\"");
-    api_write_member(out, "reference", ratio->reference);
-    api_write_member(out, "current", ratio->current);
-    api_write_member(out, "ratio", ratio->ratio);
-    api_write_member(out, "p_value", ratio->p_value);
-    api_append_text(out, "}");
+    api_write_json(out, ",'reference':%g,'current':%g,'ratio':%g,'p_value':%g}", ratio->reference,
+                   ratio->current, ratio->ratio, ratio->p_value);
 }
 
 static void write_pooled(const struct api_bins *bins, const struct api_scores *scores,
@@ -269,15 +250,12 @@ static void write_pooled(const struct api_bins *bins, const struct api_scores *s
         api_append_text(out, ",\"pooled\":null");
         return;
     }
-    api_append_text(out, ",\"pooled\":{\"windows\":");
-    api_write_number(out, (double)pooled->windows);
-    api_write_member(out, "n", pooled->n);
-    api_write_member(out, "kl", pooled->kl);
-    api_write_member(out, "p_value", pooled->p_value);
-    api_write_member(out, "noise_floor", pooled->noise_floor);
-    api_write_member(out, "bins", pooled->bins > 0 ? (double)pooled->bins : (double)NAN);
+    api_write_json(
+        out, ",'pooled':{'windows':%zu,'n':%g,'kl':%g,'p_value':%g,'noise_floor':%g,'bins':%g",
+        pooled->windows, pooled->n, pooled->kl, pooled->p_value, pooled->noise_floor,
+        pooled->bins > 0 ? (double)pooled->bins : (double)NAN);
     write_ratio(bins, &pooled->ratio, out);
-    api_append_format(out, ",\"level\":\"%s\"}", api_verdict_names[scores->verdict]);
+    api_write_json(out, ",'level':%s}", api_verdict_names[scores->verdict]);
 }
 
 void api_snapshot_write(const struct api_snapshot *snapshot, bool with_bins,
@@ -291,13 +269,14 @@ void api_snapshot_write(const struct api_snapshot *snapshot, bool with_bins,
     api_snapshot_score(snapshot, &scores, of_bins);
     api_append_text(out, "\"window\":");
     api_window_write(&snapshot->window, out);
-    api_write_member(out, "revision", (double)snapshot->window.revision);
-    api_write_member(out, "n", scores.drift.n);
-    api_write_member(out, "n_reference", scores.drift.n_reference);
+    api_write_json(out, ",'revision':%ld,'n':%g,'n_reference':%g", snapshot->window.revision,
+                   scores.drift.n, scores.drift.n_reference);
     if (!bins->labelled)
-        write_spreads(&scores, out);
-    api_append_format(out, ",\"verdict\":\"%s\",\"state\":\"%s\"",
-                      api_verdict_names[scores.verdict], api_verdict_names[snapshot->state]);
+        api_write_json(out, ",'mean':%g,'sd':%g,'mean_reference':%g,'sd_reference':%g",
+                       scores.spread.mean, scores.spread.sd, scores.reference_spread.mean,
+                       scores.reference_spread.sd);
+    api_write_json(out, ",'verdict':%s,'state':%s", api_verdict_names[scores.verdict],
+                   api_verdict_names[snapshot->state]);
     write_pooled(bins, &scores, out);
     write_scores(&scores, out);
     if (bins->labelled) {
@@ -310,14 +289,12 @@ void api_snapshot_write(const struct api_snapshot *snapshot, bool with_bins,
     api_top_write(scores.top, bins, out);
     api_append_text(out, ",\"compare\":");
     api_write_compare(&snapshot->settings, out);
-    api_write_member(out, "pseudocount", snapshot->settings.pseudocount);
-    api_append_text(out, ",\"thresholds\":");
+    api_write_json(out, ",'pseudocount':%g,'thresholds':", snapshot->settings.pseudocount);
     api_write_thresholds(&snapshot->settings, out);
     api_append_text(out, ",\"unit\":\"nats\"");
     if (!with_bins)
         return;
     write_bins(bins, of_bins, n_bins, out);
     api_sentence_write(bins, &scores, of_bins, unseen, sentence);
-    api_append_text(out, ",\"sentence\":");
-    api_append_json_string(out, sentence);
+    api_write_json(out, ",'sentence':%s", sentence);
 }

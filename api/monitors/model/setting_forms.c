@@ -137,38 +137,29 @@ bool api_read_timezone(const struct api_value *value, union api_field_value *to,
 void api_write_timezone(const struct api_monitor_settings *settings, struct api_buffer *out)
 {
     const char *rule = api_zone_rule(settings->zone);
-    api_append_text(out, ",\"timezone\":");
-    api_append_json_string(out, api_zone_name(settings->zone));
-    if (!*rule)
-        return;
-    api_append_text(out, ",\"timezone_rule\":");
-    api_append_json_string(out, rule);
+    api_write_json(out, ",'timezone':%s", api_zone_name(settings->zone));
+    if (*rule)
+        api_write_json(out, ",'timezone_rule':%s", rule);
 }
 
 void api_write_window(const struct api_monitor_settings *settings, struct api_buffer *out)
 {
-    if (settings->window == API_BATCH) {
+    if (settings->window == API_BATCH)
         api_append_text(out, "\"batch\"");
-    } else {
-        api_append_text(out, settings->window == API_COUNT ? "{\"count\":" : "{\"seconds\":");
-        api_write_number(out, settings->window_size);
-        if (settings->window == API_SECONDS)
-            api_write_member(out, "grace", settings->grace);
-        api_append_text(out, "}");
-    }
+    else if (settings->window == API_COUNT)
+        api_write_json(out, "{'count':%g}", settings->window_size);
+    else
+        api_write_json(out, "{'seconds':%g,'grace':%g}", settings->window_size, settings->grace);
 }
 
 void api_write_compare(const struct api_monitor_settings *settings, struct api_buffer *out)
 {
-    if (settings->previous == 0) {
+    if (settings->previous == 0)
         api_append_text(out, "\"reference\"");
-        return;
-    }
-    api_append_text(out, "{\"previous\":");
-    api_write_number(out, settings->previous);
-    if (settings->period > 0)
-        api_write_member(out, "period", settings->period);
-    api_append_text(out, "}");
+    else if (settings->period == 0)
+        api_write_json(out, "{'previous':%g}", settings->previous);
+    else
+        api_write_json(out, "{'previous':%g,'period':%g}", settings->previous, settings->period);
 }
 
 /* ---- Thresholds and ratios */
@@ -218,22 +209,15 @@ bool api_read_ratio(const struct api_value *value, union api_field_value *to,
 
 void api_write_thresholds(const struct api_monitor_settings *settings, struct api_buffer *out)
 {
-    api_append_text(out, "{\"warning\":");
-    api_write_number(out, settings->warning);
-    api_write_member(out, "critical", settings->critical);
-    api_write_member(out, "significance", settings->significance);
-    api_append_text(out, "}");
+    api_write_json(out, "{'warning':%g,'critical':%g,'significance':%g}", settings->warning,
+                   settings->critical, settings->significance);
 }
 
 void api_write_ratio(const struct api_monitor_settings *settings, struct api_buffer *out)
 {
-    api_append_text(out, ",\"ratio\":");
-    if (settings->ratio_warning == 0) {
-        api_append_text(out, "null");
-        return;
-    }
-    api_append_text(out, "{\"warning\":");
-    api_write_number(out, settings->ratio_warning);
-    api_write_member(out, "critical", settings->ratio_critical);
-    api_append_text(out, "}");
+    if (settings->ratio_warning == 0)
+        api_append_text(out, ",\"ratio\":null");
+    else
+        api_write_json(out, ",'ratio':{'warning':%g,'critical':%g}", settings->ratio_warning,
+                       settings->ratio_critical);
 }

@@ -3,12 +3,10 @@
 #include "api/json/format.h"
 #include "api/json/json_load.h"
 #include "api/request/query.h"
-#include "api/text/nearest.h"
 
 #include <math.h>
 #include <stddef.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- The table */
@@ -256,14 +254,13 @@ void api_settings_write(const struct api_monitor_settings *settings, struct api_
     api_append_text(out, ",\"compare\":");
     api_write_compare(settings, out);
     api_write_timezone(settings, out);
-    api_write_member(out, "pseudocount", settings->pseudocount);
-    api_write_member(out, "min_observations", settings->min_observations);
-    api_append_text(out, ",\"thresholds\":");
+    api_write_json(out,
+                   ",'pseudocount':%g,'min_observations':%g,'thresholds':", settings->pseudocount,
+                   settings->min_observations);
     api_write_thresholds(settings, out);
     api_write_ratio(settings, out);
-    api_write_member(out, "pool", settings->pool);
-    api_write_member(out, "fire_after", settings->fire_after);
-    api_write_member(out, "clear_after", settings->clear_after);
-    api_write_member(out, "stale_after", settings->stale_after);
-    api_write_member(out, "retention_days", settings->retention_days);
+    api_write_json(
+        out, ",'pool':%g,'fire_after':%g,'clear_after':%g,'stale_after':%g,'retention_days':%g",
+        settings->pool, settings->fire_after, settings->clear_after, settings->stale_after,
+        settings->retention_days);
 }

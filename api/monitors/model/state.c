@@ -2,7 +2,6 @@
 
 #include "api/json/format.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
@@ -68,14 +67,7 @@ const char *api_state_name(int state)
 
 void api_event_write(const struct api_event *event, struct api_buffer *out)
 {
-    api_append_text(out, "\"at\":");
-    api_write_time(out, event->at);
-    api_append_format(out, ",\"from\":\"%s\",\"to\":\"%s\"", api_state_name(event->from),
-                      api_state_name(event->to));
-    api_write_member(out, "kl", event->kl);
-    api_write_flag(out, "infinite", isinf(event->kl));
-    if (event->window)
-        api_append_format(out, ",\"window\":%" PRId64, event->window);
-    else
-        api_append_text(out, ",\"window\":null");
+    api_write_json(out, "'at':%jd,'from':%s,'to':%s,'kl':%g,'infinite':%d,'window':%g", event->at,
+                   api_state_name(event->from), api_state_name(event->to), event->kl,
+                   isinf(event->kl), event->window ? (double)event->window : (double)NAN);
 }

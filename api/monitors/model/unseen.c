@@ -1,5 +1,6 @@
 #include "api/monitors/model/unseen.h"
 
+#include "api/json/format.h"
 #include "api/text/hash.h"
 
 #include <string.h>
@@ -42,9 +43,8 @@ void api_unseen_write(const char *text, size_t size, size_t count, struct api_un
         memcpy(unseen->first, copy, sizeof copy);
         unseen->count = count;
     }
-    api_append_text(out, out->size ? ",{\"label\":" : "{\"label\":");
-    api_append_json_string(out, copy);
-    api_append_format(out, ",\"count\":%zu}", count);
+    api_append(out, ",", out->size > 0);
+    api_write_json(out, "{'label':%s,'count':%zu}", copy, count);
 }
 
 void api_unseen_write_top(struct api_label_table *unseen, struct api_unseen *out)

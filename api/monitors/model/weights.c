@@ -239,9 +239,7 @@ void api_weights_write(const struct api_weights *weights, const struct api_bins 
         api_write_member(out, "n", weights->n);
     if (weights->choosing > 0)
         api_write_member(out, "choosing", weights->choosing);
-    if (weights->has_spread) {
-        api_write_member(out, "mean", weights->spread.mean);
-        api_write_member(out, "sd", weights->spread.sd);
-    }
+    if (weights->has_spread)
+        api_write_json(out, ",'mean':%g,'sd':%g", weights->spread.mean, weights->spread.sd);
     api_append(out, "}", 1);
 }

@@ -1,7 +1,5 @@
 #include "api/monitors/model/window.h"
 
-#include "api/json/format.h"
-
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,19 +32,11 @@ void api_window_free(struct api_window *window)
 
 void api_window_write(const struct api_window *window, struct api_buffer *out)
 {
-    if (window->id == 0) {
+    if (window->id == 0)
         api_append_text(out, "null");
-        return;
-    }
-    api_append_text(out, "{\"id\":");
-    api_append_unsigned(out, (size_t)window->id);
-    api_append_text(out, ",\"start\":");
-    api_write_time(out, window->start);
-    api_append_text(out, ",\"end\":");
-    api_write_time(out, window->end);
-    api_write_flag(out, "closed", window->closed);
-    api_write_flag(out, "restated", window->restated);
-    api_append(out, "}", 1);
+    else
+        api_write_json(out, "{'id':%ld,'start':%jd,'end':%jd,'closed':%d,'restated':%d}",
+                       window->id, window->start, window->end, window->closed, window->restated);
 }
 
 /* ---- Times */
@@ -100,6 +90,16 @@ int64_t api_window_before(const struct api_monitor_settings *settings, int64_t s
 
 const char *const api_verdict_names[API_VERDICTS] = {"insufficient_data", "ok", "warning",
                                                      "critical"};
+
+void api_verdicts_write(const size_t counts[API_VERDICTS], struct api_buffer *out)
+{
+    static const enum api_verdict order[API_VERDICTS] = {API_OK, API_WARNING, API_CRITICAL,
+                                                         API_INSUFFICIENT};
+    for (size_t i = 0; i < API_VERDICTS; i++)
+        api_write_json(out, i ? ",%s:%zu" : "{%s:%zu", api_verdict_names[order[i]],
+                       counts[order[i]]);
+    api_append(out, "}", 1);
+}
 
 enum api_verdict api_verdict_of(int64_t number)
 {

@@ -13,6 +13,9 @@ enum api_verdict { API_INSUFFICIENT, API_OK, API_WARNING, API_CRITICAL };
 
 extern const char *const api_verdict_names[API_VERDICTS];
 
+/* Appends how many there are of each verdict, as an object. */
+void api_verdicts_write(const size_t counts[API_VERDICTS], struct api_buffer *out);
+
 /* The verdict that the store holds as a number; insufficient for one that a damaged file holds. */
 enum api_verdict api_verdict_of(int64_t number);
 

@@ -16,9 +16,8 @@ static bool keep_settings(struct api_snapshot *snapshot)
     struct api_buffer text = {0};
     api_append_text(&text, "{\"compare\":");
     api_write_compare(&snapshot->settings, &text);
-    api_write_member(&text, "pseudocount", snapshot->settings.pseudocount);
-    api_write_member(&text, "min_observations", snapshot->settings.min_observations);
-    api_append_text(&text, ",\"thresholds\":");
+    api_write_json(&text, ",'pseudocount':%g,'min_observations':%g,'thresholds':",
+                   snapshot->settings.pseudocount, snapshot->settings.min_observations);
     api_write_thresholds(&snapshot->settings, &text);
     api_append(&text, "}", 2);
     free(snapshot->window.settings);
@@ -77,7 +76,7 @@ static bool add_rows(struct api_monitors *monitors, const struct api_datum *row,
     enum api_statement statement = n == 16  ? API_SQL_COUNT_ADD_16
                                    : n == 4 ? API_SQL_COUNT_ADD_4
                                             : API_SQL_COUNT_ADD;
-    return api_store_run(monitors->store, statement, row, NULL);
+    return api_store_run(monitors->store, statement, row);
 }
 
 static bool write_added(struct api_monitors *monitors, const struct api_pending_monitor *pending,
@@ -112,13 +111,10 @@ static bool write_added(struct api_monitors *monitors, const struct api_pending_
 static bool write_n(struct api_monitors *monitors, const struct api_pending_monitor *pending,
                     const struct api_window *window)
 {
-    const struct api_datum row[] = {API_INTEGER(window->start),
-                                    API_INTEGER(window->end),
-                                    API_INTEGER(window->n),
-                                    api_moments_datum(&window->moments),
-                                    API_INTEGER(pending->monitor->id),
-                                    API_INTEGER(window->id)};
-    return api_store_run(monitors->store, API_SQL_WINDOW_N, row, NULL);
+    const struct api_datum *row =
+        API_ROW(window->start, window->end, API_INTEGER(window->n),
+                api_moments_datum(&window->moments), pending->monitor->id, window->id);
+    return api_store_run(monitors->store, API_SQL_WINDOW_N, row);
 }
 
 /* Writes an open window: all of it if it is new, else what observations change. */
@@ -149,10 +145,10 @@ static bool judge_again(struct api_monitors *monitors, struct api_pending_monito
 /* Judges the newest window again, after one before it has changed. */
 static bool judge_newest(struct api_monitors *monitors, struct api_pending_monitor *pending)
 {
-    const struct api_datum of[] = {API_INTEGER(pending->monitor->id),
-                                   API_INTEGER(pending->status.last.id)};
     struct api_window_list list;
-    bool good = api_window_list_run(&list, monitors->store, API_SQL_WINDOW, of) && list.n > 0;
+    bool good = api_window_list_run(&list, monitors->store, API_SQL_WINDOW,
+                                    API_ROW(pending->monitor->id, pending->status.last.id)) &&
+                list.n > 0;
     struct api_snapshot *newest =
         good ? api_snapshot_of(monitors, pending->monitor, &list.windows[0]) : NULL;
     api_window_list_free(&list);
@@ -217,10 +213,8 @@ static bool expire(struct api_monitors *monitors, struct api_pending_monitor *pe
 static bool write_windows(struct api_monitors *monitors, struct api_pending_monitor *pending,
                           bool *closed)
 {
-    bool is_shared = api_store_is_shared(monitors->store);
     for (struct api_dirty_window *t = pending->windows; t; t = t->next) {
-        if ((t->is_read && is_shared && !api_server_counts_take(monitors, pending, t)) ||
-            !write_added(monitors, pending, t))
+        if (!api_server_counts_take(monitors, pending, t) || !write_added(monitors, pending, t))
             return false;
         if (!t->rescored || t->closes || !t->added)
             continue;
@@ -253,8 +247,7 @@ static bool flush_monitor(struct api_monitors *monitors, struct api_pending_moni
            (!expired || api_status_read_recent(monitors, pending->monitor, &pending->status)) &&
            (!pending->previous.has_changed ||
             api_previous_store(&pending->previous, monitors->store)) &&
-           api_status_store(monitors, pending) &&
-           (!pending->has_taken || api_server_counts_total(monitors, pending));
+           api_status_store(monitors, pending) && api_server_counts_total(monitors, pending);
 }
 
 /* Adds to open windows, beside other servers. */
@@ -279,13 +272,12 @@ bool api_flush(struct api_monitors *monitors)
 bool api_close_open(struct api_monitors *monitors, struct api_monitor *monitor, bool due_alone)
 {
     int64_t end = monitors->now - (int64_t)monitor->config->settings.grace * API_SECOND_US;
-    const struct api_datum of[] = {API_INTEGER(monitor->id), API_INTEGER(monitor->revision),
-                                   API_INTEGER(end)};
     struct api_window_list list;
     struct api_pending_monitor *pending = api_pending_of(monitors, monitor);
     bool good =
         pending && api_window_list_run(&list, monitors->store,
-                                       due_alone ? API_SQL_WINDOWS_DUE : API_SQL_WINDOWS_OPEN, of);
+                                       due_alone ? API_SQL_WINDOWS_DUE : API_SQL_WINDOWS_OPEN,
+                                       API_ROW(monitor->id, monitor->revision, end));
     if (!pending)
         return false;
     if (good && list.n == 0) /* another window than was thought is due */

@@ -149,9 +149,8 @@ static size_t needed_before(const struct judging *j)
 static bool learn_all(struct judging *j)
 {
     const struct api_monitor *monitor = j->pending->monitor;
-    const struct api_datum before[] = {API_INTEGER(monitor->id), API_INTEGER(monitor->revision),
-                                       API_INTEGER(j->erased.start), API_INTEGER(j->erased.id),
-                                       API_INTEGER(needed_before(j))};
+    const struct api_datum *before =
+        API_ROW(monitor->id, monitor->revision, j->erased.start, j->erased.id, needed_before(j));
     struct api_window_list list;
     bool good = api_window_list_run(&list, j->monitors->store, API_SQL_WINDOWS_LAST, before);
     for (size_t i = list.n; good && i > 0; i--)
@@ -250,11 +249,11 @@ static bool judge(struct judging *j, struct api_snapshot *snapshot)
     bool stays = is_same(&stored, &window->scores) && state == window->state;
     j->quiet = stays && !is_compared ? j->quiet + 1 : 0;
     j->n_after++;
-    const struct api_datum row[] = {API_INTEGER(window->state),
-                                    API_INTEGER(j->pending->monitor->id), API_INTEGER(window->id)};
-    return (is_reached ? api_window_store(j->monitors->store, j->pending->monitor->id, window)
-                       : state == window->state ||
-                             api_store_run(j->monitors->store, API_SQL_WINDOW_STATE, row, NULL)) &&
+    return (is_reached
+                ? api_window_store(j->monitors->store, j->pending->monitor->id, window)
+                : state == window->state ||
+                      api_store_run(j->monitors->store, API_SQL_WINDOW_STATE,
+                                    API_ROW(window->state, j->pending->monitor->id, window->id))) &&
            add_window(j, snapshot);
 }
 
@@ -269,12 +268,8 @@ static bool is_settled(const struct judging *j)
 static bool judge_next(struct judging *j, bool *more)
 {
     const struct api_monitor *monitor = j->pending->monitor;
-    const struct api_datum after[] = {API_INTEGER(monitor->id),
-                                      API_INTEGER(monitor->revision),
-                                      API_INTEGER(j->at.start),
-                                      API_INTEGER(j->at.id),
-                                      API_INTEGER(j->monitors->now + API_DAY_US),
-                                      API_INTEGER(AT_ONCE)};
+    const struct api_datum *after = API_ROW(monitor->id, monitor->revision, j->at.start, j->at.id,
+                                            j->monitors->now + API_DAY_US, AT_ONCE);
     struct api_window_list list;
     bool good = api_window_list_run(&list, j->monitors->store, API_SQL_WINDOWS_NEXT, after);
     *more = list.n == AT_ONCE;
@@ -333,8 +328,8 @@ static bool take_counts(struct api_monitors *monitors, struct api_pending_monito
     struct api_window copy = *window;
     copy.settings = NULL;
     copy.reference = NULL;
-    struct api_dirty_window dirty = {.snapshot =
-                                         api_snapshot_of(monitors, pending->monitor, &copy)};
+    struct api_dirty_window dirty = {.snapshot = api_snapshot_of(monitors, pending->monitor, &copy),
+                                     .is_read = true};
     bool good = dirty.snapshot && api_server_counts_take(monitors, pending, &dirty);
     free(dirty.added);
     api_snapshot_release(dirty.snapshot);
@@ -355,10 +350,9 @@ static bool delete_rows(struct api_monitors *monitors, struct api_pending_monito
 static bool update_ends(struct api_monitors *monitors, struct api_pending_monitor *pending)
 {
     struct api_monitor_status *status = &pending->status;
-    const struct api_datum until[] = {API_INTEGER(pending->monitor->id), API_INTEGER(INT64_MAX)};
     status->newest_end = API_NO_TIME;
-    return api_store_run(monitors->store, API_SQL_WINDOW_END, until,
-                         &(struct api_rows){api_datum_read_integer, &status->newest_end}) &&
+    return api_store_number(monitors->store, API_SQL_WINDOW_END,
+                            API_ROW(pending->monitor->id, INT64_MAX), &status->newest_end) &&
            api_status_read_next_close(monitors, pending->monitor, status);
 }
 
@@ -376,7 +370,7 @@ static bool erase(struct api_monitors *monitors, struct api_pending_monitor *pen
 bool api_erase_window(struct api_monitors *monitors, struct api_monitor *monitor, int64_t window,
                       struct api_problem *problem)
 {
-    const struct api_datum of[] = {API_INTEGER(monitor->id), API_INTEGER(window)};
+    const struct api_datum *of = API_ROW(monitor->id, window);
     struct api_window_list list;
     bool good = api_window_list_run(&list, monitors->store, API_SQL_WINDOW, of);
     if (good && list.n == 0)

@@ -32,10 +32,10 @@ static void add_window(void *context, const struct api_datum *values)
 
 bool api_gc_delete_window(struct api_monitors *monitors, int64_t monitor, int64_t window)
 {
-    const struct api_datum of[] = {API_INTEGER(monitor), API_INTEGER(window)};
-    return api_store_run(monitors->store, API_SQL_COUNTS_DELETE, of, NULL) &&
-           api_store_run(monitors->store, API_SQL_UNSEEN_DELETE, of, NULL) &&
-           api_store_run(monitors->store, API_SQL_WINDOW_DELETE, of, NULL);
+    const struct api_datum *of = API_ROW(monitor, window);
+    return api_store_run(monitors->store, API_SQL_COUNTS_DELETE, of) &&
+           api_store_run(monitors->store, API_SQL_UNSEEN_DELETE, of) &&
+           api_store_run(monitors->store, API_SQL_WINDOW_DELETE, of);
 }
 
 /* Deletes up to STEP windows that ended before a time, open ones too if `open` is true; *n becomes
@@ -43,11 +43,10 @@ bool api_gc_delete_window(struct api_monitors *monitors, int64_t monitor, int64_
 static bool delete_windows(struct api_monitors *monitors, int64_t monitor,
                            struct api_pending_monitor *pending, int64_t before, size_t *n)
 {
-    const struct api_datum of[] = {API_INTEGER(monitor), API_INTEGER(before),
-                                   API_INTEGER(pending != NULL), API_INTEGER(STEP)};
     struct expired expired = {.n = 0};
-    bool good = api_store_run(monitors->store, API_SQL_WINDOWS_EXPIRED, of,
-                              &(struct api_rows){add_window, &expired});
+    bool good =
+        api_store_read(monitors->store, API_SQL_WINDOWS_EXPIRED,
+                       API_ROW(monitor, before, pending != NULL, STEP), add_window, &expired);
     for (size_t i = 0; good && i < expired.n; i++) {
         struct api_position position = expired.windows[i].position;
         bool counts = pending && expired.windows[i].closed &&
@@ -81,12 +80,10 @@ bool api_gc_expire(struct api_monitors *monitors, struct api_pending_monitor *pe
         return false;
     if (newest == API_NO_TIME)
         return true;
-    const struct api_datum events[] = {API_INTEGER(monitor->id),
-                                       API_INTEGER(newest - (int64_t)kept)};
     bool good =
         delete_windows(monitors, monitor->id, pending, newest - (int64_t)kept, &n_windows) &&
-        api_store_run(monitors->store, API_SQL_EVENTS_EXPIRE, events,
-                      &(struct api_rows){count_row, &n_events});
+        api_store_read(monitors->store, API_SQL_EVENTS_EXPIRE,
+                       API_ROW(monitor->id, newest - (int64_t)kept), count_row, &n_events);
     *expired = n_windows + n_events > 0;
     return good;
 }
@@ -95,17 +92,17 @@ bool api_gc_expire(struct api_monitors *monitors, struct api_pending_monitor *pe
 static bool collect_tombstone(struct api_monitors *monitors, size_t *n)
 {
     int64_t id = monitors->tombstones[monitors->n_tombstones - 1];
-    const struct api_datum of[] = {API_INTEGER(id)};
+    const struct api_datum *of = API_ROW(id);
     if (!delete_windows(monitors, id, NULL, INT64_MAX, n))
         return false;
     if (*n == STEP)
         return true;
-    if (!api_store_run(monitors->store, API_SQL_SERVER_COUNTS_DELETE, of, NULL) ||
-        !api_store_run(monitors->store, API_SQL_EVENTS_DELETE, of, NULL) ||
-        !api_store_run(monitors->store, API_SQL_SUM_DELETE, of, NULL) ||
-        !api_store_run(monitors->store, API_SQL_REVISIONS_DELETE, of, NULL) ||
+    if (!api_store_run(monitors->store, API_SQL_SERVER_COUNTS_DELETE, of) ||
+        !api_store_run(monitors->store, API_SQL_EVENTS_DELETE, of) ||
+        !api_store_run(monitors->store, API_SQL_SUM_DELETE, of) ||
+        !api_store_run(monitors->store, API_SQL_REVISIONS_DELETE, of) ||
         (monitors->n_tombstones == 1 &&
-         !api_store_run(monitors->store, API_SQL_OUTBOX_PRUNE, NULL, NULL)))
+         !api_store_run(monitors->store, API_SQL_OUTBOX_PRUNE, NULL)))
         return false;
     monitors->n_tombstones--;
     monitors->log_has_deleted = true;
@@ -115,10 +112,10 @@ static bool collect_tombstone(struct api_monitors *monitors, size_t *n)
 /* Deletes the former revisions, with their labels, of which no window is left. */
 static bool prune_revisions(struct api_monitors *monitors, const struct api_monitor *monitor)
 {
-    const struct api_datum current[] = {API_INTEGER(monitor->id), API_INTEGER(monitor->revision)};
     size_t n = 0;
-    bool good = monitor->revision == 1 || api_store_run(monitors->store, API_SQL_REVISIONS_PRUNE,
-                                                        current, &(struct api_rows){count_row, &n});
+    bool good = monitor->revision == 1 ||
+                api_store_read(monitors->store, API_SQL_REVISIONS_PRUNE,
+                               API_ROW(monitor->id, monitor->revision), count_row, &n);
     monitors->log_has_deleted |= n > 0;
     return good;
 }
@@ -178,9 +175,8 @@ bool api_gc_delete_left_out(struct api_monitors *monitors, const char *group, co
                             size_t *n)
 {
     size_t before = monitors->n_tombstones;
-    const struct api_datum names[] = {API_TEXT_DATUM(group), API_TEXT_DATUM(name ? name : "")};
-    if (!api_store_run(monitors->store, name ? API_SQL_MONITOR_REMOVE : API_SQL_GROUP_REMOVE, names,
-                       &(struct api_rows){api_gc_read_deleted, monitors}))
+    if (!api_store_read(monitors->store, name ? API_SQL_MONITOR_REMOVE : API_SQL_GROUP_REMOVE,
+                        API_ROW(group, name ? name : ""), api_gc_read_deleted, monitors))
         return false;
     *n += monitors->n_tombstones - before;
     return !monitors->out_of_memory;

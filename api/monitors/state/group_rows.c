@@ -2,44 +2,44 @@
 
 #include <string.h>
 
-/* Copies a text of a row; false if it is too long, as only a damaged store has it. */
-static bool copy(char *to, size_t size, const struct api_datum *datum)
+static bool set_names(struct api_named *named, const struct api_datum *values)
 {
-    if (datum->size >= size)
-        return false;
-    memcpy(to, datum->text, datum->size);
-    to[datum->size] = '\0';
-    return true;
+    return api_named_set(named, values[0].text, values[0].size, values[1].text, values[1].size);
 }
 
-static void add(void *context, const struct api_datum *values)
+/* Reads all rows, of `size` bytes each, by a function that appends one to a list. */
+static bool read_rows(struct api_monitors *monitors, enum api_statement statement,
+                      api_row_reader *add, size_t size, struct api_named_rows *rows)
+{
+    rows->list.size = 0;
+    if (!api_store_read(monitors->store, statement, NULL, add, &rows->list))
+        return false;
+    api_named_sort(rows, size);
+    rows->is_read = true;
+    return !rows->list.failed || api_transaction_fail_oom(monitors);
+}
+
+/* ---- Mutes */
+
+static void add_mute(void *context, const struct api_datum *values)
 {
     struct api_muted muted = {.mute.until = values[2].integer};
-    if (!copy(muted.group, sizeof muted.group, &values[0]) ||
-        !copy(muted.name, sizeof muted.name, &values[1]) ||
-        !copy(muted.mute.reason, sizeof muted.mute.reason, &values[3]))
+    if (!set_names(&muted.of, values) || values[3].size > API_MAX_MUTE_REASON)
         return;
-    muted.mute.of_group = !*muted.name;
+    memcpy(muted.mute.reason, values[3].text, values[3].size);
+    muted.mute.of_group = !*muted.of.name;
     api_append(context, &muted, sizeof muted);
 }
 
-bool api_mutes_read(struct api_monitors *monitors, struct api_mutes *mutes)
+bool api_mutes_read(struct api_monitors *monitors, struct api_named_rows *mutes)
 {
-    struct api_buffer *list = &mutes->list;
-    list->size = 0;
-    if (!api_store_run(monitors->store, API_SQL_MUTES, NULL, &(struct api_rows){add, list}))
-        return false;
-    api_mutes_sort(mutes);
-    mutes->is_read = true;
-    return !list->failed || api_transaction_fail_oom(monitors);
+    return read_rows(monitors, API_SQL_MUTES, add_mute, sizeof(struct api_muted), mutes);
 }
 
-bool api_mutes_renew(struct api_monitors *monitors, struct api_mutes *mutes)
+bool api_mutes_renew(struct api_monitors *monitors, struct api_named_rows *mutes)
 {
-    const struct api_datum now[] = {API_INTEGER(monitors->now)};
-    const struct api_datum change[] = {API_INTEGER(api_change_of(monitors))};
-    return api_store_run(monitors->store, API_SQL_MUTES_PRUNE, now, NULL) &&
-           api_store_run(monitors->store, API_SQL_MUTE_SET, change, NULL) &&
+    return api_store_run(monitors->store, API_SQL_MUTES_PRUNE, API_ROW(monitors->now)) &&
+           api_store_run(monitors->store, API_SQL_MUTE_SET, API_ROW(api_change_of(monitors))) &&
            api_mutes_read(monitors, mutes);
 }
 
@@ -58,7 +58,7 @@ bool api_mutes_is_ok(const struct api_registry *registry, const char *group, con
 static bool is_over(const struct api_registry *registry, const struct api_muted *muted)
 {
     return muted->mute.until == API_UNTIL_OK &&
-           api_mutes_is_ok(registry, muted->group, muted->name);
+           api_mutes_is_ok(registry, muted->of.group, muted->of.name);
 }
 
 bool api_mutes_are_due(const struct api_registry *registry)
@@ -75,82 +75,59 @@ bool api_mutes_end(struct api_monitors *monitors)
     const struct api_muted *list = (const void *)monitors->registry.mutes.list.data;
     bool good = true, any = false;
     for (size_t i = 0; good && i < monitors->registry.mutes.list.size / sizeof *list; i++) {
-        const struct api_datum of[] = {API_TEXT_DATUM(list[i].group), API_TEXT_DATUM(list[i].name)};
+        const struct api_datum *of = API_ROW(list[i].of.group, list[i].of.name);
         if (!is_over(&monitors->registry, &list[i]))
             continue;
         any = true;
-        good = api_store_run(monitors->store, API_SQL_MUTE_DELETE, of, NULL);
+        good = api_store_run(monitors->store, API_SQL_MUTE_DELETE, of);
     }
     return good && (!any || api_mutes_renew(monitors, &monitors->mutes));
 }
 
-void api_mutes_publish(struct api_monitors *monitors, struct api_mutes *mutes)
-{
-    struct api_mutes *former = &monitors->registry.mutes;
-    api_mutes_free(former, monitors->budget);
-    *former = *mutes;
-    if (api_budget_retain(monitors->budget, former->list.size, true))
-        former->counted = former->list.size;
-    *mutes = (struct api_mutes){.counted = 0};
-}
-
 /* ---- Columns */
+
+void api_columns_add(struct api_buffer *changes, const char *group, const char *name, bool left_out,
+                     int64_t missed)
+{
+    struct api_column_of column = {.left_out = left_out, .missed = missed};
+    if (api_named_set(&column.of, group, strlen(group), name, strlen(name)))
+        api_append(changes, &column, sizeof column);
+}
 
 static void add_column(void *context, const struct api_datum *values)
 {
-    struct api_column_of column;
-    if (!api_column_set(&column, values[0].text, values[0].size, values[1].text, values[1].size))
-        return;
-    column.left_out = values[2].integer != 0;
-    column.missed = values[3].integer;
-    api_append(context, &column, sizeof column);
+    struct api_column_of column = {.left_out = values[2].integer != 0, .missed = values[3].integer};
+    if (set_names(&column.of, values))
+        api_append(context, &column, sizeof column);
 }
 
-bool api_columns_read(struct api_monitors *monitors, struct api_columns *columns)
+bool api_columns_read(struct api_monitors *monitors, struct api_named_rows *columns)
 {
-    struct api_buffer *list = &columns->list;
-    list->size = 0;
-    if (!api_store_run(monitors->store, API_SQL_COLUMNS, NULL,
-                       &(struct api_rows){add_column, list}))
-        return false;
-    api_columns_sort(columns);
-    return !list->failed || api_transaction_fail_oom(monitors);
+    return read_rows(monitors, API_SQL_COLUMNS, add_column, sizeof(struct api_column_of), columns);
 }
 
 static bool write(struct api_monitors *monitors, const struct api_column_of *column)
 {
-    const struct api_datum row[] = {API_TEXT_DATUM(column->group), API_TEXT_DATUM(column->name),
-                                    API_INTEGER(column->left_out), API_INTEGER(column->missed)};
+    const struct api_datum *row =
+        API_ROW(column->of.group, column->of.name, column->left_out, column->missed);
     bool goes = !column->left_out && column->missed >= API_MISSED;
-    return api_store_run(monitors->store, goes ? API_SQL_COLUMN_DELETE : API_SQL_COLUMN_PUT, row,
-                         NULL);
+    return api_store_run(monitors->store, goes ? API_SQL_COLUMN_DELETE : API_SQL_COLUMN_PUT, row);
 }
 
 bool api_columns_renew(struct api_monitors *monitors, const struct api_buffer *changes,
-                       struct api_columns *columns)
+                       struct api_named_rows *columns)
 {
     const struct api_column_of *list = (const void *)changes->data;
-    const struct api_columns *known = &monitors->registry.columns;
+    const struct api_named_rows *known = &monitors->registry.columns;
     size_t n = known->list.size / sizeof *list;
     for (size_t i = 0; i < changes->size / sizeof *list; i++) {
-        bool is_known = api_columns_find(known, list[i].group, list[i].name);
+        bool is_known = api_columns_find(known, list[i].of.group, list[i].of.name);
         if (!is_known && n++ >= API_MAX_UNMONITORED)
             continue;
         if (!write(monitors, &list[i]))
             return false;
     }
-    const struct api_datum change[] = {API_INTEGER(api_change_of(monitors))};
-    return api_store_run(monitors->store, API_SQL_COLUMNS_PRUNE, NULL, NULL) &&
-           api_store_run(monitors->store, API_SQL_COLUMNS_SET, change, NULL) &&
+    return api_store_run(monitors->store, API_SQL_COLUMNS_PRUNE, NULL) &&
+           api_store_run(monitors->store, API_SQL_COLUMNS_SET, API_ROW(api_change_of(monitors))) &&
            api_columns_read(monitors, columns);
-}
-
-void api_columns_publish(struct api_monitors *monitors, struct api_columns *columns)
-{
-    struct api_columns *former = &monitors->registry.columns;
-    api_columns_free(former, monitors->budget);
-    *former = *columns;
-    if (api_budget_retain(monitors->budget, former->list.size, true))
-        former->counted = former->list.size;
-    *columns = (struct api_columns){.counted = 0};
 }

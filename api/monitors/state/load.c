@@ -1,6 +1,5 @@
 #include "api/monitors/state/replace.h"
 
-#include "api/json/format.h"
 #include "api/monitors/model/pool.h"
 #include "api/monitors/state/gc.h"
 #include "api/monitors/state/group_rows.h"
@@ -15,11 +14,11 @@ struct loading {
     struct api_monitors *monitors;
     struct api_registry read, unread;
     int64_t schema, oldest, change, deletion, mute, column;
-    struct api_mutes mutes;      /* all of them, if some were changed */
-    struct api_columns columns;  /* likewise */
-    struct api_buffer ids;       /* int64_t: of all monitors of the store, if some were deleted */
-    struct api_problem problem;  /* of the row that is read */
-    const struct api_zone *told; /* whose loss was told last */
+    struct api_named_rows mutes;   /* all of them, if some were changed */
+    struct api_named_rows columns; /* likewise */
+    struct api_buffer ids;         /* int64_t: of all monitors of the store, if some were deleted */
+    struct api_problem problem;    /* of the row that is read */
+    const struct api_zone *told;   /* whose loss was told last */
     bool failed;
     bool
         all; /* forget all monitors: a new connection may lead to a copy of the database that lacks the last transactions */
@@ -30,15 +29,10 @@ struct loading {
 /* Copies a text of a row and ends it with a NUL. */
 static char *text_of(const struct api_datum *datum) { return strndup(datum->text, datum->size); }
 
-static int64_t time_of(const struct api_datum *datum)
-{
-    return datum->kind == API_SQL_INTEGER ? datum->integer : API_NO_TIME;
-}
-
 /* The later of two times. */
 static int64_t last_of(const struct api_datum *first, const struct api_datum *second)
 {
-    int64_t a = time_of(first), b = time_of(second);
+    int64_t a = api_time_of(first), b = api_time_of(second);
     return a > b ? a : b;
 }
 
@@ -114,11 +108,11 @@ static struct api_monitor *make_monitor(struct loading *loading, const struct ap
     monitor->status.observations = values[7].integer;
     monitor->status.last_observation = last_of(&values[8], &values[22]);
     monitor->status.last_window = values[9].integer;
-    monitor->status.severity_since = time_of(&values[10]);
-    monitor->status.newest_end = time_of(&values[11]);
-    monitor->status.since = time_of(&values[12]);
-    monitor->status.turns =
-        (struct api_turns){time_of(&values[13]), {time_of(&values[14]), values[15].integer}};
+    monitor->status.severity_since = api_time_of(&values[10]);
+    monitor->status.newest_end = api_time_of(&values[11]);
+    monitor->status.since = api_time_of(&values[12]);
+    monitor->status.turns = (struct api_turns){api_time_of(&values[13]),
+                                               {api_time_of(&values[14]), values[15].integer}};
     monitor->may_have_expired = true;
     monitor->status.sentence_of = values[18].integer;
     monitor->status.silence = (enum api_silence)values[19].integer;
@@ -190,11 +184,9 @@ static void read_id(void *context, const struct api_datum *values)
 /* ---- Reading */
 
 static bool run(struct loading *loading, enum api_statement statement,
-                const struct api_datum *parameters,
-                void (*row)(void *context, const struct api_datum *values))
+                const struct api_datum *parameters, api_row_reader *row)
 {
-    return api_store_run(loading->monitors->store, statement, parameters,
-                         &(struct api_rows){row, loading}) &&
+    return api_store_read(loading->monitors->store, statement, parameters, row, loading) &&
            !loading->failed;
 }
 
@@ -209,12 +201,12 @@ static bool deletes(const struct loading *loading)
 static bool read_monitors(struct loading *loading)
 {
     struct api_monitors *monitors = loading->monitors;
-    const struct api_datum since[] = {API_INTEGER(monitors->change)};
-    if (!(loading->all ? run(loading, API_SQL_MONITORS, NULL, read_monitor) &&
-                             api_store_run(monitors->store, API_SQL_ORPHANS, NULL,
-                                           &(struct api_rows){api_gc_read_deleted, monitors}) &&
-                             !monitors->out_of_memory
-                       : run(loading, API_SQL_MONITORS_CHANGED, since, read_monitor)))
+    if (!(loading->all
+              ? run(loading, API_SQL_MONITORS, NULL, read_monitor) &&
+                    api_store_read(monitors->store, API_SQL_ORPHANS, NULL, api_gc_read_deleted,
+                                   monitors) &&
+                    !monitors->out_of_memory
+              : run(loading, API_SQL_MONITORS_CHANGED, API_ROW(monitors->change), read_monitor)))
         return false;
     for (size_t i = 0; i < loading->read.n; i++) {
         struct api_monitor *monitor = loading->read.monitors[i];
@@ -321,9 +313,9 @@ static bool apply(struct loading *loading)
     if (good)
         remove_unread(loading);
     if (good && mutes_changed(loading))
-        api_mutes_publish(monitors, &loading->mutes);
+        api_named_move(&registry->mutes, &loading->mutes, monitors->budget);
     if (good && columns_changed(loading))
-        api_columns_publish(monitors, &loading->columns);
+        api_named_move(&registry->columns, &loading->columns, monitors->budget);
     pthread_rwlock_unlock(&registry->lock);
     read->n = good ? 0 : read->n;
     return good || api_transaction_fail_oom(monitors);
@@ -344,7 +336,7 @@ bool api_load(struct api_monitors *monitors)
     struct loading loading = {.monitors = monitors,
                               .change = -1,
                               .all = !atomic_load(&monitors->loaded) ||
-                                     api_store_is_new(monitors->store)};
+                                     api_store_last(monitors->store)->is_new};
     size_t n_tombstones = monitors->n_tombstones;
     if (!loading.all && !api_store_is_shared(monitors->store))
         return true;
@@ -374,7 +366,7 @@ bool api_load(struct api_monitors *monitors)
     api_registry_empty(&loading.read);
     api_registry_empty(&loading.unread);
     api_buffer_free(&loading.ids);
-    api_mutes_free(&loading.mutes, monitors->budget);
-    api_columns_free(&loading.columns, monitors->budget);
+    api_named_free(&loading.mutes, monitors->budget);
+    api_named_free(&loading.columns, monitors->budget);
     return good;
 }

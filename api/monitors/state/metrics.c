@@ -6,7 +6,6 @@
 #include "api/text/clock.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- Numbers of monitors */

@@ -1,4 +1,4 @@
-/* api_mutes: monitors and groups that are muted until a time: no receiver is told about them. Their states, events
+/* Mutes: monitors and groups that are muted until a time: no receiver is told about them. Their states, events
  * and pages go on. Guarded by the lock of the registry that holds them. */
 #pragma once
 
@@ -13,6 +13,35 @@ enum { API_MAX_NAME = 128, API_MAX_MUTE_REASON = 200 };
 /* API_UNTIL_OK: end of a mute that lasts until what it is of is ok, or all monitors of the group are. */
 #define API_UNTIL_OK INT64_MAX
 
+/* api_named: whose a row of a list is: a monitor's or a column's; or a group's, with the name "". */
+struct api_named {
+    char group[API_MAX_NAME + 1], name[API_MAX_NAME + 1];
+};
+
+/* api_named_rows: mutes, or columns: structures that begin with api_named, in its order. */
+struct api_named_rows {
+    struct api_buffer list;
+    size_t counted; /* bytes that the budget has */
+    bool is_read;   /* from the store, also if there are none */
+};
+
+/* Sets names; false if one is too long, as only a damaged store has it. */
+bool api_named_set(struct api_named *named, const char *group, size_t group_size, const char *name,
+                   size_t name_size);
+
+/* Of rows of `size` bytes each: sorts them; finds one, NULL if it is not there; finds those of a group, *n of them from the
+ * one that it returns. */
+void api_named_sort(struct api_named_rows *rows, size_t size);
+const void *api_named_find(const struct api_named_rows *rows, size_t size, const char *group,
+                           const char *name);
+const void *api_named_group(const struct api_named_rows *rows, size_t size, const char *group,
+                            size_t *n);
+
+/* Free rows, of which there are none then; or move them in the place of others, which are freed. */
+void api_named_free(struct api_named_rows *rows, struct api_budget *budget);
+void api_named_move(struct api_named_rows *to, struct api_named_rows *from,
+                    struct api_budget *budget);
+
 /* api_mute: until when, API_NO_TIME if not at all; a text without control characters, which may be empty. */
 struct api_mute {
     int64_t until;
@@ -21,30 +50,17 @@ struct api_mute {
 };
 extern const struct api_mute api_no_mute;
 
-/* api_muted: the mute of a monitor, or of a group, as which it has the name "". */
+/* api_muted: a row of mutes. */
 struct api_muted {
-    char group[API_MAX_NAME + 1], name[API_MAX_NAME + 1];
+    struct api_named of;
     struct api_mute mute;
-};
-
-/* api_mutes: an array of api_muted. */
-struct api_mutes {
-    struct api_buffer list;
-    size_t counted; /* bytes that the budget has */
-    bool is_read;   /* from the store, also if it is empty */
 };
 
 /* The mute at a time of a monitor: its own or that of its group, whichever ends last; with the name NULL, of the
  * group alone. */
-struct api_mute api_mutes_find(const struct api_mutes *mutes, const char *group, const char *name,
-                               int64_t now);
+struct api_mute api_mutes_find(const struct api_named_rows *mutes, const char *group,
+                               const char *name, int64_t now);
 
 /* Appends {"until","reason","scope"}, or null. API_MUTE_SIZE: bytes that it has at most. */
 enum { API_MUTE_SIZE = 2 * API_MAX_MUTE_REASON + 100 };
 void api_mute_write(const struct api_mute *mute, struct api_buffer *out);
-
-/* Sorts a list by groups and names, for searches. */
-void api_mutes_sort(struct api_mutes *mutes);
-
-/* Frees a list, which is empty then. */
-void api_mutes_free(struct api_mutes *mutes, struct api_budget *budget);

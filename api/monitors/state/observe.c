@@ -4,7 +4,6 @@
 #include "api/monitors/state/window_load.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 static struct api_dirty_window *add_window(struct api_monitors *monitors,
                                            struct api_pending_monitor *pending, int64_t start,
@@ -68,8 +67,6 @@ static struct api_dirty_window *find_window(struct api_monitors *monitors,
     bool of_seconds = settings->window == API_SECONDS, of_count = settings->window == API_COUNT;
     const struct api_window_span span = api_window_span(settings, time);
     int64_t start = span.start, end = span.end;
-    const struct api_datum of[] = {API_INTEGER(monitor->id), API_INTEGER(monitor->revision),
-                                   API_INTEGER(start), API_INTEGER(end)};
     struct api_dirty_window *dirty = NULL;
     for (struct api_dirty_window *t = pending->windows; t; t = t->next)
         if (of_count || (of_seconds && t->snapshot->window.start == start))
@@ -77,7 +74,8 @@ static struct api_dirty_window *find_window(struct api_monitors *monitors,
     bool is_open = of_count ? monitor->open != NULL : is_kept(monitors, monitor, start);
     if (!dirty && (of_seconds || of_count) &&
         !mark_stored(monitors, pending, is_open,
-                     of_seconds ? API_SQL_WINDOW_AT : API_SQL_WINDOW_OPEN, of, &dirty))
+                     of_seconds ? API_SQL_WINDOW_AT : API_SQL_WINDOW_OPEN,
+                     API_ROW(monitor->id, monitor->revision, start, end), &dirty))
         return NULL;
     if (!dirty || (of_count && dirty->closes))
         dirty = add_window(monitors, pending, start, end);
@@ -110,15 +108,14 @@ bool api_observe_only_adds(struct api_monitors *monitors, struct api_monitor *mo
     const struct api_monitor_settings *settings = &monitor->config->settings;
     const struct api_window_span span = api_window_span(settings, time);
     int64_t start = span.start, end = span.end;
-    const struct api_datum of[] = {API_INTEGER(monitor->id), API_INTEGER(monitor->revision),
-                                   API_INTEGER(start), API_INTEGER(end)};
     *window = 0;
     if (settings->window != API_SECONDS ||
         end + (int64_t)settings->grace * API_SECOND_US <= monitors->now ||
         api_end_is_ahead(monitors, monitor, monitor->status.newest_end) ||
         api_start_is_ahead(monitors, monitor->status.last.start))
         return true;
-    if (!is_kept(monitors, monitor, start) && !keep_open(monitors, monitor, of))
+    if (!is_kept(monitors, monitor, start) &&
+        !keep_open(monitors, monitor, API_ROW(monitor->id, monitor->revision, start, end)))
         return false;
     if (is_kept(monitors, monitor, start))
         *window = monitor->open->window.id;

@@ -1,6 +1,6 @@
 #include "api/monitors/state/outbox.h"
 
-#include "api/json/format.h"
+#include "api/monitors/state/window_rows.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -21,14 +21,6 @@ static bool is_news(const struct api_change *change)
 {
     return change->from != change->to && change->to != API_INSUFFICIENT &&
            !(change->from == API_INSUFFICIENT && change->to == API_OK);
-}
-
-static struct api_datum time_datum(int64_t time)
-{
-    struct api_datum datum = API_INTEGER(time);
-    if (time == API_NO_TIME)
-        datum.kind = API_SQL_NULL;
-    return datum;
 }
 
 /* True if receivers know that a monitor is silent, by a change of its own. */
@@ -56,22 +48,19 @@ bool api_outbox_put(struct api_monitors *monitors, struct api_pending_monitor *p
         return true;
     }
     struct api_receivers *receivers = api_notifier_receivers(monitors->notifier);
-    struct api_datum trace = API_TEXT_DATUM(pending->trace.text);
+    struct api_datum trace = api_datum_text(pending->trace.text);
     if (!api_trace_is_set(&pending->trace))
         trace.kind = API_SQL_NULL;
     for (size_t i = 0; good && i < receivers->n; i++) {
         const struct api_receiver *receiver = &receivers->list[i];
-        const struct api_datum row[] = {
-            API_TEXT_DATUM(receiver->name),   API_INTEGER(monitors->now),
-            API_INTEGER(monitor->id),         API_TEXT_DATUM(monitor->group),
-            API_TEXT_DATUM(monitor->name),    API_INTEGER(change->from),
-            API_INTEGER(change->to),          API_INTEGER(change->at),
-            time_datum(change->since),        API_REAL(change->kl),
-            API_TEXT_DATUM(change->sentence), trace};
+        const struct api_datum *row =
+            API_ROW(receiver->name, monitors->now, monitor->id, monitor->group, monitor->name,
+                    change->from, change->to, change->at, api_time_datum(change->since), change->kl,
+                    change->sentence, trace);
         if (!api_receiver_wants(receiver, monitor->group, change->from, change->to) ||
             !api_notifier_add_pending(monitors->notifier, receiver->name))
             continue;
-        good = api_store_run(monitors->store, API_SQL_OUTBOX_PUT, row, NULL);
+        good = api_store_run(monitors->store, API_SQL_OUTBOX_PUT, row);
         monitors->has_news = true;
     }
     api_receivers_release(receivers);
@@ -99,18 +88,17 @@ static void add_row(void *context, const struct api_datum *values)
     struct api_outbox_job *job = context;
     int64_t from = values[4].integer, to = values[5].integer;
     bool is_known = from >= 0 && from < API_STATES && to >= 0 && to < API_STATES;
-    const struct row row = {
-        .change = {.monitor = values[1].integer,
-                   .from = is_known ? (int)from : API_OK,
-                   .to = is_known ? (int)to : API_OK,
-                   .queued = values[0].integer,
-                   .at = values[6].integer,
-                   .since = values[7].kind == API_SQL_INTEGER ? values[7].integer : API_NO_TIME,
-                   .kl = api_datum_number(&values[8])},
-        .group = keep(&job->texts, values[2].text, values[2].size),
-        .name = keep(&job->texts, values[3].text, values[3].size),
-        .sentence = keep(&job->texts, values[9].text, values[9].size),
-        .trace = keep(&job->texts, values[10].text, values[10].size)};
+    const struct row row = {.change = {.monitor = values[1].integer,
+                                       .from = is_known ? (int)from : API_OK,
+                                       .to = is_known ? (int)to : API_OK,
+                                       .queued = values[0].integer,
+                                       .at = values[6].integer,
+                                       .since = api_time_of(&values[7]),
+                                       .kl = api_datum_number(&values[8])},
+                            .group = keep(&job->texts, values[2].text, values[2].size),
+                            .name = keep(&job->texts, values[3].text, values[3].size),
+                            .sentence = keep(&job->texts, values[9].text, values[9].size),
+                            .trace = keep(&job->texts, values[10].text, values[10].size)};
     api_append(&job->rows, &row, sizeof row);
     job->n++;
 }
@@ -161,15 +149,14 @@ static bool take_lease(struct api_monitors *monitors, const struct api_outbox_jo
     *ours = true;
     if (!api_store_is_shared(monitors->store))
         return true;
-    if (!api_store_run(monitors->store, API_SQL_LEASE, NULL,
-                       &(struct api_rows){read_lease, &lease}))
+    if (!api_store_read(monitors->store, API_SQL_LEASE, NULL, read_lease, &lease))
         return false;
     int64_t left = lease.until - monitors->now;
     *ours = lease.owner == job->server || left <= 0 || left > 2 * LEASE;
     if (!*ours || (lease.owner == job->server && left > LEASE * 3 / 4))
         return true;
-    const struct api_datum set[] = {API_INTEGER(job->server), API_INTEGER(monitors->now + LEASE)};
-    return api_store_run(monitors->store, API_SQL_LEASE_SET, set, NULL);
+    return api_store_run(monitors->store, API_SQL_LEASE_SET,
+                         API_ROW(job->server, monitors->now + LEASE));
 }
 
 static void count_row(void *context, const struct api_datum *values)
@@ -180,12 +167,10 @@ static void count_row(void *context, const struct api_datum *values)
 
 static bool delete (struct api_monitors *monitors, struct api_outbox_job *job)
 {
-    const struct api_datum message[] = {API_TEXT_DATUM(job->receiver), API_INTEGER(job->delivered)};
-    const struct api_datum old[] = {API_INTEGER(monitors->now - MAX_AGE)};
-    return (job->delivered == 0 ||
-            api_store_run(monitors->store, API_SQL_OUTBOX_DELETE, message, NULL)) &&
-           api_store_run(monitors->store, API_SQL_OUTBOX_EXPIRE, old,
-                         &(struct api_rows){count_row, &job->expired});
+    return (job->delivered == 0 || api_store_run(monitors->store, API_SQL_OUTBOX_DELETE,
+                                                 API_ROW(job->receiver, job->delivered))) &&
+           api_store_read(monitors->store, API_SQL_OUTBOX_EXPIRE, API_ROW(monitors->now - MAX_AGE),
+                          count_row, &job->expired);
 }
 
 /* first: the change that waits longest, and its message if it has one. */
@@ -229,10 +214,10 @@ static bool make(struct api_monitors *monitors, struct api_outbox_job *job,
     job->number = new_number();
     const struct api_datum assign[] = {
         API_INTEGER(job->number),
-        API_TEXT_DATUM(job->receiver),
+        api_datum_text(job->receiver),
         {.kind = API_SQL_TEXT, .text = first->group.data, .size = first->group.size},
         API_INTEGER(MAX_CHANGES)};
-    return api_store_run(monitors->store, API_SQL_OUTBOX_ASSIGN, assign, NULL);
+    return api_store_run(monitors->store, API_SQL_OUTBOX_ASSIGN, assign);
 }
 
 static void read_history(void *context, const struct api_datum *values)
@@ -241,7 +226,7 @@ static void read_history(void *context, const struct api_datum *values)
     int64_t *const times[] = {&history->last_success, &history->last_failure,
                               &history->failing_since};
     for (size_t i = 0; i < sizeof times / sizeof *times; i++)
-        *times[i] = values[i].kind == API_SQL_INTEGER ? values[i].integer : API_NO_TIME;
+        *times[i] = api_time_of(&values[i]);
     snprintf(history->failure, sizeof history->failure, "%.*s", (int)values[3].size,
              values[3].text);
 }
@@ -251,21 +236,19 @@ static void read_history(void *context, const struct api_datum *values)
 static bool exchange_history(struct api_monitors *monitors, struct api_outbox_job *job)
 {
     struct api_receiver_history *history = &job->history;
-    const struct api_datum row[] = {
-        API_TEXT_DATUM(job->receiver), time_datum(history->last_success),
-        time_datum(history->last_failure), time_datum(history->failing_since),
-        API_TEXT_DATUM(history->failure)};
+    const struct api_datum *row = API_ROW(job->receiver, api_time_datum(history->last_success),
+                                          api_time_datum(history->last_failure),
+                                          api_time_datum(history->failing_since), history->failure);
     job->reads_history |= !job->is_sender;
     if (job->reads_history)
-        return api_store_run(monitors->store, API_SQL_RECEIVER, row,
-                             &(struct api_rows){read_history, history});
-    return !job->writes_history || api_store_run(monitors->store, API_SQL_RECEIVER_PUT, row, NULL);
+        return api_store_read(monitors->store, API_SQL_RECEIVER, row, read_history, history);
+    return !job->writes_history || api_store_run(monitors->store, API_SQL_RECEIVER_PUT, row);
 }
 
 static bool run(struct api_store_job *base, struct api_monitors *monitors)
 {
     struct api_outbox_job *job = (struct api_outbox_job *)base;
-    const struct api_datum receiver[] = {API_TEXT_DATUM(job->receiver)};
+    const struct api_datum *receiver = API_ROW(job->receiver);
     struct first first = {.queued = 0};
     int64_t pending = 0;
     bool ours;
@@ -273,8 +256,7 @@ static bool run(struct api_store_job *base, struct api_monitors *monitors)
     job->number = job->wait = 0;
     job->expired = 0;
     if (!take_lease(monitors, job, &ours) || !delete (monitors, job) ||
-        !api_store_run(monitors->store, API_SQL_OUTBOX_COUNT, receiver,
-                       &(struct api_rows){api_datum_read_integer, &pending}))
+        !api_store_number(monitors->store, API_SQL_OUTBOX_COUNT, receiver, &pending))
         return false;
     job->pending = (size_t)pending;
     job->is_shared = api_store_is_shared(monitors->store);
@@ -285,13 +267,13 @@ static bool run(struct api_store_job *base, struct api_monitors *monitors)
         job->wait = API_SECOND_US;
         return true;
     }
-    bool good = pending == 0 || api_store_run(monitors->store, API_SQL_OUTBOX_FIRST, receiver,
-                                              &(struct api_rows){read_first, &first});
+    bool good = pending == 0 ||
+                api_store_read(monitors->store, API_SQL_OUTBOX_FIRST, receiver, read_first, &first);
     good = good && (!first.is_there || make(monitors, job, &first));
     api_buffer_free(&first.group);
-    const struct api_datum message[] = {receiver[0], API_INTEGER(job->number)};
-    good = good && (!job->number || api_store_run(monitors->store, API_SQL_OUTBOX, message,
-                                                  &(struct api_rows){add_row, job}));
+    good =
+        good && (!job->number || api_store_read(monitors->store, API_SQL_OUTBOX,
+                                                API_ROW(receiver[0], job->number), add_row, job));
     if (good && (job->rows.failed || job->texts.failed))
         return api_fail_oom(base->problem);
     return good;

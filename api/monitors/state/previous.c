@@ -16,17 +16,7 @@ void api_previous_free(struct api_previous *previous)
 /* ---- Statements */
 
 /* FROM: parameters of a statement on the windows before or after a position. */
-#define FROM(of, at, limit)                                                                        \
-    (const struct api_datum[])                                                                     \
-    {                                                                                              \
-        API_INTEGER((of)->monitor), API_INTEGER((of)->revision), API_INTEGER((at).start),          \
-            API_INTEGER((at).id), API_INTEGER(limit)                                               \
-    }
-
-static void add_moments(void *context, const struct api_datum *values)
-{
-    api_moments_read(&values[0], context);
-}
+#define FROM(of, at, limit) API_ROW((of)->monitor, (of)->revision, (at).start, (at).id, limit)
 
 /* Adds the counts and the moments of up to `limit` windows before a position. */
 static bool add_windows(const struct api_previous_of *of, struct api_store *store,
@@ -35,8 +25,7 @@ static bool add_windows(const struct api_previous_of *of, struct api_store *stor
 {
     const struct api_datum *from = FROM(of, before, limit);
     return api_counts_run(to, of->n_bins, store, API_SQL_COUNTS_BEFORE, from) &&
-           api_store_run(store, API_SQL_MOMENTS_BEFORE, from,
-                         &(struct api_rows){add_moments, moments});
+           api_moments_run(moments, store, API_SQL_MOMENTS_BEFORE, from);
 }
 
 /* Takes away the counts and the moments that two statements give. */
@@ -49,7 +38,7 @@ static bool take_away(const struct api_previous_of *of, struct api_store *store,
     if (!counts)
         api_store_run_out_of_memory(store);
     bool good = counts && api_counts_run(counts, of->n_bins, store, statements[0], from) &&
-                api_store_run(store, statements[1], from, &(struct api_rows){add_moments, &taken});
+                api_moments_run(&taken, store, statements[1], from);
     for (size_t i = 0; good && i < of->n_bins; i++)
         to[i] -= counts[i];
     if (good)
@@ -61,11 +50,10 @@ static bool take_away(const struct api_previous_of *of, struct api_store *store,
 static bool take_window_away(struct api_previous *previous, struct api_store *store,
                              struct api_position window)
 {
-    const struct api_datum of[] = {API_INTEGER(previous->of.monitor), API_INTEGER(window.id)};
     previous->n--;
-    return take_away(&previous->of, store,
-                     (const enum api_statement[]){API_SQL_COUNTS, API_SQL_MOMENTS}, of,
-                     previous->counts, &previous->moments);
+    return take_away(
+        &previous->of, store, (const enum api_statement[]){API_SQL_COUNTS, API_SQL_MOMENTS},
+        API_ROW(previous->of.monitor, window.id), previous->counts, &previous->moments);
 }
 
 /* keys: positions that a statement gives: how many, the first and the last. */
@@ -87,7 +75,7 @@ static bool read_keys(const struct api_previous_of *of, struct api_store *store,
                       struct keys *keys)
 {
     *keys = (struct keys){.n = 0};
-    return api_store_run(store, statement, FROM(of, at, limit), &(struct api_rows){note_key, keys});
+    return api_store_read(store, statement, FROM(of, at, limit), note_key, keys);
 }
 
 /* ---- Reading */
@@ -126,7 +114,6 @@ static bool make(struct api_previous *previous, struct api_store *store)
 static bool read(struct api_previous *previous, struct api_store *store,
                  const struct api_previous_of *of)
 {
-    const struct api_datum monitor[] = {API_INTEGER(of->monitor)};
     previous->of = *of;
     previous->counts = calloc(of->n_bins, sizeof *previous->counts);
     if (!previous->counts) {
@@ -134,7 +121,7 @@ static bool read(struct api_previous *previous, struct api_store *store,
         return false;
     }
     previous->is_read =
-        api_store_run(store, API_SQL_SUM, monitor, &(struct api_rows){read_row, previous});
+        api_store_read(store, API_SQL_SUM, API_ROW(of->monitor), read_row, previous);
     return previous->is_read;
 }
 
@@ -171,8 +158,7 @@ bool api_previous_add_up(const struct api_previous *previous, struct api_store *
     int64_t n = 0;
     bool is_last = previous->n == 0 || api_position_compare(before, previous->newest) > 0;
     if (previous->holds && !is_last &&
-        !api_store_run(store, API_SQL_WINDOWS_COUNT_FROM, FROM(of, before, of->k / 2 + 1),
-                       &(struct api_rows){api_datum_read_integer, &n}))
+        !api_store_number(store, API_SQL_WINDOWS_COUNT_FROM, FROM(of, before, of->k / 2 + 1), &n))
         return false;
     if (previous->holds && n <= of->k / 2)
         return add_except_newest(previous, store, before, n, to, moments);
@@ -278,17 +264,11 @@ bool api_previous_refill(struct api_previous *previous, struct api_store *store)
 bool api_previous_store(struct api_previous *previous, struct api_store *store)
 {
     const struct api_previous_of *of = &previous->of;
-    const struct api_datum row[] = {
-        API_INTEGER(of->monitor),
-        API_INTEGER(of->revision),
-        API_INTEGER(of->k),
-        API_INTEGER(previous->n),
-        API_INTEGER(previous->oldest.start),
-        API_INTEGER(previous->oldest.id),
-        API_INTEGER(previous->newest.start),
-        API_INTEGER(previous->newest.id),
-        API_BYTES((const char *)previous->counts, of->n_bins * sizeof *previous->counts),
-        API_BYTES((const char *)&previous->moments, sizeof previous->moments)};
+    const struct api_datum *row =
+        API_ROW(of->monitor, of->revision, of->k, previous->n, previous->oldest.start,
+                previous->oldest.id, previous->newest.start, previous->newest.id,
+                API_BYTES((const char *)previous->counts, of->n_bins * sizeof *previous->counts),
+                API_BYTES((const char *)&previous->moments, sizeof previous->moments));
     previous->has_changed = false;
-    return api_store_run(store, API_SQL_SUM_PUT, row, NULL);
+    return api_store_run(store, API_SQL_SUM_PUT, row);
 }

@@ -186,12 +186,9 @@ struct api_monitor_state api_monitor_state_of(const struct api_registry *registr
 
 void api_monitor_state_write(const struct api_monitor_state *state, struct api_buffer *out)
 {
-    api_append_format(out, ",\"state\":\"%s\",\"since\":", api_verdict_names[state->state]);
-    api_write_time(out, state->since);
-    api_append_text(out, ",\"severity_since\":");
-    api_write_time(out, state->severity_since);
-    api_write_flag(out, "stale", state->stale);
-    api_append_text(out, ",\"muted\":");
+    api_write_json(out, ",'state':%s,'since':%jd,'severity_since':%jd,'stale':%d,'muted':",
+                   api_verdict_names[state->state], state->since, state->severity_since,
+                   state->stale);
     api_mute_write(&state->mute, out);
 }
 

@@ -75,8 +75,8 @@ struct api_registry {
     pthread_rwlock_t lock;
     struct api_monitor **monitors;
     size_t n, capacity;
-    struct api_mutes mutes;
-    struct api_columns columns;
+    struct api_named_rows mutes;
+    struct api_named_rows columns;
 };
 
 bool api_registry_init(struct api_registry *registry);

@@ -57,8 +57,7 @@ static bool make(struct api_monitors *monitors, struct api_replacement *r)
     r->is_new = r->changes = r->revises = true;
     r->revision = r->version = 1;
     if (!api_gc_delete_left_out(monitors, r->group, r->name, &left_out) ||
-        !api_store_run(monitors->store, API_SQL_NEXT_MONITOR, NULL,
-                       &(struct api_rows){api_datum_read_integer, &r->id}))
+        !api_store_number(monitors->store, API_SQL_NEXT_MONITOR, NULL, &r->id))
         return false;
     api_monitor_free(r->made);
     r->made = api_monitor_new(r->id, r->group, r->name, api_config_hold(r->config));
@@ -94,17 +93,12 @@ static bool close_windows(struct api_monitors *monitors, const struct api_replac
 
 static bool write(struct api_monitors *monitors, const struct api_replacement *r)
 {
-    const struct api_datum monitor[] = {API_INTEGER(r->id),
-                                        API_TEXT_DATUM(r->group),
-                                        API_TEXT_DATUM(r->name),
-                                        API_INTEGER(r->revision),
-                                        API_INTEGER(r->version),
-                                        API_TEXT_DATUM(r->config->others),
-                                        API_INTEGER(r->changes ? api_change_of(monitors) : 0)};
-    const struct api_datum revision[] = {API_INTEGER(r->id), API_INTEGER(r->revision),
-                                         API_TEXT_DATUM(r->config->definition)};
-    return (!r->changes || api_store_run(monitors->store, API_SQL_MONITOR_PUT, monitor, NULL)) &&
-           (!r->revises || api_store_run(monitors->store, API_SQL_REVISION_PUT, revision, NULL));
+    const struct api_datum *monitor =
+        API_ROW(r->id, r->group, r->name, r->revision, r->version, r->config->others,
+                r->changes ? api_change_of(monitors) : 0);
+    return (!r->changes || api_store_run(monitors->store, API_SQL_MONITOR_PUT, monitor)) &&
+           (!r->revises || api_store_run(monitors->store, API_SQL_REVISION_PUT,
+                                         API_ROW(r->id, r->revision, r->config->definition)));
 }
 
 bool api_replace(struct api_monitors *monitors, struct api_replacement *replacements, size_t n,
@@ -148,11 +142,10 @@ bool api_replace_dry_run(struct api_monitors *monitors, struct api_replacement *
 static bool forget_sum(struct api_monitors *monitors, const struct api_pending_monitor *pending,
                        const struct api_replacement *r)
 {
-    const struct api_datum of[] = {API_INTEGER(r->id)};
     const struct api_config *config = pending->monitor->config;
     bool fits = !r->revises && api_settings_running(&config->settings) ==
                                    api_settings_running(&r->config->settings);
-    return fits || api_store_run(monitors->store, API_SQL_SUM_DELETE, of, NULL);
+    return fits || api_store_run(monitors->store, API_SQL_SUM_DELETE, API_ROW(r->id));
 }
 
 bool api_replace_after_windows(struct api_monitors *monitors, struct api_replacement *replacements,

@@ -1,7 +1,6 @@
 #include "api/monitors/state/replay.h"
 
 #include "api/json/format.h"
-#include "api/monitors/model/state.h"
 #include "api/monitors/state/window_rows.h"
 
 #include <stdlib.h>
@@ -44,8 +43,8 @@ static void free_history(struct history *h)
 static bool read_windows(struct history *h, struct api_monitors *monitors,
                          const struct api_monitor *monitor, size_t limit)
 {
-    const struct api_datum of[] = {API_INTEGER(monitor->id), API_INTEGER(monitor->revision),
-                                   API_INTEGER(monitors->now + API_DAY_US), API_INTEGER(limit)};
+    const struct api_datum *of =
+        API_ROW(monitor->id, monitor->revision, monitors->now + API_DAY_US, limit);
     if (!api_window_list_run(&h->list, monitors->store,
                              h->snapshot->settings.previous > 0 ? API_SQL_WINDOWS_RECENT_WHOLE
                                                                 : API_SQL_WINDOWS_RECENT,
@@ -85,9 +84,8 @@ static void add_unseen(void *context, const struct api_datum *values)
 static bool read_counts(struct history *h, struct api_monitors *monitors,
                         const struct api_monitor *monitor)
 {
-    const struct api_datum of[] = {API_INTEGER(monitor->id), API_INTEGER(monitor->revision),
-                                   API_INTEGER(monitors->now + API_DAY_US + 1),
-                                   API_INTEGER(INT64_MIN), API_INTEGER(h->n)};
+    const struct api_datum *of =
+        API_ROW(monitor->id, monitor->revision, monitors->now + API_DAY_US + 1, INT64_MIN, h->n);
     h->counts = calloc(h->n * h->n_bins + 1, sizeof *h->counts);
     h->slots = calloc(h->n + 1, sizeof *h->slots);
     bool labelled = h->snapshot->config->bins.labelled;
@@ -97,10 +95,9 @@ static bool read_counts(struct history *h, struct api_monitors *monitors,
     for (size_t i = 0; i < h->n; i++)
         h->slots[i] = (struct slot){h->list.windows[i].id, i};
     qsort(h->slots, h->n, sizeof *h->slots, compare_ids);
-    return api_store_run(monitors->store, API_SQL_COUNTS_OF_POOL, of,
-                         &(struct api_rows){add_count, h}) &&
-           (!labelled || api_store_run(monitors->store, API_SQL_UNSEEN_OF_POOL, of,
-                                       &(struct api_rows){add_unseen, h}));
+    return api_store_read(monitors->store, API_SQL_COUNTS_OF_POOL, of, add_count, h) &&
+           (!labelled ||
+            api_store_read(monitors->store, API_SQL_UNSEEN_OF_POOL, of, add_unseen, h));
 }
 
 /* ---- What a window is compared with */
@@ -248,18 +245,12 @@ void api_replay_free(struct api_replay *replay)
 
 void api_replay_write(const struct api_replay *replay, struct api_buffer *out)
 {
-    api_append_text(out, "{\"from\":");
-    api_write_time(out, replay->from);
-    api_append_text(out, ",\"to\":");
-    api_write_time(out, replay->to);
-    api_write_member(out, "windows", (double)replay->windows);
-    api_append_text(out, ",\"changes\":[");
+    api_write_json(out, "{'from':%jd,'to':%jd,'windows':%zu,'changes':[", replay->from, replay->to,
+                   replay->windows);
     for (size_t i = replay->n_events; i > 0; i--) {
         api_append_text(out, i < replay->n_events ? ",{" : "{");
         api_event_write(&replay->events[i - 1], out);
         api_append(out, "}", 1);
     }
-    api_append(out, "]", 1);
-    api_write_member(out, "alarms", (double)replay->alarms);
-    api_append(out, "}", 1);
+    api_write_json(out, "],'alarms':%zu}", replay->alarms);
 }

@@ -36,9 +36,8 @@ static void add_row(void *context, const struct api_datum *values)
 static bool add_rows(struct api_monitors *monitors, enum api_statement statement, int64_t monitor,
                      int64_t window, struct sum *sum)
 {
-    const struct api_datum of[] = {API_INTEGER(monitor), API_INTEGER(window)};
     sum->at = API_NO_TIME;
-    return api_store_run(monitors->store, statement, of, &(struct api_rows){add_row, sum});
+    return api_store_read(monitors->store, statement, API_ROW(monitor, window), add_row, sum);
 }
 
 /* ---- The row of this server */
@@ -46,8 +45,7 @@ static bool add_rows(struct api_monitors *monitors, enum api_statement statement
 bool api_server_number(struct api_monitors *monitors)
 {
     return monitors->server != 0 ||
-           api_store_run(monitors->store, API_SQL_SERVER_NEXT, NULL,
-                         &(struct api_rows){api_datum_read_integer, &monitors->server});
+           api_store_number(monitors->store, API_SQL_SERVER_NEXT, NULL, &monitors->server);
 }
 
 /* Sets the counts to those of this server's row, in memory or else in the store. */
@@ -70,15 +68,12 @@ static bool read_own(struct api_monitors *monitors, const struct api_monitor *mo
 static bool write_own(struct api_monitors *monitors, const struct api_pending_monitor *pending,
                       const struct api_server_counts *counts, size_t n_bins)
 {
-    const struct api_datum row[] = {
-        API_INTEGER(pending->monitor->id),
-        API_INTEGER(counts->window),
-        API_INTEGER(monitors->server),
-        API_INTEGER(counts->n),
-        API_INTEGER(pending->status.last_observation),
-        API_BYTES((const char *)counts->counts, n_bins * sizeof *counts->counts),
-        api_moments_datum(&counts->moments)};
-    return api_store_run(monitors->store, API_SQL_SERVER_COUNTS_PUT, row, NULL);
+    const struct api_datum *row =
+        API_ROW(pending->monitor->id, counts->window, monitors->server, API_INTEGER(counts->n),
+                pending->status.last_observation,
+                API_BYTES((const char *)counts->counts, n_bins * sizeof *counts->counts),
+                api_moments_datum(&counts->moments));
+    return api_store_run(monitors->store, API_SQL_SERVER_COUNTS_PUT, row);
 }
 
 bool api_server_counts_add(struct api_monitors *monitors, struct api_pending_monitor *pending,
@@ -107,6 +102,8 @@ bool api_server_counts_read(struct api_monitors *monitors, int64_t monitor,
                             struct api_snapshot *snapshot)
 {
     struct sum sum = {.counts = snapshot->counts, .n_bins = snapshot->config->bins.n_bins};
+    if (snapshot->window.closed || !api_store_is_shared(monitors->store))
+        return true;
     bool good = add_rows(monitors, API_SQL_SERVER_COUNTS, monitor, snapshot->window.id, &sum);
     api_moments_add(&snapshot->window.moments, &sum.moments);
     snapshot->window.n = 0; /* read again: other servers may have added meanwhile */
@@ -119,6 +116,8 @@ bool api_server_counts_take(struct api_monitors *monitors, struct api_pending_mo
                             struct api_dirty_window *dirty)
 {
     struct sum sum = {.n_bins = dirty->snapshot->config->bins.n_bins};
+    if (!dirty->is_read || !api_store_is_shared(monitors->store))
+        return true;
     if (!dirty->added)
         dirty->added = calloc(sum.n_bins, sizeof *dirty->added);
     if (!dirty->added)
@@ -148,19 +147,18 @@ static void note_other(void *context, const struct api_datum *values)
 bool api_server_counts_of_others(struct api_monitors *monitors, int64_t monitor, int64_t window,
                                  bool *others)
 {
-    const struct api_datum of[] = {API_INTEGER(monitor), API_INTEGER(window)};
     struct other other = {.server = monitors->server};
-    bool good = api_store_run(monitors->store, API_SQL_SERVER_COUNTS, of,
-                              &(struct api_rows){note_other, &other});
+    bool good = api_store_read(monitors->store, API_SQL_SERVER_COUNTS, API_ROW(monitor, window),
+                               note_other, &other);
     *others = other.is_there;
     return good;
 }
 
 bool api_server_counts_total(struct api_monitors *monitors, struct api_pending_monitor *pending)
 {
-    const struct api_datum of[] = {API_INTEGER(pending->monitor->id)};
-    return api_store_run(monitors->store, API_SQL_OBSERVATIONS, of,
-                         &(struct api_rows){api_datum_read_integer, &pending->status.observations});
+    return !pending->has_taken ||
+           api_store_number(monitors->store, API_SQL_OBSERVATIONS, API_ROW(pending->monitor->id),
+                            &pending->status.observations);
 }
 
 /* ---- What other servers counted */
@@ -200,12 +198,11 @@ static void learn_row(void *context, const struct api_datum *values)
 bool api_server_counts_refresh(struct api_monitors *monitors)
 {
     enum { REST = 20 };
-    const struct api_datum server[] = {API_INTEGER(monitors->server)};
     double start = api_seconds();
     if (start < monitors->next_refresh)
         return true;
-    bool good = api_store_run(monitors->store, API_SQL_OBSERVATIONS_OF_OTHERS, server,
-                              &(struct api_rows){learn_row, monitors}) &&
+    bool good = api_store_read(monitors->store, API_SQL_OBSERVATIONS_OF_OTHERS,
+                               API_ROW(monitors->server), learn_row, monitors) &&
                 !monitors->out_of_memory;
     double end = api_seconds(), rest_s = REST * (end - start);
     monitors->next_refresh = end + (rest_s < 10 ? rest_s : 10);

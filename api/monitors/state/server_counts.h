@@ -25,12 +25,18 @@ bool api_server_number(struct api_monitors *monitors);
 bool api_server_counts_add(struct api_monitors *monitors, struct api_pending_monitor *pending,
                            const struct api_dirty_window *dirty);
 
-/* Adds the rows of all servers to the counts of an open window, and sets its n. */
+/* The number under which this transaction keeps what it counts apart: of this server in a concurrent one, else 0. */
+static inline int64_t api_server_of(const struct api_monitors *monitors)
+{
+    return monitors->is_concurrent ? monitors->server : 0;
+}
+
+/* In a store that servers share: adds the rows of all servers to the counts of an open window, and sets its n. */
 bool api_server_counts_read(struct api_monitors *monitors, int64_t monitor,
                             struct api_snapshot *snapshot);
 
-/* Deletes the rows of a window that was read open, in a shared store, and adds them to what the transaction writes to kldiv_counts: the snapshot has
- * them already. */
+/* In a store that servers share: deletes the rows of a window that was read open, and adds them to what the transaction
+ * writes to kldiv_counts. The snapshot has them already. */
 bool api_server_counts_take(struct api_monitors *monitors, struct api_pending_monitor *pending,
                             struct api_dirty_window *dirty);
 
@@ -38,8 +44,8 @@ bool api_server_counts_take(struct api_monitors *monitors, struct api_pending_mo
 bool api_server_counts_of_others(struct api_monitors *monitors, int64_t monitor, int64_t window,
                                  bool *others);
 
-/* Reads the number of values of a pending monitor of which rows were taken: some may be of other servers, and not
- * known here yet. */
+/* If rows of a pending monitor were taken, reads its number of values: some may be of other servers, and not known here
+ * yet. */
 bool api_server_counts_total(struct api_monitors *monitors, struct api_pending_monitor *pending);
 
 /* Reads the numbers of values that other servers have counted since the last time, unless that was too short a while

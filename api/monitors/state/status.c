@@ -23,14 +23,12 @@ bool api_end_is_ahead(const struct api_monitors *monitors, const struct api_moni
 bool api_status_newest_end(struct api_monitors *monitors, const struct api_monitor *monitor,
                            const struct api_monitor_status *status, int64_t *end)
 {
-    const struct api_datum until[] = {API_INTEGER(monitor->id),
-                                      API_INTEGER(monitors->now + API_DAY_US)};
     *end = status->newest_end;
     if (!api_end_is_ahead(monitors, monitor, status->newest_end))
         return true;
     *end = API_NO_TIME;
-    return api_store_run(monitors->store, API_SQL_WINDOW_END, until,
-                         &(struct api_rows){api_datum_read_integer, end});
+    return api_store_number(monitors->store, API_SQL_WINDOW_END,
+                            API_ROW(monitor->id, monitors->now + API_DAY_US), end);
 }
 
 static void set_last(struct api_monitor_status *status, const struct api_window *window)
@@ -64,7 +62,7 @@ static bool complete(struct api_monitors *monitors, const struct api_monitor *mo
                      struct api_monitor_status *status, struct api_window *window)
 {
     struct kl_drift_bin of_bins[API_MAX_BINS + KL_OUTER_BINS];
-    const struct api_datum of[] = {API_INTEGER(monitor->id), API_INTEGER(window->id)};
+    const struct api_datum *of = API_ROW(monitor->id, window->id);
     struct api_window_list whole;
     struct api_scores scores;
     bool fits = api_top_fits(window->scores.top, &monitor->config->bins);
@@ -86,17 +84,15 @@ static bool complete(struct api_monitors *monitors, const struct api_monitor *mo
         return good;
     window->scores.top = scores.top;
     window->scores.top_share = scores.top_share;
-    const struct api_datum top[] = {API_INTEGER(scores.top), API_REAL(scores.top_share), of[0],
-                                    of[1]};
-    return api_store_run(monitors->store, API_SQL_WINDOW_TOP, top, NULL);
+    return api_store_run(monitors->store, API_SQL_WINDOW_TOP,
+                         API_ROW(scores.top, scores.top_share, of[0], of[1]));
 }
 
 bool api_status_read_recent(struct api_monitors *monitors, const struct api_monitor *monitor,
                             struct api_monitor_status *status)
 {
-    const struct api_datum of[] = {API_INTEGER(monitor->id), API_INTEGER(monitor->revision),
-                                   API_INTEGER(monitors->now + API_DAY_US),
-                                   API_INTEGER(API_RECENT)};
+    const struct api_datum *of =
+        API_ROW(monitor->id, monitor->revision, monitors->now + API_DAY_US, API_RECENT);
     struct api_window_list list;
     bool good = api_window_list_run(&list, monitors->store, API_SQL_WINDOWS_RECENT, of);
     status->n_recent = list.n;
@@ -117,13 +113,13 @@ bool api_status_read_recent(struct api_monitors *monitors, const struct api_moni
 bool api_status_read_next_close(struct api_monitors *monitors, const struct api_monitor *monitor,
                                 struct api_monitor_status *status)
 {
-    const struct api_datum of[] = {API_INTEGER(monitor->id), API_INTEGER(monitor->revision)};
     const struct api_monitor_settings *settings = &monitor->config->settings;
     struct api_window_list list;
     status->next_close = INT64_MAX;
     if (settings->window != API_SECONDS)
         return true;
-    bool good = api_window_list_run(&list, monitors->store, API_SQL_WINDOWS_OPEN, of);
+    bool good = api_window_list_run(&list, monitors->store, API_SQL_WINDOWS_OPEN,
+                                    API_ROW(monitor->id, monitor->revision));
     for (size_t i = 0; i < list.n; i++) {
         int64_t due = list.windows[i].end + (int64_t)settings->grace * API_SECOND_US;
         status->next_close = due < status->next_close ? due : status->next_close;
@@ -157,36 +153,28 @@ static void add_newest(struct api_monitor_status *status, const struct api_windo
     status->recent[status->n_recent - 1] = window->scores.drift.kl;
 }
 
-static struct api_datum time_datum(int64_t time)
-{
-    struct api_datum datum = API_INTEGER(time);
-    if (time == API_NO_TIME)
-        datum.kind = API_SQL_NULL;
-    return datum;
-}
-
 bool api_status_store(struct api_monitors *monitors, struct api_pending_monitor *pending)
 {
     const struct api_monitor_status *status = &pending->status;
     const struct api_datum row[] = {API_INTEGER(status->state),
                                     API_INTEGER(pending->counted),
-                                    time_datum(status->last_observation),
+                                    api_time_datum(status->last_observation),
                                     API_INTEGER(status->last_window),
-                                    time_datum(status->severity_since),
-                                    time_datum(status->newest_end),
-                                    time_datum(status->since),
-                                    time_datum(status->turns.pool_from),
-                                    API_TEXT_DATUM(status->sentence),
+                                    api_time_datum(status->severity_since),
+                                    api_time_datum(status->newest_end),
+                                    api_time_datum(status->since),
+                                    api_time_datum(status->turns.pool_from),
+                                    api_datum_text(status->sentence),
                                     API_INTEGER(status->sentence_of),
                                     API_INTEGER(status->silence),
                                     API_INTEGER(api_change_of(monitors)),
-                                    time_datum(status->turns.rose.start),
+                                    api_time_datum(status->turns.rose.start),
                                     API_INTEGER(status->turns.rose.id),
                                     API_INTEGER(status->missed),
                                     API_INTEGER(status->told),
                                     API_INTEGER(pending->monitor->id)};
     pending->counted = 0;
-    return api_store_run(monitors->store, API_SQL_MONITOR_LIVE, row, NULL);
+    return api_store_run(monitors->store, API_SQL_MONITOR_LIVE, row);
 }
 
 /* ---- States */
@@ -196,9 +184,8 @@ static bool read_history(struct api_monitors *monitors, const struct api_monitor
                          const struct api_window *window, struct api_state_history *history)
 {
     api_state_begin(history, &monitor->config->settings);
-    const struct api_datum before[] = {API_INTEGER(monitor->id), API_INTEGER(window->revision),
-                                       API_INTEGER(window->start), API_INTEGER(window->id),
-                                       API_INTEGER(history->max)};
+    const struct api_datum *before =
+        API_ROW(monitor->id, window->revision, window->start, window->id, history->max);
     struct api_window_list list;
     bool good = api_window_list_run(&list, monitors->store, API_SQL_WINDOWS_BEFORE, before);
     history->n = list.n;
@@ -212,10 +199,9 @@ static bool read_history(struct api_monitors *monitors, const struct api_monitor
 bool api_event_store(struct api_monitors *monitors, const struct api_monitor *monitor,
                      const struct api_event *event)
 {
-    const struct api_datum row[] = {API_INTEGER(monitor->id), API_INTEGER(event->at),
-                                    API_INTEGER(event->from), API_INTEGER(event->to),
-                                    API_REAL(event->kl),      API_INTEGER(event->window)};
-    return api_store_run(monitors->store, API_SQL_EVENT_PUT, row, NULL);
+    const struct api_datum *row =
+        API_ROW(monitor->id, event->at, event->from, event->to, event->kl, event->window);
+    return api_store_run(monitors->store, API_SQL_EVENT_PUT, row);
 }
 
 bool api_change_state(struct api_monitors *monitors, struct api_pending_monitor *pending,
@@ -249,9 +235,8 @@ bool api_change_state(struct api_monitors *monitors, struct api_pending_monitor 
 static bool replay(struct api_monitors *monitors, struct api_pending_monitor *pending,
                    struct api_state_history *history, struct api_window *from)
 {
-    const struct api_datum onwards[] = {
-        API_INTEGER(pending->monitor->id), API_INTEGER(from->revision), API_INTEGER(from->start),
-        API_INTEGER(from->id), API_INTEGER(monitors->now + API_DAY_US)};
+    const struct api_datum *onwards = API_ROW(pending->monitor->id, from->revision, from->start,
+                                              from->id, monitors->now + API_DAY_US);
     const struct api_window *cause = from;
     struct api_window_list list;
     bool good = api_window_list_run(&list, monitors->store, API_SQL_WINDOWS_FROM, onwards);
@@ -262,11 +247,10 @@ static bool replay(struct api_monitors *monitors, struct api_pending_monitor *pe
             cause = &list.windows[i];
         if (list.windows[i].id == from->id)
             from->state = history->state;
-        const struct api_datum state[] = {API_INTEGER(history->state),
-                                          API_INTEGER(pending->monitor->id),
-                                          API_INTEGER(list.windows[i].id)};
+        const struct api_datum *state =
+            API_ROW(history->state, pending->monitor->id, list.windows[i].id);
         if (list.windows[i].state != history->state)
-            good = api_store_run(monitors->store, API_SQL_WINDOW_STATE, state, NULL);
+            good = api_store_run(monitors->store, API_SQL_WINDOW_STATE, state);
     }
     good = good && api_change_state(monitors, pending, history->state, cause);
     api_window_list_free(&list);

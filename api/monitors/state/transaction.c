@@ -1,7 +1,6 @@
 #include "api/monitors/state/transaction.h"
 
 #include <stdlib.h>
-#include <time.h>
 
 bool api_transaction_fail_oom(struct api_monitors *monitors)
 {
@@ -145,8 +144,8 @@ int64_t api_change_of(struct api_monitors *monitors)
 
 bool api_change_store(struct api_monitors *monitors)
 {
-    const struct api_datum number[] = {API_INTEGER(monitors->change + 1)};
-    return !monitors->changes || api_store_run(monitors->store, API_SQL_CHANGE_SET, number, NULL);
+    return !monitors->changes ||
+           api_store_run(monitors->store, API_SQL_CHANGE_SET, API_ROW(monitors->change + 1));
 }
 
 void api_change_end(struct api_monitors *monitors, bool is_committed)

@@ -56,11 +56,11 @@ struct api_monitors {
     bool out_of_memory;            /* the reason of a failure that is not the store's */
     int64_t keys;                  /* idempotency keys in the store */
     int64_t keys_pruned;
-    int64_t next_close;        /* no later than the first of all monitors */
-    bool has_news;             /* the transaction has stored changes that are to be told */
-    struct api_mutes mutes;    /* what maintenance has left of them, if it has read them */
-    bool backoff;              /* the last maintenance failed */
-    struct api_config *former; /* the one of a former revision that was read last, or NULL */
+    int64_t next_close;          /* no later than the first of all monitors */
+    bool has_news;               /* the transaction has stored changes that are to be told */
+    struct api_named_rows mutes; /* what maintenance has left of them, if it has read them */
+    bool backoff;                /* the last maintenance failed */
+    struct api_config *former;   /* the one of a former revision that was read last, or NULL */
     int64_t former_monitor, former_revision;
     bool shrink_unfinished; /* the store has more to give back than one step does */
     bool log_has_deleted;   /* the log of the store may have copies of deleted rows */

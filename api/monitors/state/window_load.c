@@ -17,15 +17,14 @@ static struct api_config *former_config(struct api_monitors *monitors,
                                         const struct api_monitor *monitor, int64_t revision)
 {
     static const char any_settings[] = "{\"compare\":{\"previous\":1}}"; /* needs no reference */
-    const struct api_datum of[] = {API_INTEGER(monitor->id), API_INTEGER(revision)};
     if (monitors->former && monitors->former_monitor == monitor->id &&
         monitors->former_revision == revision)
         return api_config_hold(monitors->former);
     struct api_problem problem = {0};
     struct api_config *config = NULL;
     char *definition = NULL;
-    bool good = api_store_run(monitors->store, API_SQL_REVISION, of,
-                              &(struct api_rows){copy_text, &definition});
+    bool good = api_store_read(monitors->store, API_SQL_REVISION, API_ROW(monitor->id, revision),
+                               copy_text, &definition);
     if (definition)
         config = api_config_load(definition, any_settings, monitors->budget, &problem);
     if (good && !config)
@@ -99,15 +98,12 @@ static struct api_pool *read_pool(struct api_monitors *monitors, const struct ap
         api_transaction_fail_oom(monitors);
         return NULL;
     }
-    const struct api_datum before[] = {API_INTEGER(monitor->id), API_INTEGER(monitor->revision),
-                                       API_INTEGER(at.start), API_INTEGER(at.id),
-                                       API_INTEGER(pool->max)};
-    if (api_store_run(monitors->store, API_SQL_POOL, before,
-                      &(struct api_rows){add_pool_window, pool}) &&
-        api_store_run(monitors->store, API_SQL_COUNTS_OF_POOL, before,
-                      &(struct api_rows){add_pool_count, pool}) &&
-        (!pool->unseen || api_store_run(monitors->store, API_SQL_UNSEEN_OF_POOL, before,
-                                        &(struct api_rows){add_pool_unseen, pool})))
+    const struct api_datum *before =
+        API_ROW(monitor->id, monitor->revision, at.start, at.id, pool->max);
+    if (api_store_read(monitors->store, API_SQL_POOL, before, add_pool_window, pool) &&
+        api_store_read(monitors->store, API_SQL_COUNTS_OF_POOL, before, add_pool_count, pool) &&
+        (!pool->unseen ||
+         api_store_read(monitors->store, API_SQL_UNSEEN_OF_POOL, before, add_pool_unseen, pool)))
         return pool;
     api_pool_release(pool);
     return NULL;
@@ -130,12 +126,11 @@ bool api_snapshot_unseen(struct api_monitors *monitors, int64_t monitor,
                          struct api_snapshot *snapshot)
 {
     const struct api_bins *bins = &snapshot->config->bins;
-    const struct api_datum of[] = {API_INTEGER(monitor), API_INTEGER(snapshot->window.id),
-                                   API_INTEGER(API_UNSEEN_KEPT)};
     snapshot->unseen.n = 0;
     return !bins->labelled || snapshot->counts[api_bins_other(bins)] == 0 ||
-           api_store_run(monitors->store, API_SQL_UNSEEN, of,
-                         &(struct api_rows){add_unseen, &snapshot->unseen});
+           api_store_read(monitors->store, API_SQL_UNSEEN,
+                          API_ROW(monitor, snapshot->window.id, API_UNSEEN_KEPT), add_unseen,
+                          &snapshot->unseen);
 }
 
 bool api_snapshot_pool(struct api_monitors *monitors, const struct api_monitor *monitor,
@@ -180,11 +175,6 @@ bool api_pending_previous(struct api_monitors *monitors, struct api_pending_moni
     return of.k == 0 || api_previous_read(&pending->previous, monitors->store, &of, may_build);
 }
 
-static void add_moments(void *context, const struct api_datum *values)
-{
-    api_moments_read(&values[0], context);
-}
-
 /* Adds the counts and moments of closed windows at the same time of the periods before. A statement takes those of a time of
  * the year without a change of clocks, after which they start as many seconds apart as a period has. */
 static bool add_season(struct api_monitors *monitors, int64_t monitor, int64_t start,
@@ -202,14 +192,12 @@ static bool add_season(struct api_monitors *monitors, int64_t monitor, int64_t s
             continue;
         while (k + n <= last && api_window_before(&settings, start, k + n) == first - n * period)
             n++;
-        const struct api_datum of[] = {API_INTEGER(first + period), API_INTEGER(period),
-                                       API_INTEGER(n), API_INTEGER(monitor),
-                                       API_INTEGER(snapshot->window.revision)};
+        const struct api_datum *of =
+            API_ROW(first + period, period, n, monitor, snapshot->window.revision);
         good = api_counts_run(snapshot->reference, snapshot->config->bins.n_bins, monitors->store,
                               API_SQL_COUNTS_OF_SEASON, of) &&
                (snapshot->config->bins.labelled ||
-                api_store_run(monitors->store, API_SQL_MOMENTS_OF_SEASON, of,
-                              &(struct api_rows){add_moments, moments}));
+                api_moments_run(moments, monitors->store, API_SQL_MOMENTS_OF_SEASON, of));
     }
     return good;
 }
@@ -269,7 +257,7 @@ bool api_snapshot_compare(struct api_monitors *monitors, int64_t monitor,
 struct api_snapshot *api_snapshot_of(struct api_monitors *monitors,
                                      const struct api_monitor *monitor, struct api_window *window)
 {
-    const struct api_datum of[] = {API_INTEGER(monitor->id), API_INTEGER(window->id)};
+    const struct api_datum *of = API_ROW(monitor->id, window->id);
     struct api_config *config = window->revision == monitor->revision
                                     ? api_config_hold(monitor->config)
                                     : former_config(monitors, monitor, window->revision);
@@ -286,8 +274,7 @@ struct api_snapshot *api_snapshot_of(struct api_monitors *monitors,
     if (read_settings(monitors, snapshot) &&
         (snapshot->window.n == 0 || api_counts_run(snapshot->counts, snapshot->config->bins.n_bins,
                                                    monitors->store, API_SQL_COUNTS, of)) &&
-        (snapshot->window.closed || !api_store_is_shared(monitors->store) ||
-         api_server_counts_read(monitors, monitor->id, snapshot)) &&
+        api_server_counts_read(monitors, monitor->id, snapshot) &&
         api_snapshot_compare(monitors, monitor->id, monitor->pending,
                              api_position_of(&snapshot->window), snapshot) &&
         (snapshot->window.closed || api_snapshot_pool(monitors, monitor, snapshot)))

@@ -38,6 +38,29 @@ struct api_datum api_moments_datum(const struct api_moments *moments)
                                 : (struct api_datum){.kind = API_SQL_NULL};
 }
 
+static void add_moments(void *context, const struct api_datum *values)
+{
+    api_moments_read(&values[0], context);
+}
+
+bool api_moments_run(struct api_moments *moments, struct api_store *store,
+                     enum api_statement statement, const struct api_datum *parameters)
+{
+    return api_store_read(store, statement, parameters, add_moments, moments);
+}
+
+struct api_datum api_time_datum(int64_t time)
+{
+    if (time == API_NO_TIME)
+        return (struct api_datum){.kind = API_SQL_NULL};
+    return API_INTEGER(time);
+}
+
+int64_t api_time_of(const struct api_datum *datum)
+{
+    return datum->kind == API_SQL_INTEGER ? datum->integer : API_NO_TIME;
+}
+
 /* Windows of versions without pools decided alone. */
 static void read_pooled(struct api_scores *scores, const struct api_datum *values)
 {
@@ -111,22 +134,22 @@ bool api_window_store(struct api_store *store, int64_t monitor, const struct api
         API_INTEGER(window->closed),
         API_INTEGER(window->restated),
         API_INTEGER(window->n),
-        API_REAL(drift->kl),
-        API_REAL(drift->kl_reverse),
-        API_REAL(drift->js),
-        API_REAL(drift->psi),
-        API_REAL(drift->p_value),
-        API_REAL(drift->unseen_ratio),
-        API_REAL(scores->missing_ratio),
+        api_datum_real(drift->kl),
+        api_datum_real(drift->kl_reverse),
+        api_datum_real(drift->js),
+        api_datum_real(drift->psi),
+        api_datum_real(drift->p_value),
+        api_datum_real(drift->unseen_ratio),
+        api_datum_real(scores->missing_ratio),
         API_INTEGER(scores->verdict),
         API_INTEGER(window->state),
         scores->top == API_TOP_UNKNOWN ? null : API_INTEGER(scores->top),
-        API_REAL(scores->top_share),
+        api_datum_real(scores->top_share),
         has_pool ? API_INTEGER(pooled->windows) : null,
         has_pool ? API_INTEGER(pooled->n) : null,
-        has_pool ? API_REAL(pooled->kl) : null,
-        has_pool ? API_REAL(pooled->p_value) : null,
-        pooled->windows > 0 ? API_REAL(pooled->noise_floor) : null,
+        has_pool ? api_datum_real(pooled->kl) : null,
+        has_pool ? api_datum_real(pooled->p_value) : null,
+        pooled->windows > 0 ? api_datum_real(pooled->noise_floor) : null,
         has_pool && pooled->bins > 0 ? API_INTEGER(pooled->bins) : null,
         pooled->ratio.bin > 0 ? API_BYTES((const char *)&pooled->ratio, sizeof pooled->ratio)
                               : null,
@@ -134,11 +157,11 @@ bool api_window_store(struct api_store *store, int64_t monitor, const struct api
         window->reference && !isnan(scores->reference_spread.mean)
             ? API_BYTES((const char *)&scores->reference_spread, sizeof scores->reference_spread)
             : null,
-        window->settings ? API_TEXT_DATUM(window->settings) : null,
+        window->settings ? api_datum_text(window->settings) : null,
         window->reference ? API_BYTES((const char *)window->reference,
                                       window->n_reference * sizeof *window->reference)
                           : null};
-    return api_store_run(store, API_SQL_WINDOW_PUT, parameters, NULL);
+    return api_store_run(store, API_SQL_WINDOW_PUT, parameters);
 }
 
 /* ---- Lists */
@@ -158,7 +181,7 @@ bool api_window_list_run(struct api_window_list *list, struct api_store *store,
                          enum api_statement statement, const struct api_datum *parameters)
 {
     *list = (struct api_window_list){.n = 0};
-    bool good = api_store_run(store, statement, parameters, &(struct api_rows){add_row, list});
+    bool good = api_store_read(store, statement, parameters, add_row, list);
     list->windows = (struct api_window *)list->rows.data;
     list->n = list->rows.size / sizeof *list->windows;
     if (list->rows.failed)
@@ -192,7 +215,7 @@ bool api_counts_run(double *counts, size_t n_bins, struct api_store *store,
                     enum api_statement statement, const struct api_datum *parameters)
 {
     struct counts to = {counts, n_bins};
-    return api_store_run(store, statement, parameters, &(struct api_rows){add_count, &to});
+    return api_store_read(store, statement, parameters, add_count, &to);
 }
 
 /* ---- Texts that are no labels */
@@ -209,11 +232,9 @@ bool api_unseen_store(struct api_store *store, int64_t monitor, int64_t window, 
                              (struct api_datum[]){API_INTEGER(monitor), API_INTEGER(window),
                                                   API_INTEGER(server),
                                                   API_BYTES(top[i].text, strlen(top[i].text)),
-                                                  API_INTEGER(top[i].count)},
-                             NULL);
-    const struct api_datum kept[] = {API_INTEGER(monitor), API_INTEGER(window), API_INTEGER(server),
-                                     API_INTEGER(API_UNSEEN_KEPT)};
-    return good && (n == 0 || api_store_run(store, API_SQL_UNSEEN_PRUNE, kept, NULL));
+                                                  API_INTEGER(top[i].count)});
+    return good && (n == 0 || api_store_run(store, API_SQL_UNSEEN_PRUNE,
+                                            API_ROW(monitor, window, server, API_UNSEEN_KEPT)));
 }
 
 static void write_unseen(void *context, const struct api_datum *values)
@@ -224,16 +245,15 @@ static void write_unseen(void *context, const struct api_datum *values)
 bool api_unseen_run(struct api_store *store, enum api_statement statement,
                     const struct api_datum *parameters, struct api_unseen *unseen)
 {
-    return api_store_run(store, statement, parameters, &(struct api_rows){write_unseen, unseen});
+    return api_store_read(store, statement, parameters, write_unseen, unseen);
 }
 
 bool api_unseen_read(struct api_store *store, int64_t monitor, const struct api_snapshot *snapshot,
                      struct api_unseen *unseen)
 {
     const struct api_bins *bins = &snapshot->config->bins;
-    const struct api_datum of[] = {API_INTEGER(monitor), API_INTEGER(snapshot->window.id),
-                                   API_INTEGER(API_UNSEEN_KEPT)};
     api_unseen_clear(unseen);
     return !bins->labelled || snapshot->counts[api_bins_other(bins)] == 0 ||
-           api_unseen_run(store, API_SQL_UNSEEN, of, unseen);
+           api_unseen_run(store, API_SQL_UNSEEN,
+                          API_ROW(monitor, snapshot->window.id, API_UNSEEN_KEPT), unseen);
 }

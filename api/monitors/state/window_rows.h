@@ -9,6 +9,14 @@
 void api_moments_read(const struct api_datum *datum, struct api_moments *moments);
 struct api_datum api_moments_datum(const struct api_moments *moments);
 
+/* Adds the moments that a statement gives. */
+bool api_moments_run(struct api_moments *moments, struct api_store *store,
+                     enum api_statement statement, const struct api_datum *parameters);
+
+/* A time as a value, and back: NULL for API_NO_TIME. */
+struct api_datum api_time_datum(int64_t time);
+int64_t api_time_of(const struct api_datum *datum);
+
 /* Writes the row of a window. */
 bool api_window_store(struct api_store *store, int64_t monitor, const struct api_window *window);
 

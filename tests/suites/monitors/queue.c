@@ -1,4 +1,5 @@
 /* Requests that wait for the store: how many may, and that each is told once. */
+#include "api/monitors/batch.h"
 #include "api/monitors/state/transaction.h"
 #include "tests/suites/support/monitors.h"
 
@@ -132,6 +133,78 @@ Test(monitors_queue, small_requests_and_large_ones_take_turns)
         cr_expect(api_handle(&waiting[i], HUGE_VAL));
         cr_expect_eq(waiting[i].response.status, 200);
         api_end(&waiting[i]);
+    }
+    monitors_end(&service);
+}
+
+/* ---- Again */
+
+/* failing: a job that fails as the store does, the first time that it reads back. */
+struct failing {
+    struct api_store_job job;
+    struct api_problem problem;
+    int calls;
+};
+
+static bool fail_once(struct api_store_job *job, struct api_monitors *monitors)
+{
+    (void)monitors;
+    return ((struct failing *)job)->calls++ > 0;
+}
+
+/* Asks a question in a transaction that fails after it has read, and is run again; gives the body. */
+static char *ask_twice(struct api_service *service, const struct question *question)
+{
+    static char none[API_PADDING];
+    struct failing failing = {.job = {.read_back = fail_once, .is_concurrent = true}};
+    struct api_exchange x;
+    failing.job.problem = &failing.problem;
+    api_monitors_stop(service->monitors);
+    atomic_store(&resumed, 0);
+    cr_assert(begin(&x, question, service, none));
+    cr_assert(api_monitors_submit(service->monitors, &failing.job));
+    cr_assert(api_monitors_start(service->monitors, NULL));
+    api_store_job_wait(&failing.job);
+    while (atomic_load(&resumed) == 0)
+        usleep(1000);
+    cr_assert(api_handle(&x, HUGE_VAL));
+    cr_expect_eq(x.response.status, 200);
+    cr_expect_eq(failing.calls, 2);
+    char *body = strndup(x.response.body.data, x.response.body.size);
+    api_end(&x);
+    return body;
+}
+
+/* A list that is read again, because its transaction failed, is the same. */
+Test(monitors_queue, what_is_read_again_is_the_same)
+{
+    static const struct question lists[] = {
+        {.method = "GET", .path = "/monitors/g/m/notes", .query = "limit=2"},
+        {.method = "GET", .path = "/monitors/g/m/events", .query = "limit=2"},
+        {.method = "GET", .path = "/events", .query = "limit=2"},
+        {.method = "GET", .path = "/monitors/g/m/windows", .query = "limit=2"},
+        {.method = "GET", .path = "/monitors/g/m/windows/latest"},
+        {.method = "GET", .path = "/monitors/g/m/compare"},
+        {.method = "GET", .path = "/groups/g"}};
+    struct api_service service = monitors_new(10);
+    monitors_expect(&service, "PUT /monitors/g/m?min_observations=10&pool=1&clear_after=1",
+                    "{\"bins\":{\"edges\":[0,1,2]},\"reference\":{\"counts\":[500,500]}}", 201);
+    for (int i = 0; i < 6; i++) {
+        monitors_expect(&service, "POST /monitors/g/m/observations",
+                        i % 2 ? "{\"counts\":[50,50]}" : "{\"counts\":[100,0]}", 200);
+        monitors_expect(&service, "POST /monitors/g/m/notes", "{\"text\":\"a\"}", 201);
+    }
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
+        char line[100];
+        snprintf(line, sizeof line, "GET %s%s%s", lists[i].path, lists[i].query ? "?" : "",
+                 lists[i].query ? lists[i].query : "");
+        struct answer answer = monitors_ask(&service, line, NULL);
+        char *again = ask_twice(&service, &lists[i]);
+        char *once = strndup(answer.response.body.data, answer.response.body.size);
+        cr_expect_str_eq(again, once, "%s\n%s\n%s", line, again, once);
+        free(again);
+        free(once);
+        answer_free(&answer);
     }
     monitors_end(&service);
 }
