@@ -3,6 +3,7 @@
 
 #include "api/json/format.h"
 #include "api/monitors/http/request.h"
+#include "api/monitors/silence.h"
 #include "api/monitors/state/group_rows.h"
 
 #include <math.h>
@@ -55,6 +56,7 @@ static bool read_body(struct api_exchange *x, struct api_mute *mute)
                 (!values[REASON] || api_read_text(values[REASON], known[REASON],
                                                   API_MAX_MUTE_REASON, mute->reason, &x->problem));
     mute->of_group = !api_name_of(x);
+    memcpy(mute->by, x->token.name, sizeof mute->by);
     api_json_free(&json);
     return good;
 }
@@ -67,7 +69,8 @@ static bool store(struct api_exchange *x, struct api_monitors *monitors)
     struct muting *m = x->state;
     const char *group = api_group_of(x), *name = api_name_of(x) ? api_name_of(x) : "";
     const struct api_datum row[] = {API_TEXT_DATUM(group), API_TEXT_DATUM(name),
-                                    API_INTEGER(m->mute.until), API_TEXT_DATUM(m->mute.reason)};
+                                    API_INTEGER(m->mute.until), API_TEXT_DATUM(m->mute.reason),
+                                    API_TEXT_DATUM(m->mute.by)};
     bool ends = m->mute.until == API_NO_TIME;
     size_t size = sizeof(struct api_muted);
     if (!api_find_monitor(x, &x->problem))
@@ -81,6 +84,7 @@ static bool store(struct api_exchange *x, struct api_monitors *monitors)
         api_budget_forget(monitors->budget, size);
     return api_store_run(monitors->store, ends ? API_SQL_MUTE_DELETE : API_SQL_MUTE_PUT, row,
                          NULL) &&
+           (ends || api_silence_tell_mute(monitors, group, api_name_of(x), &m->mute)) &&
            api_mutes_renew(monitors, &m->mutes);
 }
 

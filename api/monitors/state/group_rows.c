@@ -17,7 +17,8 @@ static void add(void *context, const struct api_datum *values)
     struct api_muted muted = {.mute.until = values[2].integer};
     if (!copy(muted.group, sizeof muted.group, &values[0]) ||
         !copy(muted.name, sizeof muted.name, &values[1]) ||
-        !copy(muted.mute.reason, sizeof muted.mute.reason, &values[3]))
+        !copy(muted.mute.reason, sizeof muted.mute.reason, &values[3]) ||
+        !copy(muted.mute.by, sizeof muted.mute.by, &values[4]))
         return;
     muted.mute.of_group = !*muted.name;
     api_append(context, &muted, sizeof muted);

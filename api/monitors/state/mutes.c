@@ -57,6 +57,10 @@ void api_mute_write(const struct api_mute *mute, struct api_buffer *out)
         api_write_time(out, mute->until);
     api_append_text(out, ",\"reason\":");
     api_append_json_string(out, mute->reason);
+    if (*mute->by) {
+        api_append_text(out, ",\"by\":");
+        api_append_json_string(out, mute->by);
+    }
     api_append_format(out, ",\"scope\":\"%s\"}", mute->of_group ? "group" : "monitor");
 }
 

@@ -100,11 +100,11 @@ class Receiver:
         return "%s://127.0.0.1:%d%s" % (scheme, self.port, path)
 
     def changes(self):
-        """Changes in the order of arrival, each once: (name, from, to)."""
+        """Changes in the order of arrival, each once, without mutes: (name, from, to)."""
         seen, found = set(), []
         for post in self.posts:
             for change in json.loads(post.body)["changes"]:
-                if change["id"] not in seen:
+                if change["id"] not in seen and "mutes" not in change:
                     seen.add(change["id"])
                     found.append((change["name"], change["from"], change["to"]))
         return found
@@ -369,11 +369,12 @@ def try_incident():
     wait_until(lambda: all(receiver.posts for receiver in receivers), 10, "the messages")
     expect(time.monotonic() - begun < 8, "it waited %g s" % (time.monotonic() - begun))
     time.sleep(6)
-    expect([len(receiver.posts) for receiver in receivers] == [1, 1], "one message each")
+    expect([len(receiver.posts) for receiver in receivers] == [1, 1], [[p.body for p in r.posts] for r in receivers])
     message, slack = (json.loads(receiver.posts[0].body) for receiver in receivers)
     text = "6 columns of g since 2026-01-01T11:00:00Z: "
     expect(message["text"].startswith(text) and message["text"].endswith(" …; first was city; 6 critical"), message["text"])
-    expect(slack["text"] == slack["blocks"][0]["text"]["text"] == message["text"] and len(slack["blocks"]) == 7, slack)
+    first = slack["blocks"][0]["elements"][0]["elements"][0]["text"]
+    expect(slack["text"] == first == message["text"] and len(slack["blocks"]) == 7, slack)
     incident, = server.ask("GET", "/groups/g")["incidents"]
     expect((incident["since"], incident["first"], incident["count"]) == (at % 11, "city", 6), incident)
     expect(", ".join(each["name"] for each in incident["monitors"][:5]) == message["text"][len(text):].split(" …")[0],
@@ -757,6 +758,52 @@ def try_mute_ends():
     wait_until(lambda: receiver.changes()[4:] == [("acknowledged", "ok", "critical")], 15, receiver.changes())
     server.end()
     receiver.close()
+
+
+def try_acknowledged():
+    """Who mutes what is wrong, and why, is told once, of a group in one message; not what is fine, and to no Alertmanager."""
+    receiver, slack, manager = Receiver(), Receiver(), Receiver()
+    with tempfile.NamedTemporaryFile("w") as tokens:
+        tokens.write("ann ann-ann-ann-ann-ann-ann\nbob bob-bob-bob-bob-bob-bob\n")
+        tokens.flush()
+        server = Server([one(receiver), {**one(slack), "name": "slack", "format": "slack"},
+                         {"name": "am", "format": "alertmanager", "url": manager.url(path="")}],
+                        "--auth-token-file", tokens.name, "--public-url", "https://kldiv.example", store="sqlite")
+        ann, bob = [("Authorization", "Bearer " + "-".join([name] * 6)) for name in ("ann", "bob")]
+
+        def mute(path, body, token):
+            server.ask("POST", path + "/mute", body, [token])
+
+        for name in ("bad", "fine", "other"):
+            server.ask("PUT", "/monitors/g/%s?pool=1&clear_after=1" % name, CONFIG, [ann])
+            server.post(GOOD, name, headers=[ann])
+        mute("/monitors/g/fine", {"seconds": 600, "reason": "planned"}, ann)
+        server.post(BAD, "fine", headers=[ann])
+        server.post(BAD, "bad", headers=[ann])
+        mute("/monitors/g/bad", {"until": "ok", "reason": "looks *at* it"}, ann)  # beside the change, within 5 s
+        for i in range(3):
+            mute("/monitors/g/bad", {"seconds": 600 + i, "reason": "looks *at* it"}, ann)
+        wait_until(lambda: len(receiver.posts) == 2, 15, "the change, and then the mute: %d" % len(receiver.posts))
+        change, told = [json.loads(post.body) for post in receiver.posts]
+        since = change["changes"][0]["since"]
+        expect([c["name"] for c in change["changes"]] == ["bad"] and "mutes" not in change["changes"][0], change)
+        expect(told["text"] == "g / bad is critical since %s; acknowledged by ann: looks *at* it" % (since[:19] + "Z"), told)
+        expect(told["changes"][0]["mutes"] is True and told["changes"][0]["since"] == since, told)
+        server.post(BAD, "other", headers=[bob])
+        wait_until(lambda: len(receiver.posts) == 3, 15, "another change")
+        mute("/groups/g", {"seconds": 600, "reason": "rollback"}, bob)
+        wait_until(lambda: len(receiver.posts) == 4, 15, "the group's mute")
+        told = json.loads(receiver.posts[3].body)
+        expect(re.fullmatch("g is critical since [^ ]+; muted by bob until [0-9TZ:-]+: rollback", told["text"]), told)
+        expect([(c["name"], c["url"]) for c in told["changes"]] == [(None, "https://kldiv.example/dashboard/?group=g")], told)
+        time.sleep(7)
+        expect(len(receiver.posts) == len(slack.posts) == 4, "no more: %d, %d" % (len(receiver.posts), len(slack.posts)))
+        texts = [json.loads(post.body)["text"] for post in slack.posts]
+        expect(texts[3] == told["text"] and "acknowledged by ann: looks *at* it" in texts[1], texts)
+        expect(all(b"acknowledged" not in post.body and b"rollback" not in post.body for post in manager.posts), manager.posts)
+        server.end()
+    for each in (receiver, slack, manager):
+        each.close()
 
 
 def memory_of(process):
