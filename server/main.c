@@ -5,6 +5,7 @@
 #include "api/regions/regions.h"
 #include "api/text/clock.h"
 #include "api/text/zone.h"
+#include "server/config/written_files.h"
 #include "server/connection/connections.h"
 #include "server/connection/deadlines.h"
 #include "server/connection/linger.h"
@@ -307,8 +308,9 @@ static int serve(struct srv_options *options)
     json_object_seed(0);
     if (options->auth_token_file)
         tokens = api_tokens_new();
-    if (!srv_log_open(options, stderr) || !srv_files_read(options, tokens, stderr) ||
-        !srv_notify_open(options, stderr) || !open_resources(options))
+    if (!srv_written_files_check(options, stderr) || !srv_log_open(options, stderr) ||
+        !srv_files_read(options, tokens, stderr) || !srv_notify_open(options, stderr) ||
+        !open_resources(options))
         return 1;
     struct api_service service = make_service(options);
     if (!service.pool) {
