@@ -316,16 +316,17 @@ def try_names():
 
 
 def try_reminders():
-    """Each hour one message says what is still critical and not muted; a start of the server leaves none out."""
-    def fail_once(handler, n):
-        if b'"reminder"' in receiver.posts[-1].body and len(reminders(receiver)) == 1:
+    """Each hour one message says what is still critical and not muted; a start of the server leaves none out, nor does a
+    reload while one is repeated."""
+    def fail(handler, n):
+        if b'"reminder"' in receiver.posts[-1].body and len(reminders(receiver)) < 4:
             handler.reply(503)
             return True
 
     def reminders(of):
         return [json.loads(post.body) for post in of.posts if b'"reminder"' in post.body]
 
-    receiver, plain = Receiver(fail_once), Receiver()
+    receiver, plain = Receiver(fail), Receiver()
     hour, before = 3600, 25
     server = Server([one(receiver, remind="1h"), {**one(plain), "name": "plain"}], store="sqlite",
                     ahead=hour - time.time() % hour - before)
@@ -340,14 +341,16 @@ def try_reminders():
     server.process.terminate()
     server.process.wait()
     server.start()
-    wait_until(lambda: len(reminders(receiver)) == 2, before + 15, "a reminder, which is repeated")
+    wait_until(lambda: len(reminders(receiver)) == 3, before + 15, "a reminder, which is repeated")
+    server.set([{**one(plain), "name": "plain"}, one(receiver, remind="1h")])  # the next attempt is 4 s later
+    wait_until(lambda: len(reminders(receiver)) == 4, 10, "it is repeated after a reload")
     expect(before - 3 < time.monotonic() - begun, "not before the hour")
     for message in reminders(receiver):
         expect(message["reminder"] is True and message["text"] == "Reminder: 2 monitors are still critical", message)
         expect(sorted((c["group"], c["name"], c["from"], c["to"]) for c in message["changes"]) ==
                [("g", "a", "critical", "critical"), ("h", "b", "critical", "critical")], message)
     time.sleep(3)
-    expect(len(reminders(receiver)) == 2 and not reminders(plain), "one reminder an hour, of those that ask for it")
+    expect(len(reminders(receiver)) == 4 and not reminders(plain), "one reminder an hour, of those that ask for it")
     server.end()
     receiver.close()
     plain.close()
@@ -423,15 +426,19 @@ def try_waiting():
 
 
 def try_many_tests():
-    """Tests of a receiver that hangs: 16 at most, which end when their clients leave, and hold up no other."""
+    """Tests of receivers that hang: 4 of each and 16 at most, which end when their clients leave, and hold up no other."""
     hanging, receiver = Receiver(lambda handler, n: time.sleep(40)), Receiver()
-    server = Server([{**one(hanging), "name": "hangs"}, one(receiver)])
-    head = "POST /notifications/hangs/test HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 0\r\n\r\n".encode()
+    server = Server([{**one(hanging), "name": "hangs%d" % i} for i in range(5)] + [one(receiver)])
+    head = "POST /notifications/hangs%d/test HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 0\r\n\r\n"
     clients = []
-    for _ in range(40):
-        clients.append(socket.create_connection(("127.0.0.1", server.port), timeout=10))
-        clients[-1].sendall(head)
-    wait_until(lambda: len(select.select(clients, [], [], 0)[0]) == 24, 10, "24 of 40 tests are refused")
+    for i, refused in (0, 6), (1, 12), (2, 18), (3, 24), (4, 34):
+        for _ in range(10):
+            clients.append(socket.create_connection(("127.0.0.1", server.port), timeout=10))
+            clients[-1].sendall((head % i).encode())
+        wait_until(lambda: len(select.select(clients, [], [], 0)[0]) == refused, 10, "refused tests: %d" % refused)
+        begun = time.monotonic()
+        expect(i > 2 or server.ask("POST", "/notifications/ops/test", {})["delivered"], "a test of another one")
+        expect(time.monotonic() - begun < 3, "the test took %g s" % (time.monotonic() - begun))
     for client in select.select(clients, [], [], 0)[0]:
         answer = client.recv(2000).decode()
         expect(answer.startswith("HTTP/1.1 503 ") and "Retry-After: " in answer and "tests of receivers" in answer, answer)
