@@ -6,6 +6,7 @@
 #include "api/store/store.h"
 #include "api/text/clock.h"
 #include "api/text/zone.h"
+#include "server/config/written_files.h"
 #include "server/connection/connections.h"
 #include "server/connection/deadlines.h"
 #include "server/connection/linger.h"
@@ -81,24 +82,17 @@ static bool write_port_file(const char *path)
 /* Gives up all rights but those to files that a reload reads, and to time zones, among which UTC is. */
 static void enter_sandbox(const struct srv_options *options)
 {
-    enum { MAX_READABLE = 120, MAX_PATH = 4096 };
+    enum { MAX_PATH = 4096 };
     char zone[MAX_PATH];
     snprintf(zone, sizeof zone, "%s/UTC", api_zone_folder());
-    const char *const files[] = {options->auth_token_file, options->tls_cert, options->tls_key};
     const char *const *of_store = api_store_files(api_monitors_store(monitors));
-    const char *readable[MAX_READABLE + 1] = {NULL};
+    const char *readable[SRV_MAX_READABLE + 1] = {NULL};
     const char *const writable[] = {api_store_folder(api_monitors_store(monitors)), NULL};
     const char *const appended[] = {srv_log_file(), NULL};
-    size_t n = 0;
-    for (size_t i = 0; i < sizeof files / sizeof *files; i++)
-        if (files[i])
-            readable[n++] = files[i];
-    srv_watch_files(readable, n + srv_notify_list_files(options, readable + n, MAX_READABLE - n));
-    while (readable[n])
-        n++;
-    if (n < MAX_READABLE)
+    size_t n = srv_files_watch(options, readable);
+    if (n < SRV_MAX_READABLE)
         readable[n++] = zone;
-    for (const char *const *file = of_store; file && *file && n < MAX_READABLE; file++)
+    for (const char *const *file = of_store; file && *file && n < SRV_MAX_READABLE; file++)
         readable[n++] = *file;
     sandbox = srv_sandbox_enter(
         options,
@@ -260,14 +254,6 @@ static void block_signals(sigset_t *signals)
     pthread_sigmask(SIG_BLOCK, signals, NULL);
 }
 
-static void reload(const struct srv_options *options, const struct api_service *service)
-{
-    srv_manager_tell("RELOADING=1\nMONOTONIC_USEC=%llu", (unsigned long long)(api_seconds() * 1e6));
-    srv_files_reload(options, service->tokens);
-    srv_notify_reload(options);
-    srv_manager_tell("READY=1");
-}
-
 /* Returns memory to the system that nothing has used for a while. Large requests also leave small blocks
  * behind: tables of 200 columns 17 MB of them. */
 static void give_back(void)
@@ -290,7 +276,7 @@ static void wait_for_end(const sigset_t *signals, const struct srv_options *opti
         else if (signal != SIGHUP && signal != SIGIO)
             return;
         else if (srv_files_changed(signal == SIGIO) || signal == SIGHUP)
-            reload(options, service);
+            srv_reload(options, service->tokens);
     }
 }
 
@@ -323,8 +309,9 @@ static int serve(struct srv_options *options)
     json_object_seed(0);
     if (options->auth_token_file)
         tokens = api_tokens_new();
-    if (!srv_log_open(options, stderr) || !srv_files_read(options, tokens, stderr) ||
-        !srv_notify_open(options, stderr) || !open_resources(options))
+    if (!srv_written_files_check(options, stderr) || !srv_log_open(options, stderr) ||
+        !srv_files_read(options, tokens, stderr) || !srv_notify_open(options, stderr) ||
+        !open_resources(options))
         return 1;
     struct api_service service = make_service(options);
     if (!service.pool) {

@@ -1,9 +1,13 @@
 #include "server/reload.h"
 
+#include "api/text/clock.h"
 #include "server/config/text_file.h"
 #include "server/connection/tls.h"
+#include "server/listen/service_manager.h"
+#include "server/notify/notify.h"
 #include "server/telemetry/log.h"
 #include "server/telemetry/metrics.h"
+#include "server/watch_files.h"
 
 #include <time.h>
 
@@ -81,7 +85,8 @@ void srv_files_log(const struct srv_options *options, struct api_tokens *tokens)
         log_certificate(options);
 }
 
-void srv_files_reload(const struct srv_options *options, struct api_tokens *tokens)
+/* Reads tokens, certificate and key again. */
+static void read_again(const struct srv_options *options, struct api_tokens *tokens)
 {
     struct srv_file_error error;
     srv_metrics_reload(srv_log_reopen());
@@ -95,4 +100,30 @@ void srv_files_reload(const struct srv_options *options, struct api_tokens *toke
         log_certificate(options);
     else if (options->tls_cert)
         tell(&error);
+}
+
+size_t srv_files_watch(const struct srv_options *options,
+                       const char *readable[SRV_MAX_READABLE + 1])
+{
+    const char *const files[] = {options->auth_token_file, options->tls_cert, options->tls_key};
+    size_t n = 0;
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+        if (files[i])
+            readable[n++] = files[i];
+    srv_watch_files(readable,
+                    n + srv_notify_list_files(options, readable + n, SRV_MAX_READABLE - n));
+    while (readable[n])
+        n++;
+    return n;
+}
+
+void srv_reload(const struct srv_options *options, struct api_tokens *tokens)
+{
+    const char *readable[SRV_MAX_READABLE + 1] = {NULL};
+    srv_manager_tell("RELOADING=1\nMONOTONIC_USEC=%llu", (unsigned long long)(api_seconds() * 1e6));
+    read_again(options, tokens);
+    srv_notify_reload(options);
+    srv_files_watch(options, readable);
+    srv_watch_log();
+    srv_manager_tell("READY=1");
 }

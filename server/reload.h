@@ -11,5 +11,11 @@ bool srv_files_read(const struct srv_options *options, struct api_tokens *tokens
 /* Logs what was read at start. */
 void srv_files_log(const struct srv_options *options, struct api_tokens *tokens);
 
-/* Reads the files again, and logs the outcome. What a faulty file held before stays in use. */
-void srv_files_reload(const struct srv_options *options, struct api_tokens *tokens);
+/* Lists the files that a reload reads, and watches them; then others that are read while serving. Gives the number of all. */
+enum { SRV_MAX_READABLE = 120 };
+size_t srv_files_watch(const struct srv_options *options,
+                       const char *readable[SRV_MAX_READABLE + 1]);
+
+/* Reads the files, and the receivers of --notify, again, watches what they name, and logs the outcome. What a faulty file held
+ * before stays in use. */
+void srv_reload(const struct srv_options *options, struct api_tokens *tokens);

@@ -1,10 +1,10 @@
 #include "server/watch_files.h"
 
+#include "server/config/path_folders.h"
 #include "server/telemetry/log.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <libgen.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/inotify.h>
@@ -14,13 +14,15 @@
 
 enum { MAX_FILES = 120 };
 
+struct watched {
+    char *path;
+    struct stat status;
+};
+
 static struct {
     int fd, problem; /* an errno: why a folder is not watched */
     size_t n;
-    struct {
-        const char *path;
-        struct stat status;
-    } files[MAX_FILES];
+    struct watched files[MAX_FILES];
 } watch = {.fd = -1};
 
 /* Times of one file's change, also of its rights, differ. */
@@ -30,33 +32,53 @@ static bool is_same(const struct stat *a, const struct stat *b)
            a->st_ctim.tv_sec == b->st_ctim.tv_sec && a->st_ctim.tv_nsec == b->st_ctim.tv_nsec;
 }
 
-static void watch_folder_of(const char *file)
+static void watch_folder(void *unused, const char *folder, enum srv_entry entry)
 {
-    char *path = file ? strdup(file) : NULL;
-    if (path && inotify_add_watch(watch.fd, dirname(path),
-                                  IN_CLOSE_WRITE | IN_MOVED_TO | IN_CREATE | IN_ATTRIB) < 0)
+    (void)unused, (void)entry;
+    if (inotify_add_watch(watch.fd, folder, IN_CLOSE_WRITE | IN_MOVED_TO | IN_CREATE | IN_ATTRIB) <
+        0)
         watch.problem = errno;
-    free(path);
+}
+
+static bool open_watch(void)
+{
+    watch.fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+    bool good = watch.fd >= 0 && fcntl(watch.fd, F_SETOWN, getpid()) == 0 &&
+                fcntl(watch.fd, F_SETFL, O_NONBLOCK | O_ASYNC) == 0;
+    watch.problem = good ? 0 : errno;
+    return good;
+}
+
+/* The status of a file at which it was compared last; of one that was not watched, what it is now. */
+static struct stat status_of(const char *path, const struct watched *former, size_t n)
+{
+    struct stat status = {.st_size = 0};
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(former[i].path, path) == 0)
+            return former[i].status;
+    stat(path, &status);
+    return status;
 }
 
 void srv_watch_files(const char *const *files, size_t n)
 {
-    if (n == 0)
+    struct watched former[MAX_FILES];
+    size_t n_former = watch.n;
+    if (n == 0 || (watch.fd < 0 && !open_watch()))
         return;
-    watch.fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
-    if (watch.fd < 0 || fcntl(watch.fd, F_SETOWN, getpid()) != 0 ||
-        fcntl(watch.fd, F_SETFL, O_NONBLOCK | O_ASYNC) != 0) {
-        watch.problem = errno;
-        return;
+    memcpy(former, watch.files, sizeof former);
+    watch.problem = 0;
+    watch.n = 0;
+    for (size_t i = 0; i < n && i < MAX_FILES; i++) {
+        struct watched *file = &watch.files[watch.n];
+        srv_path_folders(files[i], watch_folder, NULL);
+        file->path = strdup(files[i]);
+        if (file->path)
+            file->status = status_of(file->path, former, n_former);
+        watch.n += file->path != NULL;
     }
-    for (watch.n = 0; watch.n < n && watch.n < MAX_FILES; watch.n++) {
-        char *real = realpath(files[watch.n], NULL);
-        watch.files[watch.n].path = files[watch.n];
-        watch_folder_of(files[watch.n]);
-        watch_folder_of(real);
-        free(real);
-    }
-    srv_files_changed(false);
+    for (size_t i = 0; i < n_former; i++)
+        free(former[i].path);
 }
 
 void srv_watch_log(void)

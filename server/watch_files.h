@@ -5,8 +5,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Watches the first `n` files, whose names stay, in the folders as named and where links lead. Call it before the sandbox,
- * which refuses it, with SIGIO blocked. */
+/* Watches the first `n` files, in the folders as named and where links lead, in place of those watched before. Call it first
+ * before the sandbox, with SIGIO blocked; then after each reload, which may name other files, or find links that lead
+ * elsewhere. */
 void srv_watch_files(const char *const *files, size_t n);
 
 /* Logs a warning if they could not be watched, as where the user has no more instances of inotify. */

@@ -48,6 +48,18 @@ static struct api_change change_of(const struct api_monitors *monitors,
                                .kl = (double)NAN};
 }
 
+/* The change from silence to the state, with what makes it. */
+static struct api_change end_of_silence(const struct api_monitors *monitors,
+                                        const struct api_monitor_status *status)
+{
+    struct api_change change = change_of(monitors, status, API_STALE, (int)status->state);
+    if (status->state >= API_WARNING) {
+        change.since = status->since;
+        change.sentence = status->sentence;
+    }
+    return change;
+}
+
 /* Stores the change from what receivers know to how the monitor is, after a mute. Of one that is silent the state comes
  * first, and the silence by the next call: a monitor has one change at a time. */
 static bool tell_withheld(struct api_monitors *monitors, struct api_pending_monitor *pending)
@@ -69,6 +81,64 @@ static bool tell_withheld(struct api_monitors *monitors, struct api_pending_moni
     return api_outbox_put(monitors, pending, tells_silence ? &silence : &change);
 }
 
+/* ---- Mutes */
+
+/* Writes who mutes, until when and why: "acknowledged by ann: new form", "muted until 2026-11-20T12:00:00Z". */
+static void write_mute(const struct api_mute *mute, char sentence[API_SENTENCE])
+{
+    bool until_ok = mute->until == API_UNTIL_OK;
+    char until[API_TIME_TEXT] = "";
+    snprintf(sentence, API_SENTENCE, "%s%s%s%s%s%s%s", until_ok ? "acknowledged" : "muted",
+             *mute->by ? " by " : "", mute->by, until_ok ? "" : " until ",
+             until_ok ? "" : api_time_text(mute->until - mute->until % API_SECOND_US, until),
+             *mute->reason ? ": " : "", mute->reason);
+}
+
+/* Worst first: critical, warning, stale; equal ones by since when. */
+static bool is_worse(const struct api_monitor *a, const struct api_monitor *b)
+{
+    int first = api_outbox_known(&a->status) % API_STALE,
+        second = api_outbox_known(&b->status) % API_STALE;
+    return first != second ? first > second : a->status.since < b->status.since;
+}
+
+bool api_silence_tell_mute(struct api_monitors *monitors, const char *group, const char *name,
+                           const struct api_mute *mute)
+{
+    const struct api_registry *registry = &monitors->registry;
+    const struct api_mute before = api_mutes_find(&registry->mutes, group, name, monitors->now);
+    const struct api_monitor *worst = NULL;
+    char sentence[API_SENTENCE];
+    size_t n, first = api_registry_group(registry, group, &n);
+    bool is_told = before.until != API_NO_TIME && strcmp(before.by, mute->by) == 0 &&
+                   strcmp(before.reason, mute->reason) == 0;
+    for (size_t i = first; monitors->notifier && !is_told && i < first + n; i++) {
+        const struct api_monitor *monitor = registry->monitors[i];
+        if ((!name || strcmp(monitor->name, name) == 0) &&
+            api_outbox_known(&monitor->status) >= API_WARNING &&
+            (!worst || is_worse(monitor, worst)))
+            worst = monitor;
+    }
+    if (!worst)
+        return true;
+    int known = api_outbox_known(&worst->status);
+    struct api_change change = change_of(monitors, &worst->status, known, known);
+    if (known == (int)worst->status.state) {
+        change.since = worst->status.since;
+        change.at = monitors->now;
+    }
+    write_mute(mute, sentence);
+    change.sentence = sentence;
+    change.monitor = worst->id;
+    change.group = group;
+    change.name = name ? name : "";
+    if (monitors->trace)
+        change.trace = *monitors->trace;
+    return api_outbox_store(monitors, &change);
+}
+
+/* ---- Silence */
+
 static const char missed[] = "the last 3 tables for its group lack its column";
 _Static_assert(API_MISSED == 3, "the sentence says so");
 
@@ -79,7 +149,7 @@ static bool tell_silence(struct api_monitors *monitors, struct api_pending_monit
     bool begins = status->silence == API_HEARD;
     int state = (int)status->state;
     struct api_change change =
-        change_of(monitors, status, begins ? state : API_STALE, begins ? API_STALE : state);
+        begins ? change_of(monitors, status, state, API_STALE) : end_of_silence(monitors, status);
     if (begins && isinf(api_settings_stale_after(&pending->monitor->config->settings)))
         change.sentence = missed;
     const struct api_event event = {monitors->now, change.from, change.to, change.kl, 0};
@@ -153,8 +223,7 @@ static bool tell(struct api_monitors *monitors, struct api_monitor *monitor, str
     if (api_monitor_is_stale(monitor))
         return add_to_past(monitors, pending, past);
     pending->status.silence = API_HEARD;
-    const struct api_change end =
-        change_of(monitors, &pending->status, API_STALE, (int)pending->status.state);
+    const struct api_change end = end_of_silence(monitors, &pending->status);
     return silence != API_PAST_FIRST || api_outbox_put(monitors, pending, &end);
 }
 

@@ -8,5 +8,10 @@
  * change for those of a group that are found together. */
 bool api_silence_watch(struct api_monitors *monitors);
 
+/* Stores that a group, or one of its monitors unless `name` is NULL, gets a mute, if receivers know that it drifts or is
+ * silent: of a group the worst monitor stands for all. Who was told already by whom and why it is muted is not told again. */
+bool api_silence_tell_mute(struct api_monitors *monitors, const char *group, const char *name,
+                           const struct api_mute *mute);
+
 /* True if there is anything to store. */
 bool api_silence_is_due(const struct api_monitors *monitors);

@@ -18,8 +18,11 @@ bool api_notify_test_submit(struct api_notify_test *test, struct api_notifier *n
 {
     test->job->done = false;
     pthread_mutex_lock(&notifier->lock);
-    bool good = notifier->accepts_tests && notifier->n_tests < API_MAX_TESTS;
+    struct api_receiver_status *of = api_notifier_status(notifier, test->name);
+    bool good = notifier->accepts_tests && notifier->n_tests < API_MAX_TESTS && of &&
+                of->n_tests < API_MAX_TESTS_OF_ONE;
     if (good) {
+        of->n_tests++;
         test->next = notifier->tests;
         notifier->tests = test;
         notifier->n_tests++;
@@ -39,7 +42,10 @@ bool api_notify_test_is_left(const struct api_notify_test *test)
 void api_notify_test_end(struct api_notify_test *test, struct api_notifier *notifier)
 {
     pthread_mutex_lock(&notifier->lock);
+    struct api_receiver_status *of = api_notifier_status(notifier, test->name);
     notifier->n_tests--;
+    if (of && of->n_tests > 0) /* the receiver may have come anew */
+        of->n_tests--;
     pthread_mutex_unlock(&notifier->lock);
     api_store_job_finish(test->job);
 }

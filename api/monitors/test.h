@@ -25,5 +25,6 @@ bool api_notify_test_is_left(const struct api_notify_test *test);
 /* Ends a test that was taken; it may be freed at once. */
 void api_notify_test_end(struct api_notify_test *test, struct api_notifier *notifier);
 
-/* Queues a test for the sender, which is woken; false if it does not run, or API_MAX_TESTS wait or are under way. */
+/* Queues a test for the sender, which is woken; false if it does not run, or API_MAX_TESTS wait or are under
+ * way, API_MAX_TESTS_OF_ONE of them to its receiver. */
 bool api_notify_test_submit(struct api_notify_test *test, struct api_notifier *notifier);

@@ -6,13 +6,16 @@
 
 /* Texts are borrowed. Times are microseconds since 1970. */
 struct api_change {
-    const char *group, *name, *sentence; /* sentence: because of what; may be empty */
+    const char *group, *name,
+        *sentence; /* sentence: because of what; may be empty. name: empty of a group's mute */
     int64_t monitor;
     int64_t
         at; /* when it changed: the end of the window that made it; of a stale one its newest observation */
-    int64_t since;          /* when it left ok; of one that is ok again when it had */
-    int64_t queued;         /* when it was stored, by the clock */
-    int from, to;           /* verdicts, or API_STALE */
-    double kl;              /* of the window; NaN if there is none */
+    int64_t since;  /* when it left ok; of one that is ok again when it had */
+    int64_t queued; /* when it was stored, by the clock */
+    int from, to;   /* verdicts, or API_STALE */
+    bool
+        mutes; /* nothing changes: the sentence says who mutes the monitor, or its group, and why */
+    double kl; /* of the window; NaN if there is none */
     struct api_trace trace; /* of the request that made it; empty if there is none */
 };

@@ -49,8 +49,7 @@ struct api_receivers *api_notifier_receivers(struct api_notifier *notifier)
     return receivers;
 }
 
-/* The status of a receiver, under the lock; NULL if it is gone. */
-static struct api_receiver_status *find(struct api_notifier *notifier, const char *name)
+struct api_receiver_status *api_notifier_status(struct api_notifier *notifier, const char *name)
 {
     size_t i = api_receivers_find(notifier->receivers, name);
     return i < notifier->receivers->n ? &notifier->status[i] : NULL;
@@ -61,7 +60,7 @@ void api_notifier_note(struct api_notifier *notifier, const char *name,
 {
     int64_t now = api_now();
     pthread_mutex_lock(&notifier->lock);
-    struct api_receiver_status *status = find(notifier, name);
+    struct api_receiver_status *status = api_notifier_status(notifier, name);
     if (status)
         status->results[result] += n;
     struct api_receiver_history *history = status ? &status->history : NULL;
@@ -86,7 +85,7 @@ static int64_t last_attempt(const struct api_receiver_history *history)
 struct api_receiver_history api_notifier_history(struct api_notifier *notifier, const char *name)
 {
     pthread_mutex_lock(&notifier->lock);
-    const struct api_receiver_status *status = find(notifier, name);
+    const struct api_receiver_status *status = api_notifier_status(notifier, name);
     struct api_receiver_history history = status ? status->history : api_no_history;
     pthread_mutex_unlock(&notifier->lock);
     return history;
@@ -96,7 +95,7 @@ void api_notifier_learn_history(struct api_notifier *notifier, const char *name,
                                 const struct api_receiver_history *history)
 {
     pthread_mutex_lock(&notifier->lock);
-    struct api_receiver_status *status = find(notifier, name);
+    struct api_receiver_status *status = api_notifier_status(notifier, name);
     if (status && last_attempt(history) > last_attempt(&status->history))
         status->history = *history;
     pthread_mutex_unlock(&notifier->lock);
@@ -105,7 +104,7 @@ void api_notifier_learn_history(struct api_notifier *notifier, const char *name,
 void api_notifier_set_pending(struct api_notifier *notifier, const char *name, size_t pending)
 {
     pthread_mutex_lock(&notifier->lock);
-    struct api_receiver_status *status = find(notifier, name);
+    struct api_receiver_status *status = api_notifier_status(notifier, name);
     if (status)
         status->pending = pending;
     pthread_mutex_unlock(&notifier->lock);
@@ -114,7 +113,7 @@ void api_notifier_set_pending(struct api_notifier *notifier, const char *name, s
 bool api_notifier_add_pending(struct api_notifier *notifier, const char *name)
 {
     pthread_mutex_lock(&notifier->lock);
-    struct api_receiver_status *status = find(notifier, name);
+    struct api_receiver_status *status = api_notifier_status(notifier, name);
     bool has_room = status && status->pending < API_MAX_PENDING;
     if (has_room)
         status->pending++;

@@ -8,8 +8,9 @@
 /* API_MAX_PENDING: changes that wait for a receiver at most; further ones are not told. */
 enum { API_MAX_PENDING = 100000 };
 
-/* API_MAX_TESTS: test messages that wait or are under way at most. API_NOTIFY_ANSWER: bytes that are kept of an answer. */
-enum { API_MAX_TESTS = 16, API_NOTIFY_ANSWER = 300 };
+/* API_MAX_TESTS: test messages that wait or are under way at most; API_MAX_TESTS_OF_ONE: of them to one receiver.
+ * API_NOTIFY_ANSWER: bytes that are kept of an answer. */
+enum { API_MAX_TESTS = 16, API_MAX_TESTS_OF_ONE = 4, API_NOTIFY_ANSWER = 300 };
 
 /* api_notify_result: what became of an attempt. */
 enum api_notify_result {
@@ -31,6 +32,7 @@ extern const struct api_receiver_history api_no_history;
 /* api_receiver_status: how a receiver does. */
 struct api_receiver_status {
     size_t pending; /* changes that wait */
+    size_t n_tests; /* that wait or are under way */
     struct api_receiver_history history;
     unsigned long results[API_NOTIFY_RESULTS];
 };
@@ -55,6 +57,9 @@ void api_notifier_set(struct api_notifier *notifier, struct api_receivers *recei
 
 /* The receivers of now, held. */
 struct api_receivers *api_notifier_receivers(struct api_notifier *notifier);
+
+/* The status of a receiver, under the lock; NULL if it is gone. */
+struct api_receiver_status *api_notifier_status(struct api_notifier *notifier, const char *name);
 
 /* Counts the result of an attempt at a receiver, if the receiver is still in the file; `failure` says why the attempt
  * failed. */

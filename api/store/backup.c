@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 enum { MAX_PATH = 4096 };
-static const char prefix[] = "sqlite:", wanted[] = "-backup-wanted", made[] = "-backup";
+static const char prefix[] = "sqlite:", wanted[] = "-backup-wanted", made[] = "-backup-unfinished";
 
 /* The path of a file beside another. */
 static const char *beside(const char *path, const char *suffix, char to[MAX_PATH])
@@ -43,7 +43,42 @@ static void close_copy(struct api_sqlite_copy *copy)
 {
     sqlite3_backup_finish(copy->backup);
     sqlite3_close(copy->to);
-    *copy = (struct api_sqlite_copy){.to = NULL};
+    copy->backup = NULL;
+    copy->to = NULL;
+}
+
+static void remove_beside(const char *path, const char *suffix)
+{
+    char name[MAX_PATH];
+    unlink(beside(path, suffix, name));
+}
+
+/* Forgets who wanted a copy. */
+static void forget(struct api_sqlite_copy *copy)
+{
+    if (copy->wanted > 0)
+        close(copy->wanted);
+    copy->wanted = 0;
+}
+
+/* Finds who wants a copy; one that has ended, and has left files, wants none. False if there is nobody, or no more to do. */
+static bool is_wanted(struct api_sqlite_copy *copy, const char *path)
+{
+    char name[MAX_PATH];
+    struct stat status;
+    bool is_new = copy->wanted == 0;
+    if (is_new)
+        copy->wanted = open(beside(path, wanted, name), O_RDONLY | O_CLOEXEC);
+    if (copy->wanted > 0 && flock(copy->wanted, LOCK_EX | LOCK_NB) != 0)
+        return is_new || copy->to;
+    if (copy->wanted > 0) {
+        if (fstat(copy->wanted, &status) == 0 && status.st_nlink > 0)
+            remove_beside(path, wanted); /* that very file, and not that of another one */
+        close_copy(copy);
+        remove_beside(path, made);
+    }
+    forget(copy);
+    return false;
 }
 
 /* Ends a copy, or tells in its place why there is none. A part of a copy that cannot be removed is wanted still. */
@@ -62,13 +97,23 @@ static void finish(struct api_sqlite_copy *copy, const char *path, int result)
         fclose(file);
     }
     if (is_told)
-        unlink(beside(path, wanted, name));
+        remove_beside(path, wanted);
+    else
+        forget(copy);
 }
 
 void api_sqlite_copy_end(struct api_sqlite_copy *copy, const char *path)
 {
     if (copy->to)
         finish(copy, path, SQLITE_INTERRUPT);
+    forget(copy);
+}
+
+void api_sqlite_copy_clear(const char *path)
+{
+    char name[MAX_PATH];
+    if (access(beside(path, wanted, name), F_OK) != 0)
+        remove_beside(path, made);
 }
 
 bool api_sqlite_copy_step(struct api_sqlite_copy *copy, sqlite3 *from, const char *path)
@@ -78,7 +123,7 @@ bool api_sqlite_copy_step(struct api_sqlite_copy *copy, sqlite3 *from, const cha
     char name[MAX_PATH];
     double end = api_seconds() + max_s;
     int result = SQLITE_OK;
-    if (!copy->to && access(beside(path, wanted, name), F_OK) != 0)
+    if (!is_wanted(copy, path))
         return false;
     if (!copy->to) {
         copy->to = open_copy(beside(path, made, name));
@@ -100,6 +145,7 @@ struct request {
     const char *path, *file;
     char *reason;
     size_t size;
+    int store; /* descriptor of what is copied */
     char wanted[MAX_PATH], made[MAX_PATH], part[MAX_PATH];
 };
 
@@ -148,19 +194,32 @@ static bool copy_alone(const struct request *r, bool *is_open)
     return result == SQLITE_DONE || *is_open || fail(r, r->path, sqlite3_errstr(result));
 }
 
-/* Waits for the server. One that writes nothing for longer than it ever stands still knows of no copies. */
+/* True if a process has the store open, which SQLite's locks tell (sqlite.org/lockingv3.html). */
+static bool is_open_anywhere(const struct request *r)
+{
+    struct flock lock = {
+        .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0x40000000, .l_len = 512};
+    return fcntl(r->store, F_GETLK, &lock) != 0 || lock.l_type != F_UNLCK;
+}
+
+/* Waits for the server. One that writes nothing for longer than it ever stands still knows of no copies; one that has ended
+ * has some seconds to be started again. */
 static bool wait_for_server(const struct request *r)
 {
-    enum { PATIENCE_S = 30, LOOK_NS = 50000000 };
+    enum { PATIENCE_S = 30, RESTART_S = 5, LOOK_NS = 50000000 };
     char text[200] = "could not be copied by its server: its disk may be full";
     struct stat now, last = {.st_size = -1};
-    double end = api_seconds() + PATIENCE_S;
+    double end = api_seconds() + PATIENCE_S, seen = api_seconds();
     while (access(r->wanted, F_OK) == 0) {
         nanosleep(&(struct timespec){.tv_nsec = LOOK_NS}, NULL);
         if (stat(r->made, &now) == 0 && now.st_size != last.st_size) {
             end = api_seconds() + PATIENCE_S;
             last = now;
         }
+        if (is_open_anywhere(r))
+            seen = api_seconds();
+        if (api_seconds() > seen + RESTART_S)
+            return fail(r, r->path, "was not copied, because its server has ended: try again");
         if (api_seconds() > end)
             return fail(r, r->path,
                         "is open in a process that does not copy it: another program, or "
@@ -176,6 +235,15 @@ static bool wait_for_server(const struct request *r)
     return fail(r, r->path, text);
 }
 
+static bool write_all(int fd, const char *bytes, size_t size)
+{
+    ssize_t n = 0;
+    for (; size > 0 && n >= 0; bytes += n, size -= (size_t)n)
+        if ((n = write(fd, bytes, size)) < 0)
+            return false;
+    return true;
+}
+
 /* Copies what the server has made to another file system. */
 static bool copy_bytes(const char *from, const char *to)
 {
@@ -185,30 +253,47 @@ static bool copy_bytes(const char *from, const char *to)
     char *piece = malloc(PIECE);
     ssize_t n = piece && in >= 0 && out >= 0 ? 1 : -1;
     while (n > 0)
-        if ((n = read(in, piece, PIECE)) > 0 && write(out, piece, (size_t)n) != n)
+        if ((n = read(in, piece, PIECE)) > 0 && !write_all(out, piece, (size_t)n))
             n = -1;
     free(piece);
     int problem = errno;
     if (in >= 0)
         close(in);
-    if (out >= 0 && close(out) != 0)
+    if (out >= 0 && close(out) != 0 && n == 0) {
         n = -1;
+        problem = errno;
+    }
     errno = problem;
     return n == 0;
+}
+
+/* Makes the file that tells the server, which may be another user, and locks it; again if the server has removed it
+ * meanwhile, as one that was left. */
+static int make_wanted(const struct request *r)
+{
+    struct stat status = {.st_nlink = 0};
+    int fd;
+    while ((fd = open(r->wanted, O_RDWR | O_CREAT | O_CLOEXEC, 0644)) >= 0) {
+        if (fchmod(fd, 0644) == 0 && flock(fd, LOCK_EX) == 0 && fstat(fd, &status) == 0 &&
+            status.st_nlink > 0)
+            break;
+        close(fd);
+    }
+    return fd;
 }
 
 /* Has the server make a copy, and puts it beside the file that is wanted. */
 static bool copy_by_server(const struct request *r)
 {
-    int fd = open(r->wanted, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+    int fd = make_wanted(r);
     if (fd < 0)
         return fail_by_errno(r, r->wanted);
-    close(fd);
     bool good = wait_for_server(r);
     if (good && rename(r->made, r->part) != 0)
         good = (errno == EXDEV && copy_bytes(r->made, r->part)) || fail_by_errno(r, r->part);
     unlink(r->wanted);
     unlink(r->made);
+    close(fd);
     return good;
 }
 
@@ -265,11 +350,11 @@ bool api_store_backup(const char *location, const char *file, int64_t *bytes, ch
     beside(r.path, wanted, r.wanted);
     beside(r.path, made, r.made);
     beside(file, ".part", r.part);
-    int lock = open(r.path, O_RDONLY | O_CLOEXEC); /* SQLite has locks of another kind */
-    bool good = flock(lock, LOCK_EX | LOCK_NB) == 0
+    r.store = open(r.path, O_RDONLY | O_CLOEXEC); /* SQLite has locks of another kind */
+    bool good = flock(r.store, LOCK_EX | LOCK_NB) == 0
                     ? copy(&r, bytes)
                     : fail(&r, r.path, "is being copied by another kldivd --backup");
-    close(lock);
+    close(r.store);
     free(path);
     return good;
 }

@@ -1,9 +1,10 @@
 /* Copies of a store in a file of SQLite, also of one that a server has open.
  *
  * A server keeps other processes out of its file, so it makes the copy itself, by SQLite's backup through the connection
- * that writes: what is written meanwhile is copied, too. Who wants one makes the file PATH-backup-wanted, one at a time. The
- * server copies to PATH-backup, some milliseconds at a time between transactions, and removes PATH-backup-wanted at the
- * end; what it cannot copy has a sentence in PATH-backup. */
+ * that writes: what is written meanwhile is copied, too. Who wants one makes the file PATH-backup-wanted, one at a time, and
+ * keeps it locked by flock until it ends. The server copies to PATH-backup-unfinished, some milliseconds at a time between
+ * transactions, and removes PATH-backup-wanted at the end; what it cannot copy has a sentence in PATH-backup-unfinished. Once
+ * the lock is gone, it removes what is left of both. */
 #pragma once
 
 #include <sqlite3.h>
@@ -18,6 +19,7 @@ bool api_store_backup(const char *location, const char *file, int64_t *bytes, ch
 
 /* api_sqlite_copy: one that a server makes. Zeroed at first. */
 struct api_sqlite_copy {
+    int wanted; /* descriptor of PATH-backup-wanted, also once it is removed; 0: none */
     sqlite3 *to;
     sqlite3_backup *backup;
 };
@@ -28,3 +30,6 @@ bool api_sqlite_copy_step(struct api_sqlite_copy *copy, sqlite3 *from, const cha
 
 /* Gives a copy up, before `from` is closed. */
 void api_sqlite_copy_end(struct api_sqlite_copy *copy, const char *path);
+
+/* Removes a copy that nobody wants any more, at the start. */
+void api_sqlite_copy_clear(const char *path);

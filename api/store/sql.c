@@ -157,6 +157,9 @@ static const char tenth[] =
     "CREATE TABLE kldiv_receivers (name TEXT PRIMARY KEY, last_success BIGINT, last_failure BIGINT,"
     " failing_since BIGINT, failure TEXT NOT NULL);";
 
+/* Adds who has muted: the name of a token, which may be empty. */
+static const char eleventh[] = "ALTER TABLE kldiv_mutes ADD COLUMN muted_by TEXT;";
+
 /* Versions up to the sixth refuse whatever is newer. */
 const struct api_migration api_migrations[] = {
     {first, "monitors, windows, counts, events", 1},
@@ -169,6 +172,7 @@ const struct api_migration api_migrations[] = {
     {eighth, "joined bins, ratios, means, and where states rose", 8},
     {ninth, "columns that come and go, means of windows before", 8},
     {tenth, "how receivers of notifications do", 8},
+    {eleventh, "who has muted", 8},
     {NULL, NULL, 0},
 };
 
@@ -481,10 +485,11 @@ const char *const api_sql[API_STATEMENTS] = {
         " counts = excluded.counts, moments = excluded.moments",
     [API_SQL_SUM_DELETE] = "DELETE FROM kldiv_sums WHERE monitor = $1",
 
-    [API_SQL_MUTES] = "SELECT group_name, name, until_at, reason FROM kldiv_mutes",
-    [API_SQL_MUTE_PUT] = "INSERT INTO kldiv_mutes (group_name, name, until_at, reason) VALUES ($1, "
-                         "$2, $3, $4) ON CONFLICT (group_name, name)"
-                         " DO UPDATE SET until_at = excluded.until_at, reason = excluded.reason",
+    [API_SQL_MUTES] = "SELECT group_name, name, until_at, reason, muted_by FROM kldiv_mutes",
+    [API_SQL_MUTE_PUT] =
+        "INSERT INTO kldiv_mutes (group_name, name, until_at, reason, muted_by) VALUES ($1, $2, $3,"
+        " $4, $5) ON CONFLICT (group_name, name) DO UPDATE SET until_at = excluded.until_at,"
+        " reason = excluded.reason, muted_by = excluded.muted_by",
     [API_SQL_MUTE_DELETE] = "DELETE FROM kldiv_mutes WHERE group_name = $1 AND name = $2",
     [API_SQL_MUTES_PRUNE] =
         "DELETE FROM kldiv_mutes WHERE until_at <= $1 OR NOT EXISTS (SELECT 1 FROM kldiv_monitors m"
@@ -525,11 +530,13 @@ const char *const api_sql[API_STATEMENTS] = {
         "FROM kldiv_outbox WHERE receiver "
         "="
         " $1 ORDER BY id DESC LIMIT 1), 0) + 1, 0, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)",
-    [API_SQL_OUTBOX_FIRST] = "SELECT queued, message, group_name FROM kldiv_outbox"
+    [API_SQL_OUTBOX_FIRST] = "SELECT queued, message, group_name, id FROM kldiv_outbox"
                              " WHERE receiver = $1 ORDER BY message = 0, id LIMIT 1",
     [API_SQL_OUTBOX_ASSIGN] =
         "UPDATE kldiv_outbox SET message = $1 WHERE receiver = $2 AND id IN (SELECT id FROM"
-        " kldiv_outbox WHERE receiver = $2 AND group_name = $3 ORDER BY id LIMIT $4)",
+        " kldiv_outbox WHERE receiver = $2 AND group_name = $3 AND (id = $4 OR id < coalesce(("
+        "SELECT min(id) FROM kldiv_outbox WHERE receiver = $2 AND group_name = $3 AND"
+        " from_state = to_state), 9223372036854775807)) ORDER BY id LIMIT $5)",
     [API_SQL_OUTBOX] =
         "SELECT queued, monitor, group_name, name, from_state, to_state, at, since, kl, sentence,"
         " trace FROM kldiv_outbox WHERE receiver = $1 AND message = $2 ORDER BY id",

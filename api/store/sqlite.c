@@ -65,6 +65,8 @@ static bool prepare_folder(struct connection *c, const char *path, char *reason,
     c->base.folder = copy ? strdup(dirname(copy)) : NULL;
     if (!c->base.folder || !api_sqlite_note_files(path, &c->files))
         snprintf(reason, size, "%s cannot be opened: %s", path, strerror(errno));
+    else
+        api_sqlite_copy_clear(c->files.path);
     free(copy);
     return c->base.folder && c->files.log_path;
 }

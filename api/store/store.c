@@ -17,10 +17,28 @@ struct api_store {
     bool is_open; /* its schema is up to date */
     atomic_llong
         asked; /* when the database was asked, in microseconds of api_seconds; 0 once it has answered */
+    int n_asked;     /* steps that ask it, one in another */
     int64_t version; /* of the schema that was found last, 0 if none was */
     void (*report)(const struct api_migrated *migrated); /* NULL: nobody listens yet */
     struct api_buffer migrated;                          /* those that were not told */
 };
+
+/* Notes that the database is asked, and that it has answered: what is left of an outer step asks from then on. */
+static void note_asked(struct api_store *store)
+{
+    store->n_asked++;
+    atomic_store(&store->asked, (long long)(api_seconds() * 1e6));
+}
+
+static bool note_answered(struct api_store *store, bool good)
+{
+    bool asks = --store->n_asked > 0;
+    atomic_store(&store->asked, asks ? (long long)(api_seconds() * 1e6) : 0);
+    return good;
+}
+
+/* A call by which the database is asked. */
+#define ASK(store, call) (note_asked(store), note_answered(store, call))
 
 /* Engine of a location; *path becomes what the engine opens. */
 static const struct api_engine *find_engine(const char *location, const char **path)
@@ -219,18 +237,6 @@ static bool prepare(struct api_store *store)
 
 /* ---- The store */
 
-/* Notes that the database is asked, and that it has answered. */
-static void note_asked(struct api_store *store)
-{
-    atomic_store(&store->asked, (long long)(api_seconds() * 1e6));
-}
-
-static bool note_answered(struct api_store *store, bool good)
-{
-    atomic_store(&store->asked, 0);
-    return good;
-}
-
 double api_store_silence(const struct api_store *store)
 {
     long long asked = atomic_load(&store->asked);
@@ -289,10 +295,9 @@ bool api_store_read(struct api_store *store, enum api_statement statement,
     static const char reads[] = "SELECT";
     const struct api_rows rows = {row, context};
     store->database->last.has_written |= strncmp(api_sql[statement], reads, sizeof reads - 1) != 0;
-    note_asked(store);
-    bool good =
-        store->database->engine->run(store->database, statement, parameters, row ? &rows : NULL);
-    return note_answered(store, good) && !store->database->last.out_of_memory;
+    return ASK(store, store->database->engine->run(store->database, statement, parameters,
+                                                   row ? &rows : NULL)) &&
+           !store->database->last.out_of_memory;
 }
 
 bool api_store_run(struct api_store *store, enum api_statement statement,
@@ -315,19 +320,19 @@ bool api_store_is_in_place(struct api_store *store)
 
 bool api_store_size(struct api_store *store, int64_t *bytes)
 {
-    return store->database->engine->size(store->database, bytes);
+    return ASK(store, store->database->engine->size(store->database, bytes));
 }
 
 bool api_store_shrink(struct api_store *store)
 {
     const struct api_engine *engine = store->database->engine;
-    return store->is_open && engine->shrink && engine->shrink(store->database);
+    return store->is_open && engine->shrink && ASK(store, engine->shrink(store->database));
 }
 
 bool api_store_empty_log(struct api_store *store)
 {
     const struct api_engine *engine = store->database->engine;
-    return store->is_open && (!engine->empty_log || engine->empty_log(store->database));
+    return store->is_open && (!engine->empty_log || ASK(store, engine->empty_log(store->database)));
 }
 
 bool api_store_begin(struct api_store *store, bool is_concurrent)
@@ -335,10 +340,8 @@ bool api_store_begin(struct api_store *store, bool is_concurrent)
     struct api_database *database = store->database;
     database->last = (struct api_store_outcome){.is_new = database->last.is_new};
     const struct api_engine *engine = database->engine;
-    note_asked(store);
-    bool good = prepare(store) &&
-                engine->script(database, is_concurrent ? engine->concurrent : engine->transaction);
-    note_answered(store, good);
+    const char *begin = is_concurrent ? engine->concurrent : engine->transaction;
+    bool good = ASK(store, prepare(store) && engine->script(database, begin));
     database->last.has_written = false;
     return good;
 }
@@ -346,15 +349,16 @@ bool api_store_begin(struct api_store *store, bool is_concurrent)
 bool api_store_commit(struct api_store *store)
 {
     struct api_database *database = store->database;
-    note_asked(store);
-    bool good = note_answered(store, database->engine->commit(database));
+    bool good = ASK(store, database->engine->commit(database));
     database->last.is_new &= !good;
     return good;
 }
 
 void api_store_rollback(struct api_store *store)
 {
+    note_asked(store);
     store->database->engine->rollback(store->database);
+    note_answered(store, true);
 }
 
 const char *api_store_reason(const struct api_store *store) { return store->database->reason; }

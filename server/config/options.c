@@ -64,6 +64,7 @@ static bool read_duration(const struct api_value *value, union api_field_value *
         return is_valid;                                                                           \
     }
 READ_TEXT(text, true)
+READ_TEXT(file, to->text[0] && strcmp(to->text, "-") != 0)
 READ_TEXT(hosts, api_hosts_valid(to->text))
 READ_TEXT(origin, api_origin_is_valid(to->text))
 READ_TEXT(store, api_store_is_location(to->text))
@@ -75,6 +76,7 @@ READ_TEXT(proxies, srv_proxies_are_valid(to->text))
 #define MAX_BYTES (0x1p62 - 512)
 #define FIELD(name) API_FIELD(struct srv_options, name)
 #define TEXT(reader, initial) .read = (reader), .fallback = (initial), .expected = valid
+#define FILE_NAME .read = read_file, .expected = "the name of a file"
 #define WORDS(list, initial) .words = (list), .fallback = (initial), .expected = valid
 #define SWITCH(initial)                                                                            \
     .read = read_switch, .words = switches, .fallback = (initial),                                 \
@@ -96,7 +98,7 @@ static const struct api_field rows[] = {
      .expected = valid, HELP("MODE", "permissions of the sockets at unix:PATH, in octal")},
     {"admin-listen", FIELD(admin_listen), TEXT(read_text, NULL),
      HELP("ADDRESS", "also serve health checks and metrics, and nothing else, at this address")},
-    {"port-file", FIELD(port_file), TEXT(read_text, NULL),
+    {"port-file", FIELD(port_file), FILE_NAME,
      HELP("FILE", "write the port of the first HOST:PORT to this file once listening")},
     {"threads", FIELD(threads), WHOLE("0", 0, 1024),
      HELP("N", "threads for computing; 0: one for each CPU this process may use")},
@@ -137,7 +139,7 @@ static const struct api_field rows[] = {
                   "of its monitors are in each state")},
     {"ready-needs-store", FIELD(ready_needs_store), SWITCH(NULL),
      HELP(NULL, "answer 503 at /readyz while the store cannot be written")},
-    {"notify", FIELD(notify), TEXT(read_text, NULL),
+    {"notify", FIELD(notify), FILE_NAME,
      HELP("FILE", "tell the receivers in this file, a JSON array, of changes of monitors' states; "
                   "it is read again when it changes, and at SIGHUP")},
     {"public-url", FIELD(public_url), TEXT(read_url, NULL),
@@ -155,21 +157,21 @@ static const struct api_field rows[] = {
      HELP("LIST",
           "proxies whose X-Forwarded-For names the client, for the log: addresses, networks such "
           "as 10.0.0.0/8, and unix for clients of unix sockets, separated by commas; at most 64")},
-    {"auth-token-file", FIELD(auth_token_file), TEXT(read_text, NULL),
+    {"auth-token-file", FIELD(auth_token_file), FILE_NAME,
      HELP("FILE", "require a bearer token from this file, except for health checks and the files "
                   "of the pages; a line is TOKEN, NAME TOKEN, NAME SCOPES TOKEN, or one of the "
                   "last two with groups=PATTERNS before TOKEN; it is read again when it changes, "
                   "and at SIGHUP")},
-    {"tls-cert", FIELD(tls_cert), TEXT(read_text, NULL),
+    {"tls-cert", FIELD(tls_cert), FILE_NAME,
      HELP("FILE", "serve only HTTPS, with this certificate chain in PEM; it is read again when it "
                   "changes, and at SIGHUP")},
-    {"tls-key", FIELD(tls_key), TEXT(read_text, NULL),
+    {"tls-key", FIELD(tls_key), FILE_NAME,
      HELP("FILE", "private key of the certificate, in PEM; it is read again when it changes, and "
                   "at SIGHUP")},
     {"log-format", FIELD(log_format), WORDS(formats, "text"), HELP("FORMAT", "text or json")},
     {"log-level", FIELD(log_level), WORDS(levels, "info"),
      HELP("LEVEL", "error, warning, info or debug; requests are logged at info")},
-    {"audit-log", FIELD(audit_log), TEXT(read_text, NULL),
+    {"audit-log", FIELD(audit_log), FILE_NAME,
      HELP("FILE", "append the lines of requests that change something, kind=audit, to this file "
                   "instead of the log, or write them to stderr, whatever --log-level is; SIGHUP "
                   "opens the file again; without it they are lines of the log at info")},
@@ -190,7 +192,7 @@ static const struct api_field rows[] = {
     {"migrate", FIELD(migrate), FLAG,
      HELP(NULL, "bring the schema of --store up to date, print what that changed, and exit 0, or 1 "
                 "if it failed and changed nothing; serve nothing")},
-    {"backup", FIELD(backup), TEXT(read_text, NULL),
+    {"backup", FIELD(backup), FILE_NAME,
      HELP(
          "FILE",
          "copy the store of --store, sqlite:PATH, to this file, which must not exist, also "

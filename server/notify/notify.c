@@ -48,17 +48,33 @@ static size_t take_answers(void)
     return asking;
 }
 
-/* If the receivers have changed and no job is under way, begins anew with the present ones. Messages under way are
- * sent again. */
+/* Finds when reminders of receivers are due that have them as before. */
+static void find_reminders(const struct api_receivers *receivers, double next[API_MAX_RECEIVERS])
+{
+    for (size_t i = 0; notify.receivers && i < receivers->n; i++) {
+        const struct api_receiver *receiver = &receivers->list[i];
+        size_t before = api_receivers_find(notify.receivers, receiver->name);
+        bool is_same = receiver->remind > 0 && before < notify.receivers->n &&
+                       notify.receivers->list[before].remind == receiver->remind;
+        next[i] = is_same ? srv_slot_reminder(&notify.slots[before]) : 0;
+    }
+}
+
+/* If the receivers have changed and no job is under way, begins anew with the present ones. Messages under way, reminders
+ * too, are sent again. */
 static void renew_receivers(size_t asking)
 {
     struct api_receivers *receivers = api_notifier_receivers(&notify.notifier);
+    double reminders[API_MAX_RECEIVERS] = {0};
     notify.is_renewing = receivers != notify.receivers && asking > 0;
     if (receivers == notify.receivers || asking > 0) {
         api_receivers_release(receivers);
         return;
     }
+    find_reminders(receivers, reminders);
     abort_all();
+    for (size_t i = 0; i < receivers->n; i++)
+        notify.slots[i].next_reminder = reminders[i];
     api_receivers_release(notify.receivers);
     notify.receivers = receivers;
 }

@@ -161,3 +161,8 @@ void srv_slot_reset(struct srv_slot *slot, const struct srv_sender *sender)
     srv_post_free(&slot->post);
     *slot = (struct srv_slot){.sender = sender};
 }
+
+double srv_slot_reminder(const struct srv_slot *slot)
+{
+    return slot->is_reminder && slot->post.easy ? api_seconds() : slot->next_reminder;
+}

@@ -38,6 +38,9 @@ struct srv_slot {
 /* Begins anew; no job is under way. */
 void srv_slot_reset(struct srv_slot *slot, const struct srv_sender *sender);
 
+/* When the next reminder is due, of a message that is no Alertmanager's: at once if one is under way. */
+double srv_slot_reminder(const struct srv_slot *slot);
+
 /* Asks the store for the next message of a receiver, which stays until the answer is taken. */
 void srv_slot_ask(struct srv_slot *slot, const struct api_receiver *receiver, double now);
 

@@ -1,5 +1,7 @@
 #include "server/sandbox/sandbox_policy.h"
 
+#include "server/config/path_folders.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
@@ -64,14 +66,28 @@ static bool allow_folder_of(const struct rules *rules, const char *file, uint64_
     return good;
 }
 
-/* The folders that the file is in: as named, and where links lead. */
+/* way: rights on the folders of a path, as far as they could be left. */
+struct way {
+    const struct rules *rules;
+    uint64_t rights;
+    bool good;
+};
+
+static void allow_entry(void *context, const char *folder, enum srv_entry entry)
+{
+    struct way *way = context;
+    bool reads = way->rights == to_read;
+    if (way->good && (entry == SRV_FILE || (entry == SRV_LINK_BELOW && reads)))
+        way->good = allow(way->rules, folder, way->rights);
+}
+
+/* The folders that the file is in: as named, and where links lead; of a file that is read also one that holds a link on the
+ * way to a folder below: the link may lead to another one later. */
 static bool allow_file(const struct rules *rules, const char *file, uint64_t rights)
 {
-    char *real = realpath(file, NULL);
-    bool good =
-        allow_folder_of(rules, file, rights) && (!real || allow_folder_of(rules, real, rights));
-    free(real);
-    return good;
+    struct way way = {rules, rights, true};
+    srv_path_folders(file, allow_entry, &way);
+    return way.good;
 }
 
 static bool add_rules(const struct rules *rules, const struct srv_sandbox_policy *policy)

@@ -24,8 +24,10 @@ static const int allowed[] = {
     SCMP_SYS(select),
     /* descriptors, files that are open */
     SCMP_SYS(close), SCMP_SYS(dup), SCMP_SYS(fstat), SCMP_SYS(getdents64), SCMP_SYS(lseek),
-    SCMP_SYS(newfstatat), SCMP_SYS(pread64), SCMP_SYS(read), SCMP_SYS(readv), SCMP_SYS(statx),
-    SCMP_SYS(write), SCMP_SYS(writev),
+    SCMP_SYS(newfstatat), SCMP_SYS(pread64), SCMP_SYS(read), SCMP_SYS(readlink),
+    SCMP_SYS(readlinkat), SCMP_SYS(readv), SCMP_SYS(statx), SCMP_SYS(write), SCMP_SYS(writev),
+    /* files that change */
+    SCMP_SYS(inotify_add_watch),
     /* memory */
     SCMP_SYS(brk), SCMP_SYS(madvise), SCMP_SYS(mremap), SCMP_SYS(munmap),
     /* threads */
@@ -43,11 +45,10 @@ static const int allowed[] = {
     SCMP_SYS(nanosleep), SCMP_SYS(sysinfo), SCMP_SYS(time), SCMP_SYS(uname)};
 
 /* Calls of a store that keeps files; Landlock bounds the folders. */
-static const int allowed_with_files[] = {
-    SCMP_SYS(access),    SCMP_SYS(faccessat), SCMP_SYS(fallocate), SCMP_SYS(fchmod),
-    SCMP_SYS(fchown),    SCMP_SYS(fdatasync), SCMP_SYS(fsync),     SCMP_SYS(ftruncate),
-    SCMP_SYS(getcwd),    SCMP_SYS(openat),    SCMP_SYS(pwrite64),  SCMP_SYS(readlink),
-    SCMP_SYS(readlinkat)};
+static const int allowed_with_files[] = {SCMP_SYS(access), SCMP_SYS(faccessat), SCMP_SYS(fallocate),
+                                         SCMP_SYS(fchmod), SCMP_SYS(fchown),    SCMP_SYS(fdatasync),
+                                         SCMP_SYS(flock),  SCMP_SYS(fsync),     SCMP_SYS(ftruncate),
+                                         SCMP_SYS(getcwd), SCMP_SYS(openat),    SCMP_SYS(pwrite64)};
 
 /* Calls of a store that keeps files, and of a server that removes its unix sockets. */
 static const int allowed_to_remove[] = {SCMP_SYS(unlink), SCMP_SYS(unlinkat)};

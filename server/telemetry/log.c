@@ -347,15 +347,19 @@ void srv_log_slow(const struct srv_access *access)
                                                   [SRV_STORED] = FIELD("store_ms"),
                                                   [SRV_COMPUTED] = FIELD("compute_ms"),
                                                   [SRV_SENT] = FIELD("send_ms")};
-    if (!srv_log_enabled(SRV_LOG_WARNING))
+    static const char words[] = "slow request";
+    unsigned long skipped = 0;
+    if (!srv_log_enabled(SRV_LOG_WARNING) || is_too_often(words, &skipped))
         return;
     struct api_buffer line = {0};
     begin_line(&line, SRV_LOG_WARNING);
-    add_message(&line, "slow request");
+    add_message(&line, words);
     add_request(&line, access);
     add_ms(&line, FIELD("ms"), access->ms);
     for (size_t i = 0; i < SRV_SPANS; i++)
         add_ms(&line, names[i], access->spans[i]);
+    if (skipped > 0)
+        add_number(&line, FIELD("skipped"), skipped);
     put_line(&line, &logger.all);
 }
 

@@ -57,7 +57,7 @@ struct srv_access {
 
 void srv_log_access(const struct srv_access *access);
 
-/* Logs where the time of a request went, as a warning. */
+/* Logs where the time of a request went, as a warning; no more of these than of others. */
 void srv_log_slow(const struct srv_access *access);
 
 /* Logs a migration of the store, as a line of the kind migration. */

@@ -3,6 +3,7 @@
 
 #include "api/json/format.h"
 #include "api/monitors/http/request.h"
+#include "api/monitors/silence.h"
 #include "api/monitors/state/group_rows.h"
 
 #include <string.h>
@@ -54,6 +55,7 @@ static bool read_body(struct api_exchange *x, struct api_mute *mute)
                 (!values[REASON] || api_read_text(values[REASON], known[REASON],
                                                   API_MAX_MUTE_REASON, mute->reason, &x->problem));
     mute->of_group = !api_name_of(x);
+    memcpy(mute->by, x->token.name, sizeof mute->by);
     api_json_free(&json);
     return good;
 }
@@ -77,7 +79,8 @@ static bool store(struct api_exchange *x, struct api_monitors *monitors)
     if (!ends)
         api_budget_forget(monitors->budget, size);
     return api_store_run(monitors->store, ends ? API_SQL_MUTE_DELETE : API_SQL_MUTE_PUT,
-                         API_ROW(group, name, m->mute.until, m->mute.reason)) &&
+                         API_ROW(group, name, m->mute.until, m->mute.reason, m->mute.by)) &&
+           (ends || api_silence_tell_mute(monitors, group, api_name_of(x), &m->mute)) &&
            api_mutes_renew(monitors, &m->mutes);
 }
 

@@ -24,9 +24,11 @@ static bool read_rows(struct api_monitors *monitors, enum api_statement statemen
 static void add_mute(void *context, const struct api_datum *values)
 {
     struct api_muted muted = {.mute.until = values[2].integer};
-    if (!set_names(&muted.of, values) || values[3].size > API_MAX_MUTE_REASON)
+    if (!set_names(&muted.of, values) || values[3].size > API_MAX_MUTE_REASON ||
+        values[4].size >= sizeof muted.mute.by)
         return;
     memcpy(muted.mute.reason, values[3].text, values[3].size);
+    memcpy(muted.mute.by, values[4].text, values[4].size);
     muted.mute.of_group = !*muted.of.name;
     api_append(context, &muted, sizeof muted);
 }

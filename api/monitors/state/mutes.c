@@ -119,6 +119,8 @@ void api_mute_write(const struct api_mute *mute, struct api_buffer *out)
         api_append_text(out, "{\"until\":\"ok\"");
     else
         api_write_json(out, "{'until':%jd", mute->until);
-    api_write_json(out, ",'reason':%s,'scope':%s}", mute->reason,
-                   mute->of_group ? "group" : "monitor");
+    api_write_json(out, ",'reason':%s", mute->reason);
+    if (*mute->by)
+        api_write_json(out, ",'by':%s", mute->by);
+    api_write_json(out, ",'scope':%s}", mute->of_group ? "group" : "monitor");
 }

@@ -4,6 +4,7 @@
 
 #include "api/json/problem.h"
 #include "api/memory/buffer.h"
+#include "api/request/tokens.h"
 
 #include <stdint.h>
 
@@ -47,6 +48,7 @@ struct api_mute {
     int64_t until;
     bool of_group; /* the mute is of the whole group */
     char reason[API_MAX_MUTE_REASON + 1];
+    char by[API_TOKEN_NAME]; /* name of the token that muted; empty without tokens */
 };
 extern const struct api_mute api_no_mute;
 
@@ -61,6 +63,6 @@ struct api_muted {
 struct api_mute api_mutes_find(const struct api_named_rows *mutes, const char *group,
                                const char *name, int64_t now);
 
-/* Appends {"until","reason","scope"}, or null. API_MUTE_SIZE: bytes that it has at most. */
-enum { API_MUTE_SIZE = 2 * API_MAX_MUTE_REASON + 100 };
+/* Appends {"until","reason","by","scope"}, without an empty `by`, or null. API_MUTE_SIZE: bytes that it has at most. */
+enum { API_MUTE_SIZE = 2 * (API_MAX_MUTE_REASON + API_TOKEN_NAME) + 100 };
 void api_mute_write(const struct api_mute *mute, struct api_buffer *out);

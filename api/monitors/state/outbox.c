@@ -35,29 +35,28 @@ static int last_told(const struct api_monitor_status *status, const struct api_c
     return is_told_silent(status) && change->to != API_STALE ? API_STALE : change->from;
 }
 
-bool api_outbox_put(struct api_monitors *monitors, struct api_pending_monitor *pending,
-                    const struct api_change *change)
+int api_outbox_known(const struct api_monitor_status *status)
 {
-    const struct api_monitor *monitor = pending->monitor;
-    bool good = true;
-    if (!monitors->notifier || !is_news(change))
-        return true;
-    if (api_monitor_is_muted(&monitors->registry, monitor, monitors->now)) {
-        if (pending->status.told == API_NONE_WITHHELD)
-            pending->status.told = last_told(&pending->status, change);
-        return true;
-    }
+    return status->told != API_NONE_WITHHELD ? status->told
+           : is_told_silent(status)          ? API_STALE
+                                             : (int)status->state;
+}
+
+bool api_outbox_store(struct api_monitors *monitors, const struct api_change *change)
+{
     struct api_receivers *receivers = api_notifier_receivers(monitors->notifier);
-    struct api_datum trace = api_datum_text(pending->trace.text);
-    if (!api_trace_is_set(&pending->trace))
+    struct api_datum trace = api_datum_text(change->trace.text);
+    bool good = true, mutes = change->from == change->to;
+    if (!api_trace_is_set(&change->trace))
         trace.kind = API_SQL_NULL;
     for (size_t i = 0; good && i < receivers->n; i++) {
         const struct api_receiver *receiver = &receivers->list[i];
         const struct api_datum *row =
-            API_ROW(receiver->name, monitors->now, monitor->id, monitor->group, monitor->name,
+            API_ROW(receiver->name, monitors->now, change->monitor, change->group, change->name,
                     change->from, change->to, change->at, api_time_datum(change->since), change->kl,
                     change->sentence, trace);
-        if (!api_receiver_wants(receiver, monitor->group, change->from, change->to) ||
+        if ((mutes && receiver->format == API_NOTIFY_ALERTMANAGER) ||
+            !api_receiver_wants(receiver, change->group, change->from, change->to) ||
             !api_notifier_add_pending(monitors->notifier, receiver->name))
             continue;
         good = api_store_run(monitors->store, API_SQL_OUTBOX_PUT, row);
@@ -65,6 +64,25 @@ bool api_outbox_put(struct api_monitors *monitors, struct api_pending_monitor *p
     }
     api_receivers_release(receivers);
     return good;
+}
+
+bool api_outbox_put(struct api_monitors *monitors, struct api_pending_monitor *pending,
+                    const struct api_change *change)
+{
+    const struct api_monitor *monitor = pending->monitor;
+    struct api_change whole = *change;
+    if (!monitors->notifier || !is_news(change))
+        return true;
+    if (api_monitor_is_muted(&monitors->registry, monitor, monitors->now)) {
+        if (pending->status.told == API_NONE_WITHHELD)
+            pending->status.told = last_told(&pending->status, change);
+        return true;
+    }
+    whole.monitor = monitor->id;
+    whole.group = monitor->group;
+    whole.name = monitor->name;
+    whole.trace = pending->trace;
+    return api_outbox_store(monitors, &whole);
 }
 
 /* ---- Rows */
@@ -91,6 +109,7 @@ static void add_row(void *context, const struct api_datum *values)
     const struct row row = {.change = {.monitor = values[1].integer,
                                        .from = is_known ? (int)from : API_OK,
                                        .to = is_known ? (int)to : API_OK,
+                                       .mutes = from == to,
                                        .queued = values[0].integer,
                                        .at = values[6].integer,
                                        .since = api_time_of(&values[7]),
@@ -176,7 +195,7 @@ static bool delete (struct api_monitors *monitors, struct api_outbox_job *job)
 /* first: the change that waits longest, and its message if it has one. */
 struct first {
     bool is_there;
-    int64_t queued, message;
+    int64_t queued, message, id;
     struct api_buffer group;
 };
 
@@ -187,6 +206,7 @@ static void read_first(void *context, const struct api_datum *values)
     first->queued = values[0].integer;
     first->message = values[1].integer;
     api_append(&first->group, values[2].text, values[2].size);
+    first->id = values[3].integer;
 }
 
 /* A number that no other message ever has. */
@@ -198,7 +218,8 @@ static int64_t new_number(void)
     return (int64_t)(number >> 1 | 1);
 }
 
-/* Makes a message of the changes of the group that waits longest, once its changes were collected for long enough. */
+/* Makes a message of the changes of the group that waits longest, once its changes were collected for long enough: up to one
+ * that mutes, which is a message of its own. */
 static bool make(struct api_monitors *monitors, struct api_outbox_job *job,
                  const struct first *first)
 {
@@ -216,6 +237,7 @@ static bool make(struct api_monitors *monitors, struct api_outbox_job *job,
         API_INTEGER(job->number),
         api_datum_text(job->receiver),
         {.kind = API_SQL_TEXT, .text = first->group.data, .size = first->group.size},
+        API_INTEGER(first->id),
         API_INTEGER(MAX_CHANGES)};
     return api_store_run(monitors->store, API_SQL_OUTBOX_ASSIGN, assign);
 }

@@ -11,6 +11,13 @@
 bool api_outbox_put(struct api_monitors *monitors, struct api_pending_monitor *pending,
                     const struct api_change *change);
 
+/* Stores a change, whose members are all set, for each receiver that wants it, muted or not. One that mutes, from a state to
+ * the same, is not for an Alertmanager, and becomes a message of its own. */
+bool api_outbox_store(struct api_monitors *monitors, const struct api_change *change);
+
+/* The state that receivers know of a monitor. */
+int api_outbox_known(const struct api_monitor_status *status);
+
 /* ---- For the sender */
 
 /* api_outbox_job: deletes what was delivered, and gives the next message of a receiver. The sender fills the first part,

@@ -136,9 +136,9 @@ function standing(monitor) {
 }
 
 /** @param {import("./types.js").Muted} muted */
-export function mutedText({ until, reason }) {
+export function mutedText({ until, reason, by }) {
     const end = until === "ok" ? "it is ok again" : until && time(until);
-    return `Muted${end ? ` until ${end}` : ""}${reason ? `: ${reason}` : ""}`;
+    return `Muted${by ? ` by ${by}` : ""}${end ? ` until ${end}` : ""}${reason ? `: ${reason}` : ""}`;
 }
 
 /**

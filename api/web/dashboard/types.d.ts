@@ -42,6 +42,7 @@ export interface Listed {
 export interface Muted {
     until: string | null;
     reason: string;
+    by?: string;
     scope?: "monitor" | "group";
 }
 

@@ -144,6 +144,45 @@ Test(monitors_mutes, outlive_the_process)
     database_free(&database);
 }
 
+/* Who mutes is the name of the token, where there are tokens; it outlives the process, and goes with another mute. */
+Test(monitors_mutes, say_whose_token_muted)
+{
+    static const char text[] = "ann ann-ann-ann-ann-ann\nbare-bare-bare-bare\n";
+    struct database database = database_new();
+    struct api_service service = monitors_new_at(100, database.location);
+    make_monitors(&service);
+    struct api_tokens *tokens = api_tokens_new();
+    struct api_parse_error error;
+    cr_assert(api_tokens_read(tokens, text, sizeof text - 1, &error), "%s", error.what);
+    static const struct {
+        const char *token, *line, *target, *expected;
+    } cases[] = {{"Bearer ann-ann-ann-ann-ann", "POST /monitors/g/a/mute", "/monitors/g/a",
+                  "{\"by\":\"ann\",\"reason\":\"x\",\"scope\":\"monitor\"," UNTIL "}"},
+                 {"Bearer ann-ann-ann-ann-ann", "POST /groups/h/mute", "/monitors/h/a",
+                  "{\"by\":\"ann\",\"reason\":\"x\",\"scope\":\"group\"," UNTIL "}"},
+                 {"Bearer bare-bare-bare-bare", "POST /monitors/g/a/mute", "/monitors/g/a",
+                  "{\"by\":\"token2\",\"reason\":\"x\",\"scope\":\"monitor\"," UNTIL "}"}};
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        service.tokens = tokens;
+        const struct monitors_request request = {cases[i].line,
+                                                 "application/json",
+                                                 "{" UNTIL ",\"reason\":\"x\"}",
+                                                 0,
+                                                 {{"Authorization", cases[i].token}}};
+        struct answer answer = monitors_send(&service, &request);
+        cr_expect_eq(answer.status, 200);
+        expect_at(answer.json, "muted", cases[i].expected);
+        answer_free(&answer);
+        service.tokens = NULL;
+        expect_muted(&service, cases[i].target, "muted", cases[i].expected);
+        monitors_restart(&service, 100);
+        expect_muted(&service, cases[i].target, "muted", cases[i].expected);
+    }
+    api_tokens_free(tokens);
+    monitors_end(&service);
+    database_free(&database);
+}
+
 Test(monitors_mutes, refuse_what_is_no_mute)
 {
     static const struct {

@@ -107,13 +107,15 @@ Test(notify_messages, of_one_change)
         "\"from\":\"ok\",\"to\":\"critical\",\"since\":\"2025-01-31T12:00:00Z\","
         "\"at\":\"2025-01-31T12:00:00Z\",\"kl\":0.25,\"sentence\":\"missing 0 % → 12 %\","
         "\"url\":\"" PAGE "\"}]}\n");
-    expect_message(&message, API_NOTIFY_SLACK,
-                   "{\"text\":\"credit / age &amp; &lt;sex&gt; is critical since "
-                   "2025-01-31T12:00:00Z: missing "
-                   "0 % → 12 %\",\"blocks\":[{\"type\":\"section\",\"text\":{\"type\":\"mrkdwn\","
-                   "\"verbatim\":true,\"text\":\":red_circle: *<" PAGE
-                   "|credit / age &amp; &lt;sex&gt;>* is critical since "
-                   "2025-01-31T12:00:00Z: missing 0 % → 12 %\"}}]}\n");
+    expect_message(
+        &message, API_NOTIFY_SLACK,
+        "{\"mrkdwn\":false,\"text\":\"credit / age &amp; &lt;sex&gt; is critical since "
+        "2025-01-31T12:00:00Z: missing 0 % → 12 %\",\"blocks\":[{\"type\":\"rich_text\","
+        "\"elements\":[{\"type\":\"rich_text_section\",\"elements\":["
+        "{\"type\":\"emoji\",\"name\":\"red_circle\"},{\"type\":\"text\",\"text\":\" \"},"
+        "{\"type\":\"link\",\"url\":\"" PAGE "\",\"style\":{\"bold\":true},"
+        "\"text\":\"credit / age & <sex>\"},{\"type\":\"text\",\"text\":\" is critical since "
+        "2025-01-31T12:00:00Z: missing 0 % → 12 %\"}]}]}]}\n");
     expect_message(
         &message, API_NOTIFY_ALERTMANAGER,
         "[{\"labels\":{\"alertname\":\"KldivDrift\",\"group\":\"credit\",\"monitor\":\"age & "
@@ -147,6 +149,15 @@ static void expect_text(int from, int to, int64_t since, int64_t at, const char 
     free(body);
 }
 
+/* The text of the element of a block for Slack. */
+static const char *text_in(const json_t *blocks, size_t block, size_t element)
+{
+    const json_t *section =
+        json_array_get(json_object_get(json_array_get(blocks, block), "elements"), 0);
+    return json_string_value(
+        json_object_get(json_array_get(json_object_get(section, "elements"), element), "text"));
+}
+
 Test(notify_messages, say_what_happened)
 {
     expect_text(API_WARNING, API_OK, AT(0), AT(40), "credit / age is ok again, after 40 s");
@@ -166,6 +177,9 @@ Test(notify_messages, say_what_happened)
     expect_text(API_OK, API_STALE, AT(0), AT(0),
                 "credit / age is stale: no observation since 2025-01-31T12:00:00Z");
     expect_text(API_STALE, API_OK, AT(0), AT(9), "credit / age is ok; observations arrive again");
+    expect_text(API_STALE, API_CRITICAL, AT(0), AT(9),
+                "credit / age is critical since 2025-01-31T12:00:00Z: missing 0 % → 12 %; "
+                "observations arrive again");
 }
 
 /* Alerts that a change ends and begins: "severity name ends|lasts", in order. */
@@ -252,12 +266,13 @@ Test(notify_messages, of_an_incident_begin_with_it_in_slack)
         const struct api_message message = message_of(changes, COUNT(changes));
         char *slack = body_of_message(&message, API_NOTIFY_SLACK);
         json_t *json = json_loads(slack, 0, NULL), *blocks = json_object_get(json, "blocks");
-        const json_t *block = json_array_get(blocks, 0);
         const char *text = json_string_value(json_object_get(json, "text")),
-                   *first =
-                       json_string_value(json_object_get(json_object_get(block, "text"), "text"));
+                   *first = text_in(blocks, 0, 0);
         cr_expect_eq(json_array_size(blocks), COUNT(changes) + (size_t)is_incident, "%s", slack);
-        cr_expect_eq(strcmp(first, text) == 0, is_incident, "%s", first);
+        cr_expect_eq(first != NULL, is_incident, "%s", slack);
+        cr_expect(!first || strcmp(first, "2 columns of credit since 2025-01-31T12:00:00Z: "
+                                          "age & <sex>, c; 2 critical") == 0,
+                  "%s", first);
         cr_expect_str_eq(text, is_incident ? "2 columns of credit since 2025-01-31T12:00:00Z: "
                                              "age &amp; &lt;sex&gt;, c; 2 critical"
                                            : "credit: 2 changes: 2 critical");
@@ -294,11 +309,9 @@ Test(notify_messages, for_slack_are_cut_and_plain)
         struct api_message message = message_of(&change, 1);
         message.public_url = url + sizeof url - 1 - url_size;
         char *slack = body_of_message(&message, API_NOTIFY_SLACK);
-        json_t *json = json_loads(slack, 0, NULL), *block;
-        block = json_array_get(json_object_get(json, "blocks"), 0);
-        const char *texts[] = {
-            json_string_value(json_object_get(json, "text")),
-            json_string_value(json_object_get(json_object_get(block, "text"), "text"))};
+        json_t *json = json_loads(slack, 0, NULL), *blocks = json_object_get(json, "blocks");
+        const char *texts[] = {json_string_value(json_object_get(json, "text")),
+                               text_in(blocks, 0, 3)};
         for (size_t i = 0; i < COUNT(texts); i++) {
             cr_expect_leq(strlen(texts[i]), 3000);
             cr_expect_str_eq(texts[i] + strlen(texts[i]) - 3, "…");
@@ -325,6 +338,63 @@ Test(notify_messages, for_slack_are_cut_and_plain)
     const struct api_message message = message_of(&change, 1);
     slack = body_of_message(&message, API_NOTIFY_SLACK);
     cr_expect(strstr(slack, "/ abcde†f"), "%s", slack);
+    free(slack);
+}
+
+/* Who mutes a monitor, or a group, and why, beside how it is. */
+Test(notify_messages, of_mutes_say_who_and_why)
+{
+    static const struct {
+        const char *name;
+        int state;
+        const char *text;
+    } cases[] = {
+        {"age", API_CRITICAL,
+         "credit / age is critical since 2025-01-31T12:00:00Z; acknowledged by ann: new form"},
+        {"age", API_STALE,
+         "credit / age is stale: no observation since 2025-01-31T12:00:00Z; acknowledged by ann: "
+         "new form"},
+        {"", API_WARNING,
+         "credit is warning since 2025-01-31T12:00:00Z; acknowledged by ann: new form"}};
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct api_change change = drift;
+        change.name = cases[i].name;
+        change.from = change.to = cases[i].state;
+        change.mutes = true;
+        change.kl = (double)NAN;
+        change.sentence = "acknowledged by ann: new form";
+        const struct api_message message = message_of(&change, 1);
+        char *body = body_of_message(&message, API_NOTIFY_JSON);
+        json_t *json = json_loads(body, 0, NULL);
+        const json_t *told = json_array_get(json_object_get(json, "changes"), 0),
+                     *name = json_object_get(told, "name");
+        cr_expect_str_eq(json_string_value(json_object_get(json, "text")), cases[i].text);
+        cr_expect(json_is_true(json_object_get(told, "mutes")), "%s", body);
+        cr_expect(*change.name ? strcmp(json_string_value(name), "age") == 0 : json_is_null(name),
+                  "%s", body);
+        cr_expect_str_eq(json_string_value(json_object_get(told, "url")),
+                         *change.name ? "https://kldiv.example/dashboard/?group=credit&monitor=age"
+                                      : "https://kldiv.example/dashboard/?group=credit");
+        json_decref(json);
+        free(body);
+    }
+}
+
+/* No character of a name or a sentence formats: each is shown as it is. */
+Test(notify_messages, for_slack_show_each_character)
+{
+    static const char hostile[] = "*a* _b_ ~c~ `d` <https://e.example|f> @here :bomb: > & |";
+    struct api_change change = drift;
+    change.name = change.sentence = hostile;
+    const struct api_message message = message_of(&change, 1);
+    char *slack = body_of_message(&message, API_NOTIFY_SLACK), expected[200];
+    json_t *json = json_loads(slack, 0, NULL), *blocks = json_object_get(json, "blocks");
+    snprintf(expected, sizeof expected, "credit / %s", hostile);
+    cr_expect_str_eq(text_in(blocks, 0, 2), expected);
+    snprintf(expected, sizeof expected, " is critical since 2025-01-31T12:00:00Z: %s", hostile);
+    cr_expect_str_eq(text_in(blocks, 0, 3), expected);
+    cr_expect(json_is_false(json_object_get(json, "mrkdwn")), "%s", slack);
+    json_decref(json);
     free(slack);
 }
 

@@ -171,6 +171,26 @@ Test(slow_requests, what_the_store_takes_is_store)
     database_free(&database);
 }
 
+/* Where all requests are slow, the log stays small. */
+Test(slow_requests, are_told_ten_in_ten_seconds)
+{
+    enum { REQUESTS = 25, TOLD = 10 };
+    static const char *const flags[] = {"--log-slow", "1ms", NULL};
+    struct server server = server_start(flags);
+    struct api_buffer request = call(1 << 19, "/kl_div?reduction=sum");
+    size_t n = 0;
+    for (int i = 0; i < REQUESTS; i++)
+        read_to_the_end(dial_and_send(&server, &request));
+    cr_assert(server_logs(&server, " info request id=", REQUESTS));
+    char *log = server_log_text(&server);
+    for (const char *p = log; (p = strstr(p, " warning slow request id=")); p++)
+        n++;
+    cr_expect_eq(n, TOLD, "%zu", n);
+    free(log);
+    api_buffer_free(&request);
+    cr_expect_eq(server_stop(&server, true), 0);
+}
+
 Test(slow_requests, a_time_has_a_unit)
 {
     static const char *const bad[] = {

@@ -35,7 +35,7 @@ static void remove_folder(void)
 static void put_secret(const char *name, const char *text)
 {
     static int version;
-    char data[20], file[60], before[100] = "";
+    char data[24], file[130], before[100] = "";
     if (readlink(in_folder("..data"), before, sizeof before - 1) < 0)
         *before = '\0';
     snprintf(data, sizeof data, "..version_%d", ++version);
@@ -215,5 +215,76 @@ Test(watch_files, a_certificate_and_receivers_are_read, .init = make_folder, .fi
     cr_expect(server_logs(&server, "info read the certificate file=", 2));
     write_file(notify, "[]");
     cr_expect(server_logs(&server, "info read 0 receivers of notifications ", 1));
+    cr_expect_eq(server_stop(&server, false), 0);
+}
+
+/* Puts the tokens of a release into a folder of its own, and lets the link lead there. */
+static void put_release(const char *link, const char *target, const char *text)
+{
+    char file[100];
+    snprintf(file, sizeof file, "%s/%s/tokens", folder, target);
+    *strrchr(file, '/') = '\0';
+    cr_assert_eq(mkdir(file, 0755), 0);
+    strcat(file, "/tokens");
+    write_file(file, text);
+    unlink(in_folder("next"));
+    cr_assert_eq(symlink(*link == '/' ? in_folder(target) : target, in_folder("next")), 0);
+    cr_assert_eq(rename(in_folder("next"), in_folder(link + (*link == '/'))), 0);
+}
+
+/* A link in the middle of the path leads elsewhere: relative or absolute, and one that leads to another. */
+Test(watch_files, a_folder_that_is_swapped_is_read, .init = make_folder, .fini = remove_folder)
+{
+    static const char *const links[] = {"current", "/current"};
+    cr_assert_eq(mkdir(in_folder("releases"), 0755), 0);
+    for (int i = 0; i < 2; i++) {
+        char target[40];
+        const char *link = links[i];
+        snprintf(target, sizeof target, "releases/%d-1", i);
+        put_release(link, target, "a " FIRST "\n");
+        const char *const flags[] = {"--auth-token-file",
+                                     in_folder(i ? "outer/tokens" : "current/tokens"), NULL};
+        if (i)
+            cr_assert_eq(symlink("current", in_folder("outer")), 0);
+        struct server server = server_start(flags);
+        cr_expect_eq(status_with(&server, FIRST), 200);
+        static const char *const tokens[] = {SECOND, THIRD, FIRST};
+        for (int j = 0; j < 3; j++) {
+            char text[60];
+            snprintf(target, sizeof target, "releases/%d-%d", i, j + 2);
+            snprintf(text, sizeof text, "a %s\n", tokens[j]);
+            put_release(link, target, text);
+            cr_expect(gets(&server, tokens[j], 200), "%s to %s", link, target);
+        }
+        cr_expect_eq(server_stop(&server, false), 0);
+    }
+}
+
+/* What a reload names first is watched from then on, and what it names no more is not. */
+Test(watch_files, files_that_a_reload_names_are_watched, .init = make_folder, .fini = remove_folder)
+{
+    static const char receivers[] = "[{\"name\": \"a\", \"format\": \"json\", \"url\": "
+                                    "\"http://127.0.0.1:9/\", \"secret_file\": \"%s\"}]";
+    static const char reads[] = "info read 1 receivers of notifications ";
+    char notify[80], secret[80], text[300];
+    strcpy(notify, in_folder("notify"));
+    strcpy(secret, in_folder("more/secret"));
+    cr_assert_eq(mkdir(in_folder("more"), 0755), 0);
+    write_file(secret, "one");
+    write_file(notify, "[]");
+    const char *const flags[] = {"--notify", notify, NULL};
+    struct server server = server_start(flags);
+    snprintf(text, sizeof text, receivers, secret);
+    write_file(notify, text);
+    cr_expect(server_logs(&server, reads, 1));
+    for (size_t i = 2; i < 4; i++) {
+        write_file(secret, "another");
+        cr_expect(server_logs(&server, reads, i), "%zu", i);
+    }
+    write_file(notify, "[]");
+    cr_expect(server_logs(&server, "info read 0 receivers of notifications ", 2));
+    write_file(secret, "nobody's");
+    wait_ms(800);
+    cr_expect_eq(count(&server, reads), 3);
     cr_expect_eq(server_stop(&server, false), 0);
 }

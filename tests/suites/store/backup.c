@@ -6,6 +6,7 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -197,7 +198,7 @@ Test(store_backup, a_copy_that_cannot_be_made_is_told)
     struct database database = database_new();
     struct database copy = copy_in(database.folder, "copy");
     char output[1000], made[100];
-    snprintf(made, sizeof made, "%s-backup", database.path);
+    snprintf(made, sizeof made, "%s-backup-unfinished", database.path);
     struct server server = store_start(&database, NULL);
     cr_assert_eq(mkdir(made, 0700), 0);
     cr_expect_eq(back_up(database.location, copy.path, output), 1);
@@ -206,5 +207,144 @@ Test(store_backup, a_copy_that_cannot_be_made_is_told)
     cr_assert_eq(rmdir(made), 0);
     cr_expect_eq(back_up(database.location, copy.path, output), 0, "%s", output);
     cr_expect_eq(server_stop(&server, false), 0);
+    database_free(&database);
+}
+
+/* ---- Ends */
+
+/* Begins a backup, of whose process it gives the id. */
+static pid_t begin_backup(const struct database *database, const char *file, const char *output)
+{
+    char command[400];
+    int id = 0;
+    snprintf(command, sizeof command,
+             "%s --store %s --backup %s > %s 2>&1 & echo $! > %s.pid; wait $!; echo $? >> %s",
+             getenv("KLDIV_SERVER") ? getenv("KLDIV_SERVER") : KLDIV_BINARY, database->location,
+             file, output, output, output);
+    char pid_file[120];
+    snprintf(pid_file, sizeof pid_file, "%s.pid", output);
+    unlink(pid_file);
+    unlink(output);
+    pid_t shell = fork();
+    if (shell == 0) {
+        execl("/bin/sh", "sh", "-c", command, NULL);
+        _exit(127);
+    }
+    for (int waited = 0; waited < 5000 && id == 0; waited += 5, wait_ms(5)) {
+        FILE *in = fopen(pid_file, "r");
+        if (in && fscanf(in, "%d", &id) != 1)
+            id = 0;
+        if (in)
+            fclose(in);
+    }
+    return id;
+}
+
+/* Waits until a file is there, or is not; false if it takes longer than some seconds. */
+static bool becomes(const char *path, bool is_there, int max_ms)
+{
+    for (int waited = 0; waited < max_ms; waited += 2, wait_ms(2))
+        if ((access(path, F_OK) == 0) == is_there)
+            return true;
+    return false;
+}
+
+static const char large[] =
+    "CREATE TABLE filler (x); WITH RECURSIVE c (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c "
+    "WHERE i < 12000) INSERT INTO filler SELECT randomblob(4000) FROM c";
+
+/* A command that is killed while the server copies, or just after, leaves no file beside the store. */
+Test(store_backup, what_a_killed_command_leaves_is_removed)
+{
+    struct database database = database_new();
+    char copy[100], said[100], wanted[100], made[100], kept[100];
+    snprintf(copy, sizeof copy, "%s/copy", database.folder);
+    snprintf(said, sizeof said, "%s/said", database.folder);
+    snprintf(kept, sizeof kept, "%s-backup", database.path); /* somebody's own */
+    snprintf(wanted, sizeof wanted, "%s-backup-wanted", database.path);
+    snprintf(made, sizeof made, "%s-backup-unfinished", database.path);
+    struct server server = store_start(&database, NULL);
+    cr_expect_eq(server_stop(&server, false), 0);
+    change_file(&database, large);
+    write_file(kept, "kept");
+    server = store_start(&database, NULL);
+    for (int round = 0; round < 4; round++) {
+        pid_t id = begin_backup(&database, copy, said);
+        cr_assert(becomes(round == 0 ? wanted : made, true, 5000), "round %d", round);
+        if (round == 2) /* the server is done, the command has not noticed */
+            cr_expect(kill(id, SIGSTOP) == 0 && becomes(wanted, false, 20000));
+        if (round == 3) { /* the server goes first, and finds them at its next start */
+            server_kill(&server, false);
+            kill(id, SIGKILL);
+            server = store_start(&database, NULL);
+        }
+        kill(id, SIGKILL);
+        cr_expect(becomes(wanted, false, 3000) && becomes(made, false, 3000), "round %d", round);
+        unlink(copy);
+    }
+    cr_expect_eq(access(kept, F_OK), 0);
+    write_file(wanted, ""); /* left by a command when no server ran */
+    write_file(made, "");
+    cr_expect(becomes(wanted, false, 3000) && becomes(made, false, 3000));
+    char output[1000];
+    cr_expect_eq(back_up(database.location, copy, output), 0, "%s", output);
+    cr_expect_eq(server_stop(&server, false), 0);
+    database_free(&database);
+}
+
+/* A server that is killed is told as such, soon; one that is started again makes the copy. */
+Test(store_backup, whose_server_is_killed_says_so)
+{
+    struct database database = database_new();
+    char copy[100], said[100], made[100];
+    size_t size;
+    snprintf(copy, sizeof copy, "%s/copy", database.folder);
+    snprintf(said, sizeof said, "%s/said", database.folder);
+    snprintf(made, sizeof made, "%s-backup-unfinished", database.path);
+    struct server server = store_start(&database, NULL);
+    cr_expect_eq(server_stop(&server, false), 0);
+    change_file(&database, large);
+    for (int again = 0; again < 2; again++) {
+        server = store_start(&database, NULL);
+        begin_backup(&database, copy, said);
+        cr_assert(becomes(made, true, 5000));
+        server_kill(&server, false);
+        if (again)
+            server = store_start(&database, NULL);
+        char *text = NULL;
+        for (int waited = 0; waited < 15000; waited += 50, wait_ms(50)) {
+            free(text);
+            text = read_file(said, &size);
+            if (text[0] && text[1] && strcmp(text + strlen(text) - 2, again ? "0\n" : "1\n") == 0)
+                break;
+        }
+        cr_expect(strstr(text, again ? " bytes in " : "its server has ended: try again\n1\n"), "%s",
+                  text);
+        cr_expect_eq(access(copy, F_OK) == 0, again);
+        free(text);
+    }
+    cr_expect_eq(server_stop(&server, false), 0);
+    database_free(&database);
+}
+
+/* A disk that is full in the middle of a piece is told as what it is; here the bound of a file's size. */
+Test(store_backup, to_another_file_system_says_why_it_failed)
+{
+    struct database database = database_new();
+    char memory[] = "/dev/shm/kldiv-backup-XXXXXX", command[400], said[100];
+    size_t size;
+    cr_assert(mkdtemp(memory));
+    snprintf(said, sizeof said, "%s/said", database.folder);
+    struct server server = store_start(&database, NULL);
+    snprintf(command, sizeof command,
+             "trap '' XFSZ; ulimit -f 100; exec %s --store %s --backup %s/copy > %s 2>&1",
+             getenv("KLDIV_SERVER") ? getenv("KLDIV_SERVER") : KLDIV_BINARY, database.location,
+             memory, said);
+    cr_expect_neq(system(command), 0);
+    char *text = read_file(said, &size);
+    cr_expect(strstr(text, "cannot be written: File too large\n"), "%s", text);
+    free(text);
+    cr_expect_eq(server_stop(&server, false), 0);
+    cr_expect_eq(rmdir(memory), 0);
     database_free(&database);
 }

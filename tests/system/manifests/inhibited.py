@@ -24,7 +24,7 @@ PAIRS = [
     ("KldivDown", "KldivSlow", SERVER), ("KldivStoreDown", "KldivRefusing", SERVER),
     ("KldivStoreDown", "KldivDriftStale", FLEET),
     ("KldivDrift", "KldivDriftCritical", MONITOR), ("KldivDrift", "KldivDriftWarning", MONITOR),
-    ("KldivDrift", "KldivDriftInfinite", MONITOR), ("KldivDrift", "KldivGroupDrift", ["group"]),
+    ("KldivDrift", "KldivDriftInfinite", MONITOR), ("KldivDrift", "KldivGroupDrift", ["group", "severity"]),
     ("KldivDriftStale", "KldivDriftStale", MONITOR),
 ]
 
@@ -65,7 +65,7 @@ def state(url, labels):
 def check(url, case, source, target, shared):
     """Labels are of this case alone, so that nothing is silenced by another's source."""
     def labels(where):
-        return {label: f"{label} {case} {where}" for label in SERVER + MONITOR + FLEET}
+        return {label: f"{label} {case} {where}" for label in SERVER + MONITOR + FLEET + ["severity"]}
     here = labels("here")
     near = alert(target, {**labels("near"), **{label: here[label] for label in shared}})
     far = [alert(target, {**here, label: "elsewhere"}) for label in shared]

@@ -100,11 +100,11 @@ class Receiver:
         return "%s://127.0.0.1:%d%s" % (scheme, self.port, path)
 
     def changes(self):
-        """Changes in the order of arrival, each once: (name, from, to)."""
+        """Changes in the order of arrival, each once, without mutes: (name, from, to)."""
         seen, found = set(), []
         for post in self.posts:
             for change in json.loads(post.body)["changes"]:
-                if change["id"] not in seen:
+                if change["id"] not in seen and "mutes" not in change:
                     seen.add(change["id"])
                     found.append((change["name"], change["from"], change["to"]))
         return found
@@ -316,16 +316,17 @@ def try_names():
 
 
 def try_reminders():
-    """Each hour one message says what is still critical and not muted; a start of the server leaves none out."""
-    def fail_once(handler, n):
-        if b'"reminder"' in receiver.posts[-1].body and len(reminders(receiver)) == 1:
+    """Each hour one message says what is still critical and not muted; a start of the server leaves none out, nor does a
+    reload while one is repeated."""
+    def fail(handler, n):
+        if b'"reminder"' in receiver.posts[-1].body and len(reminders(receiver)) < 4:
             handler.reply(503)
             return True
 
     def reminders(of):
         return [json.loads(post.body) for post in of.posts if b'"reminder"' in post.body]
 
-    receiver, plain = Receiver(fail_once), Receiver()
+    receiver, plain = Receiver(fail), Receiver()
     hour, before = 3600, 25
     server = Server([one(receiver, remind="1h"), {**one(plain), "name": "plain"}], store="sqlite",
                     ahead=hour - time.time() % hour - before)
@@ -340,14 +341,16 @@ def try_reminders():
     server.process.terminate()
     server.process.wait()
     server.start()
-    wait_until(lambda: len(reminders(receiver)) == 2, before + 15, "a reminder, which is repeated")
+    wait_until(lambda: len(reminders(receiver)) == 3, before + 15, "a reminder, which is repeated")
+    server.set([{**one(plain), "name": "plain"}, one(receiver, remind="1h")])  # the next attempt is 4 s later
+    wait_until(lambda: len(reminders(receiver)) == 4, 10, "it is repeated after a reload")
     expect(before - 3 < time.monotonic() - begun, "not before the hour")
     for message in reminders(receiver):
         expect(message["reminder"] is True and message["text"] == "Reminder: 2 monitors are still critical", message)
         expect(sorted((c["group"], c["name"], c["from"], c["to"]) for c in message["changes"]) ==
                [("g", "a", "critical", "critical"), ("h", "b", "critical", "critical")], message)
     time.sleep(3)
-    expect(len(reminders(receiver)) == 2 and not reminders(plain), "one reminder an hour, of those that ask for it")
+    expect(len(reminders(receiver)) == 4 and not reminders(plain), "one reminder an hour, of those that ask for it")
     server.end()
     receiver.close()
     plain.close()
@@ -369,11 +372,12 @@ def try_incident():
     wait_until(lambda: all(receiver.posts for receiver in receivers), 10, "the messages")
     expect(time.monotonic() - begun < 8, "it waited %g s" % (time.monotonic() - begun))
     time.sleep(6)
-    expect([len(receiver.posts) for receiver in receivers] == [1, 1], "one message each")
+    expect([len(receiver.posts) for receiver in receivers] == [1, 1], [[p.body for p in r.posts] for r in receivers])
     message, slack = (json.loads(receiver.posts[0].body) for receiver in receivers)
     text = "6 columns of g since 2026-01-01T11:00:00Z: "
     expect(message["text"].startswith(text) and message["text"].endswith(" …; first was city; 6 critical"), message["text"])
-    expect(slack["text"] == slack["blocks"][0]["text"]["text"] == message["text"] and len(slack["blocks"]) == 7, slack)
+    first = slack["blocks"][0]["elements"][0]["elements"][0]["text"]
+    expect(slack["text"] == first == message["text"] and len(slack["blocks"]) == 7, slack)
     incident, = server.ask("GET", "/groups/g")["incidents"]
     expect((incident["since"], incident["first"], incident["count"]) == (at % 11, "city", 6), incident)
     expect(", ".join(each["name"] for each in incident["monitors"][:5]) == message["text"][len(text):].split(" …")[0],
@@ -422,15 +426,19 @@ def try_waiting():
 
 
 def try_many_tests():
-    """Tests of a receiver that hangs: 16 at most, which end when their clients leave, and hold up no other."""
+    """Tests of receivers that hang: 4 of each and 16 at most, which end when their clients leave, and hold up no other."""
     hanging, receiver = Receiver(lambda handler, n: time.sleep(40)), Receiver()
-    server = Server([{**one(hanging), "name": "hangs"}, one(receiver)])
-    head = "POST /notifications/hangs/test HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 0\r\n\r\n".encode()
+    server = Server([{**one(hanging), "name": "hangs%d" % i} for i in range(5)] + [one(receiver)])
+    head = "POST /notifications/hangs%d/test HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 0\r\n\r\n"
     clients = []
-    for _ in range(40):
-        clients.append(socket.create_connection(("127.0.0.1", server.port), timeout=10))
-        clients[-1].sendall(head)
-    wait_until(lambda: len(select.select(clients, [], [], 0)[0]) == 24, 10, "24 of 40 tests are refused")
+    for i, refused in (0, 6), (1, 12), (2, 18), (3, 24), (4, 34):
+        for _ in range(10):
+            clients.append(socket.create_connection(("127.0.0.1", server.port), timeout=10))
+            clients[-1].sendall((head % i).encode())
+        wait_until(lambda: len(select.select(clients, [], [], 0)[0]) == refused, 10, "refused tests: %d" % refused)
+        begun = time.monotonic()
+        expect(i > 2 or server.ask("POST", "/notifications/ops/test", {})["delivered"], "a test of another one")
+        expect(time.monotonic() - begun < 3, "the test took %g s" % (time.monotonic() - begun))
     for client in select.select(clients, [], [], 0)[0]:
         answer = client.recv(2000).decode()
         expect(answer.startswith("HTTP/1.1 503 ") and "Retry-After: " in answer and "tests of receivers" in answer, answer)
@@ -757,6 +765,52 @@ def try_mute_ends():
     wait_until(lambda: receiver.changes()[4:] == [("acknowledged", "ok", "critical")], 15, receiver.changes())
     server.end()
     receiver.close()
+
+
+def try_acknowledged():
+    """Who mutes what is wrong, and why, is told once, of a group in one message; not what is fine, and to no Alertmanager."""
+    receiver, slack, manager = Receiver(), Receiver(), Receiver()
+    with tempfile.NamedTemporaryFile("w") as tokens:
+        tokens.write("ann ann-ann-ann-ann-ann-ann\nbob bob-bob-bob-bob-bob-bob\n")
+        tokens.flush()
+        server = Server([one(receiver), {**one(slack), "name": "slack", "format": "slack"},
+                         {"name": "am", "format": "alertmanager", "url": manager.url(path="")}],
+                        "--auth-token-file", tokens.name, "--public-url", "https://kldiv.example", store="sqlite")
+        ann, bob = [("Authorization", "Bearer " + "-".join([name] * 6)) for name in ("ann", "bob")]
+
+        def mute(path, body, token):
+            server.ask("POST", path + "/mute", body, [token])
+
+        for name in ("bad", "fine", "other"):
+            server.ask("PUT", "/monitors/g/%s?pool=1&clear_after=1" % name, CONFIG, [ann])
+            server.post(GOOD, name, headers=[ann])
+        mute("/monitors/g/fine", {"seconds": 600, "reason": "planned"}, ann)
+        server.post(BAD, "fine", headers=[ann])
+        server.post(BAD, "bad", headers=[ann])
+        mute("/monitors/g/bad", {"until": "ok", "reason": "looks *at* it"}, ann)  # beside the change, within 5 s
+        for i in range(3):
+            mute("/monitors/g/bad", {"seconds": 600 + i, "reason": "looks *at* it"}, ann)
+        wait_until(lambda: len(receiver.posts) == 2, 15, "the change, and then the mute: %d" % len(receiver.posts))
+        change, told = [json.loads(post.body) for post in receiver.posts]
+        since = change["changes"][0]["since"]
+        expect([c["name"] for c in change["changes"]] == ["bad"] and "mutes" not in change["changes"][0], change)
+        expect(told["text"] == "g / bad is critical since %s; acknowledged by ann: looks *at* it" % (since[:19] + "Z"), told)
+        expect(told["changes"][0]["mutes"] is True and told["changes"][0]["since"] == since, told)
+        server.post(BAD, "other", headers=[bob])
+        wait_until(lambda: len(receiver.posts) == 3, 15, "another change")
+        mute("/groups/g", {"seconds": 600, "reason": "rollback"}, bob)
+        wait_until(lambda: len(receiver.posts) == 4, 15, "the group's mute")
+        told = json.loads(receiver.posts[3].body)
+        expect(re.fullmatch("g is critical since [^ ]+; muted by bob until [0-9TZ:-]+: rollback", told["text"]), told)
+        expect([(c["name"], c["url"]) for c in told["changes"]] == [(None, "https://kldiv.example/dashboard/?group=g")], told)
+        time.sleep(7)
+        expect(len(receiver.posts) == len(slack.posts) == 4, "no more: %d, %d" % (len(receiver.posts), len(slack.posts)))
+        texts = [json.loads(post.body)["text"] for post in slack.posts]
+        expect(texts[3] == told["text"] and "acknowledged by ann: looks *at* it" in texts[1], texts)
+        expect(all(b"acknowledged" not in post.body and b"rollback" not in post.body for post in manager.posts), manager.posts)
+        server.end()
+    for each in (receiver, slack, manager):
+        each.close()
 
 
 def memory_of(process):

@@ -44,10 +44,13 @@ async function messageOf(binary) {
     return message;
 }
 
-/** A text of Slack's mrkdwn as HTML, which it is escaped for already. @param {string} mrkdwn */
-function htmlOf(mrkdwn) {
-    return mrkdwn.replace(/<([^|>]+)\|([^>]+)>/g, '<a href="$1">$2</a>').replace(/\*([^*]+)\*/g, "<b>$1</b>")
-        .replace(/:(\w+):/g, (whole, name) => DISCS[name] ? `<em style="background: ${DISCS[name]}"></em>` : whole);
+/** @typedef {{type: string, name: string, text: string, url: string, style?: {bold: boolean}}} Element of rich text */
+
+/** An element of Slack's rich text as HTML. @param {Element} element */
+function htmlOf({type, name, text = "", url, style}) {
+    const escaped = text.replace(/&/g, "&amp;").replace(/</g, "&lt;");
+    const shown = style?.bold ? `<b>${escaped}</b>` : escaped;
+    return type === "emoji" ? `<em style="background: ${DISCS[name]}"></em>` : type === "link" ? `<a href="${url}">${shown}</a>` : shown;
 }
 
 /**
@@ -57,7 +60,8 @@ function htmlOf(mrkdwn) {
  */
 export async function pictureOfSlack(browser, binary, path) {
     const {blocks} = await messageOf(binary);
-    const sections = blocks.map((/** @type {{text: {text: string}}} */ {text: {text}}) => `<p>${htmlOf(text)}</p>`);
+    const sections = blocks.map((/** @type {{elements: {elements: Element[]}[]}} */ {elements: [{elements}]}) =>
+        `<p>${elements.map(htmlOf).join("")}</p>`);
     const page = await browser.newPage();
     await page.setViewport({width: 720, height: 200, deviceScaleFactor: 2});
     await page.setContent(`<!doctype html><meta charset="utf-8"><style>
