@@ -277,21 +277,29 @@ static size_t list_axes(const struct api_axes *axes, int *dim)
     return n;
 }
 
-/* Sets the shares of mixtures that are not given: beta as TRL's GKD, alpha as DistiLLM has it. */
+/* Sets the share of a mixture. That of another one must be its default, which clients send that send all options. */
+static bool set_share(const struct api_options *given, enum api_option option, bool is_used,
+                      double fallback, double *share, struct api_problem *problem)
+{
+    static const char *const unused[][2] = {
+        [API_BETA] = {"beta_unused", "beta is of divergence=js alone"},
+        [API_ALPHA] = {"alpha_unused", "alpha is of divergence=skew alone"}};
+    bool is_other = given->given[option] && *share != fallback;
+    if (is_used && !given->given[option])
+        *share = fallback;
+    else if (!is_used)
+        *share = 0;
+    return is_used || !is_other ||
+           api_option_fail(given, option, problem, unused[option][0], unused[option][1]);
+}
+
+/* The defaults: beta as TRL's GKD has it, alpha as DistiLLM. */
 static bool set_shares(const struct api_options *given, struct kl_options *options,
                        struct api_problem *problem)
 {
-    bool is_js = options->divergence == KL_JS, is_skew = options->divergence == KL_SKEW;
-    if (is_js && !given->given[API_BETA])
-        options->beta = 0.5;
-    if (is_skew && !given->given[API_ALPHA])
-        options->alpha = 0.1;
-    if (given->given[API_BETA] && !is_js)
-        return api_option_fail(given, API_BETA, problem, "beta_unused",
-                               "beta is of divergence=js alone");
-    return !given->given[API_ALPHA] || is_skew ||
-           api_option_fail(given, API_ALPHA, problem, "alpha_unused",
-                           "alpha is of divergence=skew alone");
+    return set_share(given, API_BETA, options->divergence == KL_JS, 0.5, &options->beta, problem) &&
+           set_share(given, API_ALPHA, options->divergence == KL_SKEW, 0.1, &options->alpha,
+                     problem);
 }
 
 static bool plan(struct api_call *call, struct api_problem *problem)
