@@ -102,7 +102,7 @@ $(B)/libapi.a: $(API)
 	@rm -f $@; $(AR) rcs $@ $^
 $(B)/libkldiv.so: $(LIB) lib/kldiv.map
 	@echo "  LINK $@"
-	@$(CC) -shared -Wl,-soname,libkldiv.so.0,--version-script=lib/kldiv.map $(filter-out -pie,$(LDFLAGS)) $(LIB) -lm -o $@
+	@$(CC) -shared -Wl,-soname,libkldiv.so.1,--version-script=lib/kldiv.map $(filter-out -pie,$(LDFLAGS)) $(LIB) -lm -o $@
 # libmicrohttpd's own calls to the network go to server/connection/door.c, nobody else's: its static archive, in which
 # they have other names. Where it does not make one of them, the server would not see what it reads or sends.
 MHD_CALLS = recv send sendmsg setsockopt epoll_ctl epoll_wait close
@@ -165,8 +165,8 @@ install-lib: $(B)/libkldiv.a $(B)/libkldiv.so
 	printf '%s\n' '/* The old name of kldiv_drift.h. */' '#include "kldiv_drift.h"' > $(DESTDIR)$(PREFIX)/include/drift.h
 	install -D -m 644 $(B)/libkldiv.a $(DESTDIR)$(LIBDIR)/libkldiv.a
 	install -D -m 755 $(B)/libkldiv.so $(DESTDIR)$(LIBDIR)/libkldiv.so.$(VERSION)
-	ln -sf libkldiv.so.$(VERSION) $(DESTDIR)$(LIBDIR)/libkldiv.so.0
-	ln -sf libkldiv.so.0 $(DESTDIR)$(LIBDIR)/libkldiv.so
+	ln -sf libkldiv.so.$(VERSION) $(DESTDIR)$(LIBDIR)/libkldiv.so.1
+	ln -sf libkldiv.so.1 $(DESTDIR)$(LIBDIR)/libkldiv.so
 	install -d $(DESTDIR)$(LIBDIR)/pkgconfig
 	printf '%s\n' 'prefix=$(PREFIX)' 'includedir=$${prefix}/include' 'Name: kldiv' \
 	    'Description: The Kullback-Leibler divergence loss' 'Version: $(VERSION)' \

@@ -363,6 +363,17 @@ struct kl_pool;
  *   [5] d is the greatest difference of log p and log q, -l the least of both; the row is summed whole, without a weight
  *       or mask of its elements
  *
+ * KL_REVERSE errs as KL_FORWARD of the exchanged operands does. For KL_JS and KL_SKEW, with m the mixture, l = max(|log p|,
+ * |log q|, 1), d = log(p / q), c = min(|d|, 1) + 2^-49 l, and u = 2^-49 for float64, 2^-44 for others, before it is rounded,
+ *
+ *   a loss of KL_JS                     u m c l
+ *   a loss of KL_SKEW                   u max(p, m) l
+ *   a sum along a row                   the sum of these; of KL_SKEW with logits in both, of u max(p, m) c l
+ *
+ * so that rows that nearly agree keep their digits. Their derivatives by logits, where g are those by logarithms and y the
+ * softmax, err by u (s + y l S) over the temperature, with s = (|g| + a) l, S the row's sum of s, and a = beta p or (1 - beta) q
+ * of KL_JS, p by target and 0 by input of KL_SKEW.
+ *
  * So losses may be misrounded where logits make them cancel: a row of one, whose loss is 0, may give 1e-14. Target's
  * logits of 700 and more below their row's maximum have p = 0, which shows if log q is below -1e290. Logits that differ
  * by more than double's range from their row's maximum make losses infinite or NaN, as does a sum whose parts overflow
@@ -387,7 +398,7 @@ struct kl_results {
 };
 
 /* Computes the loss and its derivatives in one pass over the operands in memory, two or three where they
- * are logits. Derivatives are multiplied by `grad_output`, the derivative of whatever is differentiated
+ * are logits, four of a mixture of long rows. Derivatives are multiplied by `grad_output`, the derivative of whatever is differentiated
  * by the loss: NULL for 1, or a tensor of the loss's shape and any dtype. With u its element (its
  * only one, unless the reduction is none), w that of weight and N what the reduction divides by, g
  * is u w / N; where losses were summed over dim, the g of their sum. By log-probabilities x and by
@@ -407,6 +418,10 @@ struct kl_results {
  * log_target's t = -inf, but that under KL_ONEFLOW they are as under KL_MATH.
  * Of an operand that was broadcast, the derivatives of all that an element stood for are summed.
  *
+ * Of KL_JS by log p: beta p log(p / m), by log q: (1 - beta) q log(q / m); of KL_SKEW by log p: p log(p / m) +
+ * (1 - alpha) p q / m, by log q: -(1 - alpha) p q / m; with any compat, and 0 where p or q is 0. By a probability they are
+ * these over it, at a probability of 0 too: infinite, or NaN if p and q both are 0.
+ *
  * Under KL_MATH a negative probability is an error, as it is for the loss. Computed in double and
  * rounded once, to the operand's dtype. With p, q and m as for kl_run and s the row's sum of losses, those of unit
  * losses err by at most
@@ -422,7 +437,7 @@ bool kl_run_gradients(const struct kl_plan *plan, const struct kl_tensor *grad_o
                       struct kl_problem *problem);
 
 /* The most bytes that kl_run_gradients allocates while it runs: none for elements that lie alike in all
- * arrays; some 120 KiB for rows and what is broadcast, 16 bytes for each 512 elements of rows that are
+ * arrays; some 144 KiB for rows and what is broadcast, 16 bytes for each 512 elements of rows that are
  * few, long and side by side, and more where derivatives are summed back to operands that were broadcast.
  * kl_diagnose allocates kl_diagnosis_scratch(), and as much as kl_run besides where the loss may overflow; so does
  * a diagnosis among the results without a loss, and with one whichever is more. No call takes more than 48 KiB of the
@@ -565,7 +580,7 @@ bool kl_diagnose(const struct kl_plan *plan, struct kl_pool *pool, struct kl_dia
 
 /* A pool of `threads` threads, the caller of kl_run counting as one, so 1 starts none. It may
  * serve any number of kl_run calls at once; they share it task by task, so a long one does
- * not hold up a short one. Each thread holds 112 KiB beside its stack, and takes no signals. After
+ * not hold up a short one. Each thread holds 136 KiB beside its stack, and takes no signals. After
  * a fork the child must neither use nor free the pool. NULL if memory or threads cannot be had. */
 struct kl_pool *kl_pool_new(size_t threads);
 

@@ -14,7 +14,7 @@ inside() { chroot "$root" sh -euc "$1"; }
 inside 'find / -xdev -type f -not -path "/proc/*" -not -path "/var/*" | sort' > "$folder/before"
 inside 'apt-get -qq update
         apt-get -qq install -y --no-install-recommends /debs/kldivd_*.deb \
-            /debs/libkldiv0_*.deb /debs/libkldiv-dev_*.deb > /dev/null
+            /debs/libkldiv1_*.deb /debs/libkldiv-dev_*.deb > /dev/null
         systemd-analyze verify --man=no kldivd.service kldivd.socket
         systemctl is-enabled kldivd.socket
         dpkg-query --show --showformat="\${Conffiles}" kldivd | grep -q "^ /etc/kldiv/kldivd.env "
@@ -28,7 +28,7 @@ inside 'apt-get -qq update
         curl -sf http://127.0.0.1:18099/kl_div -d "{\"input\":[-1,-2],\"target\":[0.5,0.5],\"reduction\":\"sum\"}" \
             || { cat /tmp/log; exit 1; }
         kill $pid; wait $pid
-        apt-get -qq purge -y kldivd libkldiv0 libkldiv-dev > /dev/null
+        apt-get -qq purge -y kldivd libkldiv1 libkldiv-dev > /dev/null
         apt-get -qq autoremove -y > /dev/null; rm -rf /tmp/*
         ! test -e /etc/kldiv'
 inside 'find / -xdev -type f -not -path "/proc/*" -not -path "/var/*" | sort' > "$folder/after"

@@ -1,4 +1,4 @@
-"""Puts libkldiv.so.0 into the package, so that a wheel serves any Python 3 of its platform.
+"""Puts libkldiv.so.1 into the package, so that a wheel serves any Python 3 of its platform.
 
 KLDIV_BUILT_LIBRARY names a library that is built already (make wheel); without it the C sources are compiled, which
 are in the source distribution, and two folders above in the repository."""
@@ -20,7 +20,7 @@ ROOT = HERE if (HERE / "lib").is_dir() else HERE.parents[2]
 def compile_library(to):
     sources = [str(path) for path in sorted((ROOT / "lib").glob("**/*.c"))]
     subprocess.run([os.environ.get("CC", "cc"), "-std=c11", "-D_GNU_SOURCE", "-O2", "-ffp-contract=off", "-fPIC",
-                    "-fvisibility=hidden", "-shared", f"-I{ROOT}", "-Wl,-soname,libkldiv.so.0",
+                    "-fvisibility=hidden", "-shared", f"-I{ROOT}", "-Wl,-soname,libkldiv.so.1",
                     f"-Wl,--version-script={ROOT / 'lib' / 'kldiv.map'}", *sources, "-lm", "-pthread", "-o", str(to)],
                    check=True)
 
@@ -28,7 +28,7 @@ def compile_library(to):
 class Build(build_py):
     def run(self):
         super().run()
-        to = pathlib.Path(self.build_lib) / "kldiv" / "libkldiv.so.0"
+        to = pathlib.Path(self.build_lib) / "kldiv" / "libkldiv.so.1"
         built = os.environ.get("KLDIV_BUILT_LIBRARY")
         if built:
             shutil.copyfile(built, to)

@@ -8,6 +8,7 @@ trap 'for p in $started; do kill "$p" 2>/dev/null || true; done; rm -rf "$work"'
 build/release/bench/kernels
 build/release/bench/limits
 build/release/bench/options
+build/release/bench/divergences
 build/release/bench/sleef
 build/release/bench/binning
 build/release/bench/false_alarms

@@ -18,7 +18,7 @@ describe() {
     (cd "$1" && for source in lib/*.c lib/[!s]*/*.c lib/simd/kernel.c; do
         gcc -std=c11 -D_GNU_SOURCE -I. -g -O0 -w -fPIC -fvisibility=hidden -pthread -c "$source" \
             -o "objects/${source##*/}.o" || exit 1
-    done && gcc -shared -Wl,-soname,libkldiv.so.0,--version-script=lib/kldiv.map objects/*.o -lm -o libkldiv.so)
+    done && gcc -shared -Wl,-soname,libkldiv.so.1,--version-script=lib/kldiv.map objects/*.o -lm -o libkldiv.so)
     abidw --headers-dir "$1/public" --drop-private-types --drop-undefined-syms --exported-interfaces-only \
         --no-corpus-path --no-comp-dir-path --no-show-locs --no-parameter-names --out-file "$1/kldiv.abi" "$1/libkldiv.so"
     names=$(cat "$1"/public/*.h | gcc -fpreprocessed -dD -E -P - | grep -oE '\bKL_[A-Z0-9_]+' | sort -u)

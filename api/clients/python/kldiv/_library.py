@@ -90,8 +90,8 @@ SIGNATURES: tuple[tuple[str, object, list[object]], ...] = (
 @functools.lru_cache(maxsize=None)
 def load() -> ctypes.CDLL:
     """The library, checked to have the structs that are declared here."""
-    beside = pathlib.Path(__file__).with_name("libkldiv.so.0")
-    path = os.environ.get("KLDIV_LIBRARY") or (str(beside) if beside.exists() else "libkldiv.so.0")
+    beside = pathlib.Path(__file__).with_name("libkldiv.so.1")
+    path = os.environ.get("KLDIV_LIBRARY") or (str(beside) if beside.exists() else "libkldiv.so.1")
     try:
         kl = ctypes.CDLL(path)
     except OSError as error:
