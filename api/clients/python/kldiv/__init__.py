@@ -23,15 +23,14 @@ from .results import Result, Results
 
 if TYPE_CHECKING:
     from .module import KLDivLoss
+else:
+    def __getattr__(name: str) -> Any:
+        """The module is imported when it is used, as PyTorch is with it."""
+        if name != "KLDivLoss":
+            raise AttributeError(f"module 'kldiv' has no attribute {name!r}")
+        from .module import KLDivLoss
+        return KLDivLoss
 
 __all__ = ["AsyncClient", "AsyncGroup", "Client", "Group", "KLDivLoss", "LossError", "Monitors", "Partial", "Region", "Result",
            "Results", "ServiceError", "TableCounts", "__version__", "count", "kl_div", "partial", "simd", "step", "threads",
            "value_and_grad"]
-
-
-def __getattr__(name: str) -> Any:
-    """The module is imported when it is used, as PyTorch is with it."""
-    if name != "KLDivLoss":
-        raise AttributeError(f"module 'kldiv' has no attribute {name!r}")
-    from .module import KLDivLoss
-    return KLDivLoss

@@ -49,6 +49,8 @@ def axes_of(dim: Any) -> list[int]:
 def number(option: str, value: Any) -> float | None:
     if isinstance(value, (str, bytes, bool)) or np.ndim(value) != 0:
         raise TypeError(f"{option} must be a number, not {value!r}")
+    if _arrays.is_learned(value):
+        raise ValueError(f"{option} requires a gradient, but there is none by it: take {option}.detach()")
     return None if value is None else float(value)
 
 
@@ -63,8 +65,6 @@ def share_of(option: str, value: Any, divergence: int) -> float:
     """Target's share of the mixture: what was given, or the default if the divergence has one."""
     word, default = SHARES[option]
     is_used = divergence == _library.DIVERGENCES[word]
-    if _arrays.is_learned(value):
-        raise ValueError(f"{option} requires a gradient, but there is none by it: take {option}.detach()")
     share = number(option, value)
     if share == 0 and not is_used:  # which the library takes for none
         raise LossError(f"{option}_unused", f"{option} is of divergence={word} alone")
