@@ -186,6 +186,27 @@ class Torch(unittest.TestCase):
             for a, b in zip(plain, differentiable):  # of both at once there is none
                 torch.testing.assert_close(a[:, :3], b[:, :3].detach())
 
+    def test_both_paths_agree(self):
+        """The library, and operations of PyTorch: derivatives under create_graph, losses under a weight that is learned."""
+        for options in DIVERGENCES:
+            x, t = self.logits(3, 5), self.logits(3, 5)
+            loss = kldiv.kl_div(x, t, dim=-1, temperature=2.0, scale="temperature_squared", **LOGITS, **options)
+            plain, differentiable = (torch.autograd.grad(loss, [x, t], retain_graph=True, create_graph=graph)
+                                     for graph in (False, True))
+            torch.testing.assert_close(plain, tuple(v.detach() for v in differentiable), rtol=1e-11, atol=1e-13)
+        values = torch.tensor([0, 0.5, 1e-310, math.nan, math.inf, -0.5], dtype=torch.float64)
+        q, p = values.repeat(6), values.repeat_interleave(6)
+        weight = torch.ones(36, dtype=torch.float64, requires_grad=True)
+        for options, compat, spaces in itertools.product(DIVERGENCES[3:], ["pytorch", "oneflow"],
+                                                         itertools.product(["prob", "log_prob"], repeat=2)):
+            if options.get("beta") in (0, 1) or options.get("alpha") == 0:  # no mixtures
+                continue
+            operands = [v if space == "prob" else v.log() for v, space in zip((q, p), spaces)]
+            ours, theirs = (kldiv.kl_div(*operands, input_space=spaces[0], target_space=spaces[1], reduction="none", compat=compat,
+                                         weight=w, **options) for w in (weight.detach(), weight))
+            torch.testing.assert_close(ours, theirs.detach(), rtol=1e-12, atol=1e-15, equal_nan=True,
+                                       msg=lambda text: f"{options} {spaces}: {text}")
+
     def test_in_place_changes(self):
         for options in DIVERGENCES[2:]:
             x, t = self.logits(3, 4).log_softmax(-1), self.logits(3, 4).softmax(-1).detach()

@@ -12,7 +12,8 @@ from ._labels import align
 from .loss import Partial
 
 REDUCTIONS = {number: name for name, number in _library.REDUCTIONS.items() if name != "elementwise_mean"}
-DIVERGENCES = _library.DIVERGENCES
+FORWARD, REVERSE, JS, SKEW = _library.DIVERGENCES.values()
+ENDS = {(JS, 0.0): FORWARD, (JS, 1.0): REVERSE, (SKEW, 0.0): FORWARD}
 NO_LOGIT = -1e300
 
 
@@ -44,22 +45,19 @@ class Formula:
         input_space, target_space = self.options["input_space"] or "log_prob", self.options["target_space"]
         target_space = target_space or ("log_prob" if self.options["log_target"] else "prob")
         divergence, share = self.divergence()
-        if divergence >= DIVERGENCES["js"]:
+        if divergence in (JS, SKEW):
             of_target = self.probability(t, target_space, temperature, kept)
             of_input = self.probability(x, input_space, temperature, kept)
-            return self.mixed(of_target, of_input, share, divergence == DIVERGENCES["js"])
-        if divergence == DIVERGENCES["reverse"]:
+            return self.mixed(of_target, of_input, share, divergence == JS)
+        if divergence == REVERSE:
             return self.forward(t, x, (target_space, input_space), temperature, kept)
         return self.forward(x, t, (input_space, target_space), temperature, kept)
 
     def divergence(self) -> tuple[int, float]:
         """The one that applies, as mixtures of one operand alone are that operand; and the target's share."""
-        divergence = self.call.options.divergence
-        if divergence == DIVERGENCES["js"]:
-            share = self.call.options.beta
-            return {0.0: DIVERGENCES["forward"], 1.0: DIVERGENCES["reverse"]}.get(share, divergence), share
-        share = self.call.options.alpha
-        return (DIVERGENCES["forward"] if divergence == DIVERGENCES["skew"] and share == 0 else divergence), share
+        options = self.call.options
+        share = options.beta or options.alpha
+        return ENDS.get((options.divergence, share), options.divergence), share
 
     def probability(self, values: Any, space: str, temperature: Any, kept: Any) -> tuple[Any, Any]:
         """p, and p log p, which is 0 where p is. What is no probability is NaN."""
@@ -71,7 +69,8 @@ class Formula:
             return values + 0 * log_p, torch.where(none, -torch.where(none, values, ones).sqrt(), filled * log_p)
         log_p = self.log_softmax(values, temperature, kept) if space == "logit" else values
         log_p = torch.where(log_p == -math.inf, torch.full_like(log_p, NO_LOGIT), log_p)
-        return log_p.exp(), log_p.exp() * log_p
+        p = log_p.exp()
+        return p + 0 * p, p * log_p
 
     @staticmethod
     def mixed(of_target: tuple[Any, Any], of_input: tuple[Any, Any], share: float, is_js: bool) -> Any:
