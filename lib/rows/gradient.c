@@ -240,10 +240,15 @@ static size_t grad_size(const struct kl_job *job, const struct kl_grads *grads, 
     return grads->is_f64[operand] ? sizeof(double) : kl_dtype_size(job->plan->dtype);
 }
 
-static void *skip(const struct kl_job *job, const struct kl_grads *grads, int operand, size_t n)
+/* The destinations of the elements from n on. */
+static struct kl_grads skip_elements(const struct kl_job *job, const struct kl_grads *grads,
+                                     size_t n)
 {
-    return grads->by[operand] ? (char *)grads->by[operand] + n * grad_size(job, grads, operand)
-                              : NULL;
+    struct kl_grads skipped = *grads;
+    for (int i = 0; i < KL_OPERANDS; i++)
+        if (grads->by[i])
+            skipped.by[i] = (char *)grads->by[i] + n * grad_size(job, grads, i);
+    return skipped;
 }
 
 static void clear_row(const struct kl_job *job, const struct kl_grads *row, size_t length)
@@ -281,15 +286,9 @@ static void compute_tile_of_rows(struct kl_workspace *b, const struct kl_tile *t
     choose_destinations(b, tile, &grads);
     for (size_t i = 0; i < tile->rows; i++) {
         size_t at = i * tile->length;
-        struct kl_grads to = grads;
-        to.by[KL_INPUT] = skip(job, &grads, KL_INPUT, at);
-        to.by[KL_TARGET] = skip(job, &grads, KL_TARGET, at);
+        struct kl_grads to = skip_elements(job, &grads, at);
         if (kl_is_row_masked(b, i)) {
             clear_row(job, &to, tile->length);
-            continue;
-        }
-        if (kl_is_mixture(job->plan)) {
-            compute_mixture_row(b, tile, i, rows[i].p_factor, &to);
             continue;
         }
         if (b->has_exps) {
@@ -312,11 +311,28 @@ static __attribute__((noinline)) void compute_rows(struct kl_workspace *b,
     double factors[KL_ROWS];
     find_row_factors(b, factors);
     for (size_t i = 0; i < b->group->rows; i++)
-        rows[i] = kl_is_mixture(b->job->plan)
-                      ? (struct kl_softmax_row){.p_factor = factors[i] / b->job->plan->temperature}
-                      : row_of(b, i, factors[i], sums->losses[i], sums->sum_p[i]);
+        rows[i] = row_of(b, i, factors[i], sums->losses[i], sums->sum_p[i]);
     KL_FOR_EACH_TILE (b, tile)
         compute_tile_of_rows(b, &tile, rows);
+}
+
+/* Out of line likewise. */
+static __attribute__((noinline)) void compute_mixture_rows(struct kl_workspace *b)
+{
+    double factors[KL_ROWS] = {0};
+    find_row_factors(b, factors);
+    KL_FOR_EACH_TILE (b, tile) {
+        struct kl_grads grads = {.factor = 0};
+        choose_destinations(b, &tile, &grads);
+        for (size_t i = 0; i < tile.rows; i++) {
+            struct kl_grads to = skip_elements(b->job, &grads, i * tile.length);
+            if (kl_is_row_masked(b, i))
+                clear_row(b->job, &to, tile.length);
+            else
+                compute_mixture_row(b, &tile, i, factors[i] / b->job->plan->temperature, &to);
+        }
+        store_chosen(b, &tile, &grads);
+    }
 }
 
 bool kl_compute_row_grads(struct kl_workspace *b, const struct kl_summed_rows *rows)
@@ -324,7 +340,9 @@ bool kl_compute_row_grads(struct kl_workspace *b, const struct kl_summed_rows *r
     const struct kl_job *job = b->job;
     bool covered = !kl_is_wanted(job, KL_TARGET) || kl_is_logit(job, KL_TARGET);
     bool by_rows = covered && !kl_sums_blocks(job);
-    if (by_rows)
+    if (by_rows && kl_is_mixture(job->plan))
+        compute_mixture_rows(b);
+    else if (by_rows)
         compute_rows(b, rows);
     else
         kl_set_grad_sums(b, rows);
