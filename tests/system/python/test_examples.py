@@ -172,9 +172,10 @@ class Examples(unittest.TestCase):
             import distillation
         except ImportError:
             self.skipTest("python3-torch is not installed")
-        here, there = distillation.train(), distillation.train(self.client)
-        self.assertLess(here[-1], here[0] / 100)
-        np.testing.assert_allclose(there[:20], here[:20], 1e-4)
+        for divergence in "forward", "reverse", "js", "skew":
+            here, there = (distillation.train(client, divergence) for client in (None, self.client))
+            self.assertLess(here[-1], here[0] / 100)
+            np.testing.assert_allclose(there[:20], here[:20], 1e-4)
 
     def with_package(self, name, **members):
         """A package, or a stand-in that has these members."""

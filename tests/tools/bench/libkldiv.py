@@ -20,7 +20,8 @@ class Options(ctypes.Structure):
                 ("target_space", ctypes.c_int), ("temperature", ctypes.c_double),
                 ("dim", ctypes.c_void_p), ("n_dim", ctypes.c_size_t),
                 ("broadcast", ctypes.c_bool), ("weight", ctypes.c_void_p),
-                ("mask", ctypes.c_void_p)]
+                ("mask", ctypes.c_void_p), ("divergence", ctypes.c_int), ("beta", ctypes.c_double),
+                ("alpha", ctypes.c_double), ("scale", ctypes.c_int)]
 
 
 class Mask(ctypes.Structure):

@@ -1,21 +1,22 @@
-"""Distillation with PyTorch: the student learns from a teacher's logits.
+"""Distillation with PyTorch: the student learns from a teacher's logits, by any divergence.
 
 Without an argument the loss is computed in this process and loss.backward() works as with F.kl_div, but logits are never
 turned into tensors of probabilities. With the URL of a service the loss and its gradient are computed there, and the
 gradient continues into the student here.
 
-    python3 distillation.py [http://HOST:8080]"""
-import sys
+    python3 distillation.py [--divergence=reverse|js|skew] [http://HOST:8080]"""
+import argparse
 
 import torch
 
 import kldiv
 
-OPTIONS = {"input_space": "logit", "target_space": "logit", "temperature": 2.0, "dim": -1}
+OPTIONS = {"input_space": "logit", "target_space": "logit", "temperature": 2.0, "scale": "temperature_squared", "dim": -1}
 
 
-def train(client=None, steps=200):
+def train(client=None, divergence="forward", steps=200):
     torch.manual_seed(0)
+    options = {**OPTIONS, "divergence": divergence}
     teacher, student = torch.nn.Linear(16, 32), torch.nn.Linear(16, 32)
     optimizer = torch.optim.Adam(student.parameters(), 0.05)
     losses = []
@@ -26,10 +27,10 @@ def train(client=None, steps=200):
         logits = student(batch)
         optimizer.zero_grad()
         if client is None:
-            loss = kldiv.kl_div(logits, targets, **OPTIONS)
+            loss = kldiv.kl_div(logits, targets, **options)
             loss.backward()
         else:
-            loss, grads = client.value_and_grad(logits, targets, **OPTIONS)
+            loss, grads = client.value_and_grad(logits, targets, **options)
             logits.backward(grads["input"])
         optimizer.step()
         losses.append(loss.item())
@@ -37,5 +38,9 @@ def train(client=None, steps=200):
 
 
 if __name__ == "__main__":
-    losses = train(kldiv.Client(sys.argv[1]) if len(sys.argv) > 1 else None)
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--divergence", default="forward")
+    parser.add_argument("url", nargs="?")
+    arguments = parser.parse_args()
+    losses = train(kldiv.Client(arguments.url) if arguments.url else None, arguments.divergence)
     print(f"{losses[0]:.4f} nats a row at first, {losses[-1]:.6f} at last")

@@ -8,6 +8,8 @@
     client = kldiv.Client("http://127.0.0.1:8080")
     client.kl_div(x, t, reduction="batchmean")
 """
+from typing import TYPE_CHECKING, Any
+
 from ._library import simd, threads
 from ._version import __version__
 from .aio import AsyncClient, AsyncGroup
@@ -19,6 +21,16 @@ from .loss import Partial, kl_div, partial, step, value_and_grad
 from .region import Region
 from .results import Result, Results
 
-__all__ = ["AsyncClient", "AsyncGroup", "Client", "Group", "LossError", "Monitors", "Partial", "Region", "Result", "Results",
-           "ServiceError", "TableCounts", "__version__", "count", "kl_div", "partial", "simd", "step", "threads",
+if TYPE_CHECKING:
+    from .module import KLDivLoss
+else:
+    def __getattr__(name: str) -> Any:
+        """The module is imported when it is used, as PyTorch is with it."""
+        if name != "KLDivLoss":
+            raise AttributeError(f"module 'kldiv' has no attribute {name!r}")
+        from .module import KLDivLoss
+        return KLDivLoss
+
+__all__ = ["AsyncClient", "AsyncGroup", "Client", "Group", "KLDivLoss", "LossError", "Monitors", "Partial", "Region", "Result",
+           "Results", "ServiceError", "TableCounts", "__version__", "count", "kl_div", "partial", "simd", "step", "threads",
            "value_and_grad"]

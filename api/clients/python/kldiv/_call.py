@@ -14,6 +14,8 @@ from ._library import Mask, Options, PlanStart, Problem, Results, Tensor, check
 from .errors import LossError
 
 FLAGS = {None: 0, True: 1, False: 2}
+# Whose options they are, and their defaults: those of TRL's GKDConfig and of DistiLLM.
+SHARES = {"beta": ("js", 0.5), "alpha": ("skew", 0.1)}
 
 
 def word(words: dict[str, int], option: str, value: object) -> int:
@@ -44,14 +46,29 @@ def axes_of(dim: Any) -> list[int]:
     return [int(axis) for axis in axes.ravel()]
 
 
-def temperature_of(value: Any) -> float:
-    if value is None:
-        return 0.0
+def number(option: str, value: Any) -> float | None:
     if isinstance(value, (str, bytes, bool)) or np.ndim(value) != 0:
-        raise TypeError(f"temperature must be a number, not {value!r}")
-    if float(value) == 0:
+        raise TypeError(f"{option} must be a number, not {value!r}")
+    if _arrays.is_learned(value):
+        raise ValueError(f"{option} requires a gradient, but there is none by it: take {option}.detach()")
+    return None if value is None else float(value)
+
+
+def temperature_of(value: Any) -> float:
+    temperature = number("temperature", value)
+    if temperature == 0:
         raise LossError("temperature_invalid", "the temperature is 0")
-    return float(value)
+    return temperature or 0.0
+
+
+def share_of(option: str, value: Any, divergence: int) -> float:
+    """Target's share of the mixture: what was given, or the default if the divergence has one."""
+    word, default = SHARES[option]
+    is_used = divergence == _library.DIVERGENCES[word]
+    share = number(option, value)
+    if share == 0 and not is_used:  # which the library takes for none
+        raise LossError(f"{option}_unused", f"{option} is of divergence={word} alone")
+    return share if share is not None else default if is_used else 0.0
 
 
 def wanted_of(wrt: Any) -> list[str]:
@@ -69,7 +86,8 @@ class Call:
                  reduction: str = "mean", log_target: bool = False, compat: str = "pytorch", base: str | int = "e",
                  input_space: str | None = None, target_space: str | None = None, temperature: float | None = None,
                  dim: Any = None, broadcast: bool = False, weight: Any = None, mask: Any = None,
-                 grad_output: Any = None) -> None:
+                 grad_output: Any = None, divergence: str = "forward", beta: float | None = None,
+                 alpha: float | None = None, scale: str | None = None) -> None:
         self.kept: list[Any] = []
         _arrays.refuse_learned(weight=weight, temperature=temperature)
         axes = None if dim is None else axes_of(dim)
@@ -83,6 +101,10 @@ class Call:
             word(_library.SPACES, "input_space", input_space), word(_library.SPACES, "target_space", target_space),
             temperature_of(temperature))
         self.options.broadcast = truth("broadcast", broadcast)
+        self.options.divergence = word(_library.DIVERGENCES, "divergence", divergence)
+        self.options.beta = share_of("beta", beta, self.options.divergence)
+        self.options.alpha = share_of("alpha", alpha, self.options.divergence)
+        self.options.scale = word(_library.SCALES, "scale", scale)
         if axes is not None:
             self.options.dim = ctypes.cast(self.keep((ctypes.c_int * len(axes))(*axes)), ctypes.c_void_p)
             self.options.n_dim = len(axes)

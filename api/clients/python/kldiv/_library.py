@@ -19,6 +19,8 @@ REDUCTIONS = {"mean": 0, "batchmean": 1, "sum": 2, "none": 3, "elementwise_mean"
 COMPATS = {"pytorch": 0, "oneflow": 1, "math": 2}
 BASES = {"e": 0, "2": 1}
 SPACES = {"log_prob": 1, "prob": 2, "logit": 3}
+DIVERGENCES = {"forward": 0, "reverse": 1, "js": 2, "skew": 3}
+SCALES = {"none": 0, "temperature_squared": 1}
 N_WARNINGS = 3
 
 c_size, c_pointer = ctypes.c_size_t, ctypes.c_void_p
@@ -42,7 +44,8 @@ class Options(ctypes.Structure):
                 ("log_target", ctypes.c_bool), ("compat", ctypes.c_int), ("base", ctypes.c_int),
                 ("input_space", ctypes.c_int), ("target_space", ctypes.c_int), ("temperature", ctypes.c_double),
                 ("dim", c_pointer), ("n_dim", c_size), ("broadcast", ctypes.c_bool), ("weight", c_pointer),
-                ("mask", c_pointer)]
+                ("mask", c_pointer), ("divergence", ctypes.c_int), ("beta", ctypes.c_double), ("alpha", ctypes.c_double),
+                ("scale", ctypes.c_int)]
 
 
 class PlanStart(ctypes.Structure):

@@ -12,6 +12,8 @@ from ._labels import align
 from .loss import Partial
 
 REDUCTIONS = {number: name for name, number in _library.REDUCTIONS.items() if name != "elementwise_mean"}
+FORWARD, REVERSE, JS, SKEW = _library.DIVERGENCES.values()
+ENDS = {(JS, 0.0): FORWARD, (JS, 1.0): REVERSE, (SKEW, 0.0): FORWARD}
 NO_LOGIT = -1e300
 
 
@@ -40,8 +42,46 @@ class Formula:
         return t == -math.inf if is_log else t == 0 if compat == "math" else (t <= 0) | t.isnan()
 
     def elements(self, x: Any, t: Any, temperature: Any, kept: Any) -> Any:
-        spaces = self.options["input_space"], self.options["target_space"]
-        is_log = bool(self.options["log_target"]) or spaces[1] in ("log_prob", "logit")
+        input_space, target_space = self.options["input_space"] or "log_prob", self.options["target_space"]
+        target_space = target_space or ("log_prob" if self.options["log_target"] else "prob")
+        divergence, share = self.divergence()
+        if divergence in (JS, SKEW):
+            of_target = self.probability(t, target_space, temperature, kept)
+            of_input = self.probability(x, input_space, temperature, kept)
+            return self.mixed(of_target, of_input, share, divergence == JS)
+        if divergence == REVERSE:
+            return self.forward(t, x, (target_space, input_space), temperature, kept)
+        return self.forward(x, t, (input_space, target_space), temperature, kept)
+
+    def divergence(self) -> tuple[int, float]:
+        """The one that applies, as mixtures of one operand alone are that operand; and the target's share."""
+        options = self.call.options
+        share = options.beta or options.alpha
+        return ENDS.get((options.divergence, share), options.divergence), share
+
+    def probability(self, values: Any, space: str, temperature: Any, kept: Any) -> tuple[Any, Any]:
+        """p, and p log p, which is 0 where p is. What is no probability is NaN."""
+        if space == "prob":
+            none, ones = values == 0, torch.ones_like(values)
+            filled = torch.where(none, ones, values)
+            log_p = filled.log()
+            # The slope of -sqrt(p) at 0 is infinite, as that of p log p is.
+            return values + 0 * log_p, torch.where(none, -torch.where(none, values, ones).sqrt(), filled * log_p)
+        log_p = self.log_softmax(values, temperature, kept) if space == "logit" else values
+        log_p = torch.where(log_p == -math.inf, torch.full_like(log_p, NO_LOGIT), log_p)
+        p = log_p.exp()
+        return p + 0 * p, p * log_p
+
+    @staticmethod
+    def mixed(of_target: tuple[Any, Any], of_input: tuple[Any, Any], share: float, is_js: bool) -> Any:
+        (p, p_log_p), (q, q_log_q) = of_target, of_input
+        mean = share * p + (1 - share) * q
+        log_mean = torch.where(mean == 0, torch.ones_like(mean), mean).log()
+        losses = p_log_p - p * log_mean
+        return share * losses + (1 - share) * (q_log_q - q * log_mean) if is_js else losses
+
+    def forward(self, x: Any, t: Any, spaces: tuple[str, str], temperature: Any, kept: Any) -> Any:
+        is_log = spaces[1] != "prob"
         t = self.log_softmax(t, temperature, kept) if spaces[1] == "logit" else t
         empty = self.empty(t, is_log, spaces[1] == "logit")
 
@@ -74,6 +114,8 @@ class Formula:
         losses = losses.sum(summed) if summed else losses
         if str(self.options["base"]) == "2":
             losses = losses / math.log(2)
+        if self.call.options.scale and temperature is not None:
+            losses = losses * temperature ** 2
         factor = torch.ones_like(losses) if weight is None else weight.double().expand_as(losses)
         if mask is not None:
             factor = torch.where(mask, factor, torch.zeros_like(factor))
@@ -97,7 +139,8 @@ class _Loss(torch.autograd.Function):  # type: ignore[misc]
     def forward(ctx: Any, input: Any, target: Any, call: Call, options: dict[str, Any]) -> Any:
         ctx.call, ctx.grads, ctx.options = call, None, options
         # The gradient by log-probabilities does not depend on them: they may be changed in place.
-        ctx.spare = None if ctx.needs_input_grad[1] or options["input_space"] not in (None, "log_prob") else input
+        needs_input = ctx.needs_input_grad[1] or options["input_space"] not in (None, "log_prob")
+        ctx.spare = None if needs_input or call.options.divergence else input
         kept = [v for v in (options["weight"], options["mask"]) if isinstance(v, torch.Tensor)]
         ctx.save_for_backward(target, *([input] if ctx.spare is None else []), *kept)
         if call.shape != () or not any(ctx.needs_input_grad):

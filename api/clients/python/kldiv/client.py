@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Sequence
 import numpy as np
 
 from . import _arrays, _wire
-from ._call import axes_of, flag, truth, wanted_of
+from ._call import SHARES, axes_of, flag, number, truth, wanted_of
 from ._labels import align
 from ._transport import Body, Query, Transport, plain
 from .errors import ServiceError
@@ -170,6 +170,8 @@ def check_types(options: dict[str, Any]) -> None:
         truth(name, options[name])
     for name in "size_average", "reduce":
         flag(name, options.get(name))
+    for name in SHARES:
+        number(name, options.get(name))
     if options.get("reduction", "mean") is None:
         raise ValueError("None is not a valid value for reduction")
     if options.get("dim") is not None:

@@ -14,15 +14,22 @@ def kl_div(input: Any, target: Any, size_average: bool | None = None, reduce: bo
            reduction: str = "mean", log_target: bool = False, *, compat: str = "pytorch", base: str | int = "e",
            input_space: str | None = None, target_space: str | None = None, temperature: float | None = None,
            dim: int | Sequence[int] | None = None, broadcast: bool = False, weight: Any = None,
-           mask: Any = None) -> Any:
+           mask: Any = None, divergence: str = "forward", beta: float | None = None, alpha: float | None = None,
+           scale: str | None = None) -> Any:
     """KL(target || input), as torch.nn.functional.kl_div gives it, in whose place it may be called on a CPU.
+
+    With p of target and q of input, `divergence` is "forward", KL(p || q); "reverse", KL(q || p); "js",
+    beta KL(p || m) + (1 - beta) KL(q || m) with m = beta p + (1 - beta) q, by default 0.5 of each, whose ends 0 and 1 are
+    forward and reverse; or "skew", KL(p || alpha p + (1 - alpha) q), by default with an alpha of 0.1. A `scale` of
+    "temperature_squared" multiplies losses by the square of the temperature.
 
     Arrays are numpy's, pandas', memory maps, lists, or tensors of PyTorch: these give tensors, for which
     loss.backward() works. The other options are those of the service: api/loss/README.md describes them. Shapes are the
     same, unless `broadcast` is set; with it batchmean divides by the first size of the common shape."""
     options = {"size_average": size_average, "reduce": reduce, "reduction": reduction, "log_target": log_target,
                "compat": compat, "base": base, "input_space": input_space, "target_space": target_space,
-               "temperature": temperature, "dim": dim, "broadcast": broadcast, "weight": weight, "mask": mask}
+               "temperature": temperature, "dim": dim, "broadcast": broadcast, "weight": weight, "mask": mask,
+               "divergence": divergence, "beta": beta, "alpha": alpha, "scale": scale}
     if any(map(_arrays.is_tensor, (input, target))) or any(map(_arrays.is_learned, (weight, temperature))):
         from . import _torch
         return _torch.kl_div(input, target, **options)
