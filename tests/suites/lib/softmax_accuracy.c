@@ -38,6 +38,11 @@ static double draw(enum data data, enum kl_operand operand, size_t i, unsigned l
     }
 }
 
+/* exact: an element's loss, and the size that its error is measured by: p max(|log p|, |log q|, 1). */
+struct exact {
+    quad p, q, loss, size;
+};
+
 /* call: rows of n elements, one after another or side by side; and what its arrays hold. */
 struct call {
     enum kl_dtype dtype;
@@ -48,6 +53,7 @@ struct call {
     enum kl_space spaces[KL_OPERANDS];
     char *operands[KL_OPERANDS];
     quad *logs[KL_OPERANDS]; /* of the probabilities that the operands stand for, exactly */
+    struct exact *exact;     /* of each element */
 };
 
 static size_t element_at(const struct call *call, size_t row, size_t i)
@@ -92,17 +98,12 @@ static void fill(struct call *call, enum kl_operand operand, unsigned long long 
     }
 }
 
-/* exact: an element's loss, and the size that its error is measured by: p max(|log p|, |log q|, 1). */
-struct exact {
-    quad p, loss, size;
-};
-
 static quad greater(quad a, quad b) { return a > b ? a : b; }
 
 static struct exact exact_at(const struct call *call, size_t at)
 {
     quad log_q = call->logs[KL_INPUT][at], log_p = call->logs[KL_TARGET][at], p = expq(log_p);
-    return (struct exact){p, p * (log_p - log_q),
+    return (struct exact){p, expq(log_q), p * (log_p - log_q),
                           p * greater(greater(fabsq(log_p), fabsq(log_q)), 1)};
 }
 
@@ -173,7 +174,7 @@ static quad at_least_one(quad v) { return greater(fabsq(v), 1); }
 static void check_elements(const struct call *call, const char *losses, struct figures *figures)
 {
     for (size_t at = 0; at < call->rows * call->n; at++) {
-        struct exact exact = exact_at(call, at);
+        struct exact exact = call->exact[at];
         quad more =
             call->spaces[KL_TARGET] == KL_LOGIT ? at_least_one(call->logs[KL_TARGET][at]) : 1;
         note(figures, OF_ELEMENTS, call, kl_load(call->dtype, losses, at), exact.loss,
@@ -186,18 +187,18 @@ static void check_rows(const struct call *call, const char *losses, char *const 
 {
     quad by = (quad)of_element(call) / (quad)call->temperature;
     for (size_t row = 0; row < call->rows; row++) {
-        struct exact sum = {0, 0, 0};
+        struct exact sum = {0, 0, 0, 0};
         for (size_t i = 0; i < call->n; i++) {
-            struct exact exact = exact_at(call, element_at(call, row, i));
+            struct exact exact = call->exact[element_at(call, row, i)];
             sum.p += exact.p, sum.loss += exact.loss, sum.size += exact.size;
         }
         note(figures, OF_SUMS, call, kl_load(call->dtype, losses, row), sum.loss,
              (quad)OF_SUM * sum.size);
         for (size_t i = 0; i < call->n && grads; i++) {
             size_t at = element_at(call, row, i);
-            struct exact exact = exact_at(call, at);
+            struct exact exact = call->exact[at];
             quad log_q = call->logs[KL_INPUT][at], log_p = call->logs[KL_TARGET][at];
-            quad q = expq(log_q) * sum.p, by_target = log_p - log_q - sum.loss;
+            quad q = exact.q * sum.p, by_target = log_p - log_q - sum.loss;
             if (call->spaces[KL_INPUT] == KL_LOGIT)
                 note(figures, BY_INPUT, call, kl_load(call->dtype, grads[KL_INPUT], at),
                      (q - exact.p) / (quad)call->temperature,
@@ -214,7 +215,7 @@ static void check_rows(const struct call *call, const char *losses, char *const 
 
 static struct call new_call(enum kl_dtype dtype)
 {
-    struct call call = {.dtype = dtype};
+    struct call call = {.dtype = dtype, .exact = malloc(MAX * sizeof(struct exact))};
     for (int i = 0; i < KL_OPERANDS; i++) {
         call.operands[i] = malloc(MAX * sizeof(double));
         call.logs[i] = malloc(MAX * sizeof(quad));
@@ -226,6 +227,8 @@ static void check_call(struct call *call, const struct kl_kernel *const *kernels
                        struct figures *figures)
 {
     char *losses = malloc(MAX * 8), *grads[] = {malloc(MAX * 8), malloc(MAX * 8)};
+    for (size_t at = 0; at < call->rows * call->n; at++)
+        call->exact[at] = exact_at(call, at);
     for (size_t i = 0; kernels[i]; i++) {
         if (!kernels[i]->supported())
             continue;
@@ -287,6 +290,7 @@ static void check_dtype(enum kl_dtype dtype)
             check_figures(&figures[i], kl_kernels[i]->name, dtype);
     for (int i = 0; i < KL_OPERANDS; i++)
         free(call.operands[i]), free(call.logs[i]);
+    free(call.exact);
 }
 
 Test(softmax_accuracy, of_float64) { check_dtype(KL_FLOAT64); }
@@ -374,6 +378,7 @@ Test(softmax_accuracy, of_close_rows)
             cr_log_info("%-8s close rows %6.3f of the bound", kl_kernels[k]->name, worst[k]);
     for (int i = 0; i < KL_OPERANDS; i++)
         free(call.operands[i]), free(call.logs[i]);
+    free(call.exact);
 }
 
 /* Terms of every d, alone: of series, of exponentials, of q that p does not give, and of p that is 0. */

@@ -220,7 +220,7 @@ static void check_slopes(const struct sample *s, const struct outcome *o)
 Test(spaces, gradients_are_those_of_finite_differences)
 {
     unsigned long long state = 77;
-    for (int round = 0; round < 1200; round++) {
+    for (int round = 0; round < 800; round++) {
         size_t shape[3], ndim = 1 + draw_index(&state, 3);
         for (size_t i = 0; i < ndim; i++)
             shape[i] = 1 + draw_index(&state, 4);
@@ -270,7 +270,7 @@ Test(spaces, of_any_size_agree_with_the_definition)
                   {3, {20, 33, 17}}, {4, {3, 21, 9, 70}}, {4, {2, 600, 3, 5}}, {2, {17, 2000}}};
     struct kl_pool *pool = kl_pool_new(3);
     unsigned long long state = 5;
-    for (int round = 0; round < 32; round++)
+    for (int round = 0; round < 24; round++)
         for (size_t i = 0; i < COUNT(shapes); i++)
             check_large(shapes[i].shape, shapes[i].ndim, &state, pool);
     kl_pool_free(pool);
