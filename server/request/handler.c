@@ -163,27 +163,35 @@ static bool check_header(struct srv_request *request)
     return srv_body_fits(request) || refuse(x, srv_no_memory.code, srv_no_memory.detail);
 }
 
-/* Makes the request of a connection; NULL if no memory is left. */
-static struct srv_request *new_request(struct srv_connection *entry, const char *text, size_t size)
+/* Makes the request of a connection, from its header, which is whole or else malformed or incomplete; NULL if no memory is
+ * left. */
+static struct srv_request *new_request(struct srv_connection *entry, const char *text, size_t size,
+                                       bool is_whole)
 {
     struct srv_request *request = srv_request_new(handler.service, entry, text, size);
     atomic_store(&entry->request, request ? &request->message : NULL);
+    if (!request)
+        return NULL;
+    struct srv_header *header = &request->header;
+    if (is_whole)
+        srv_header_read(header, request->text);
+    else
+        srv_header_guess(header, request->text);
+    srv_request_identify(header->values[SRV_X_REQUEST_ID], request->id, sizeof request->id);
+    split_target(request, size);
+    const char *method = is_whole ? header->method : entry->framing.method;
+    request->exchange.request.method = method;
+    request->message.is_head = strcmp(method, MHD_HTTP_METHOD_HEAD) == 0;
     return request;
 }
 
-static bool begin(struct srv_connection *entry, const char *text, size_t text_size, bool is_here)
+static bool begin(struct srv_connection *entry, const char *text, size_t size, bool is_here)
 {
-    struct srv_request *request = new_request(entry, text, text_size);
+    struct srv_request *request = new_request(entry, text, size, true);
     if (!request)
         return false;
-    struct srv_header *header = &request->header;
-    srv_header_read(header, request->text);
-    srv_request_identify(header->values[SRV_X_REQUEST_ID], request->id, sizeof request->id);
     if (entry->peer.is_proxy)
-        srv_forwarded_text(&header->forwarded, request->client);
-    split_target(request, text_size);
-    request->message.is_head = strcmp(header->method, MHD_HTTP_METHOD_HEAD) == 0;
-    request->exchange.request.method = header->method;
+        srv_forwarded_text(&request->header.forwarded, request->client);
     request->exchange.request.header = find_header;
     request->exchange.request.headers = request;
     read_framing(request);
@@ -202,27 +210,12 @@ static struct srv_request *request_of(const struct srv_connection *entry)
     return (struct srv_request *)atomic_load(&entry->request);
 }
 
-/* Begins a request of whose header only a part is in order; NULL if no memory is left. */
-static struct srv_request *begin_refused(struct srv_connection *entry, const char *text,
-                                         size_t size)
-{
-    struct srv_request *request = new_request(entry, text, size);
-    if (!request)
-        return NULL;
-    srv_header_guess(&request->header, request->text);
-    srv_request_identify(NULL, request->id, sizeof request->id);
-    split_target(request, size);
-    request->exchange.request.method = entry->framing.method;
-    request->message.is_head = strcmp(entry->framing.method, MHD_HTTP_METHOD_HEAD) == 0;
-    return request;
-}
-
 static bool refuse_arriving(struct srv_connection *entry, const char *text, size_t size,
                             const struct srv_error *why)
 {
     struct srv_request *request = request_of(entry);
     if (!request)
-        request = begin_refused(entry, text, size);
+        request = new_request(entry, text, size, false);
     if (!request)
         return false;
     if (request->step != SRV_REFUSED)
@@ -358,8 +351,8 @@ enum MHD_Result srv_handle(void *unused, struct MHD_Connection *connection, cons
                                                "the framing of the request was not checked"};
     struct srv_connection *entry = entry_of(connection);
     (void)unused, (void)url, (void)method, (void)version, (void)upload, (void)upload_size;
-    if (request_of(entry) &&
-        !*context) { /* libmicrohttpd closes what is answered at its first call */
+    /* libmicrohttpd closes what is answered at its first call. */
+    if (request_of(entry) && !*context) {
         *context = entry;
         return MHD_YES;
     }
