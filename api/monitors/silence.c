@@ -8,13 +8,45 @@
 #include <stdio.h>
 #include <string.h>
 
-/* MAX_TOLD: monitors of one transaction. */
+/* MAX_TOLD: monitors of one transaction. Observations of the past that come to a group are told once none has come for
+ * SETTLED, or after LONGEST, so that a history that is loaded monitor by monitor is told once. */
 enum { MAX_TOLD = 500 };
+#define SETTLED (INT64_C(10) * API_SECOND_US)
+#define LONGEST (INT64_C(10) * API_MINUTE_US)
 
-static bool is_silence_due(const struct api_monitor *monitor)
+/* settling: whether those of a group are to be told, whose monitors end before the index `end`. */
+struct settling {
+    size_t end;
+    bool is_over;
+};
+
+/* Looks at the monitors of the group from the first with observations of the past. */
+static bool is_past_due(const struct api_registry *registry, size_t i, int64_t now,
+                        struct settling *settling)
 {
-    return monitor->status.silence == API_OF_PAST ||
-           api_monitor_is_stale(monitor) != (monitor->status.silence != API_HEARD);
+    const char *group = registry->monitors[i]->group;
+    int64_t first = INT64_MAX, last = 0;
+    if (i < settling->end)
+        return settling->is_over;
+    for (; i < registry->n && strcmp(registry->monitors[i]->group, group) == 0; i++) {
+        const struct api_monitor_status *status = &registry->monitors[i]->status;
+        if (status->silence != API_OF_PAST)
+            continue;
+        first = status->past.first < first ? status->past.first : first;
+        last = status->past.last > last ? status->past.last : last;
+    }
+    settling->end = i;
+    settling->is_over = now - last > SETTLED || now - first > LONGEST || now < last;
+    return settling->is_over;
+}
+
+static bool is_silence_due(const struct api_registry *registry, size_t i, int64_t now,
+                           struct settling *settling)
+{
+    const struct api_monitor *monitor = registry->monitors[i];
+    return monitor->status.silence == API_OF_PAST
+               ? is_past_due(registry, i, now, settling)
+               : api_monitor_is_stale(monitor) != (monitor->status.silence != API_HEARD);
 }
 
 /* True if changes were withheld from receivers by a mute that is over. */
@@ -27,9 +59,10 @@ static bool is_withheld(const struct api_monitors *monitors, const struct api_mo
 
 bool api_silence_is_due(const struct api_monitors *monitors)
 {
+    struct settling settling = {.end = 0};
     int64_t now = api_now();
     for (size_t i = 0; i < monitors->registry.n; i++)
-        if (is_silence_due(monitors->registry.monitors[i]) ||
+        if (is_silence_due(&monitors->registry, i, now, &settling) ||
             is_withheld(monitors, monitors->registry.monitors[i], now))
             return true;
     return false;
@@ -230,10 +263,12 @@ static bool tell(struct api_monitors *monitors, struct api_monitor *monitor, str
 bool api_silence_watch(struct api_monitors *monitors)
 {
     struct past past = {.newest = API_NO_TIME};
+    struct settling settling = {.end = 0};
     size_t told = 0;
     for (size_t i = 0; i < monitors->registry.n && told < MAX_TOLD; i++) {
         struct api_monitor *monitor = monitors->registry.monitors[i];
-        if (!is_silence_due(monitor) && !is_withheld(monitors, monitor, monitors->now))
+        if (!is_silence_due(&monitors->registry, i, monitors->now, &settling) &&
+            !is_withheld(monitors, monitor, monitors->now))
             continue;
         if (!tell(monitors, monitor, &past))
             return false;

@@ -1,4 +1,4 @@
-/* api_change: a change of the state of a monitor, which receivers are told. */
+/* api_change: a change of the state of a monitor, which receivers are told; api_message: changes that they are told together. */
 #pragma once
 
 #include "api/monitors/model/state.h"
@@ -18,4 +18,16 @@ struct api_change {
         mutes; /* nothing changes: the sentence says who mutes the monitor, or its group, and why */
     double kl; /* of the window; NaN if there is none */
     struct api_trace trace; /* of the request that made it; empty if there is none */
+};
+
+/* api_message: changes of monitors of one group; or, as a reminder, monitors of all groups that have a state, from which and
+ * to which they "change". A repetition has the same id. */
+enum { API_MESSAGE_ID = 17 };
+struct api_message {
+    char id[API_MESSAGE_ID]; /* 16 hexadecimal digits */
+    int64_t sent_at;
+    const char *public_url; /* where this server is reached, without a slash at its end; or NULL */
+    bool is_test, is_reminder;
+    size_t n;
+    const struct api_change *changes;
 };

@@ -4,18 +4,6 @@
 #include "api/notify/change.h"
 #include "api/notify/receivers.h"
 
-/* api_message: changes of monitors of one group; or, as a reminder, monitors of all groups that have a state, from which and
- * to which they "change". A repetition has the same id. */
-enum { API_MESSAGE_ID = 17 };
-struct api_message {
-    char id[API_MESSAGE_ID]; /* 16 hexadecimal digits */
-    int64_t sent_at;
-    const char *public_url; /* where this server is reached, without a slash at its end; or NULL */
-    bool is_test, is_reminder;
-    size_t n;
-    const struct api_change *changes;
-};
-
 /* The trace of the changes that have one, if it is the same for all of them; else NULL. */
 const struct api_trace *api_message_trace(const struct api_message *message);
 

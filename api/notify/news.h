@@ -1,7 +1,7 @@
 /* What messages say, as text. */
 #pragma once
 
-#include "api/notify/message.h"
+#include "api/notify/change.h"
 
 /* Appends what the news of a change are of, a monitor or a group: "credit / age". */
 void api_news_write_subject(const struct api_change *change, struct api_buffer *out);

@@ -239,7 +239,11 @@ static void renew(struct api_monitor *monitor, struct api_monitor *read)
     monitor->revision = read->revision;
     monitor->version = read->version;
     int64_t before = monitor->status.last_observation, last = read->status.last_observation;
+    if (monitor->status.silence == API_OF_PAST)
+        read->status.past = monitor->status.past;
     monitor->status = read->status;
+    if (monitor->status.silence == API_OF_PAST)
+        api_status_note_past(&monitor->status, api_now());
     if (last > before) {
         monitor->status.last_observation = before;
         api_monitor_see(monitor, &monitor->status, last, api_now());

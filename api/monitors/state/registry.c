@@ -196,14 +196,26 @@ void api_monitor_see(const struct api_monitor *monitor, struct api_monitor_statu
                      int64_t time, int64_t now)
 {
     int64_t seen = time < now ? time : now;
+    if (status->silence == API_OF_PAST)
+        api_status_note_past(status, now);
     if (seen <= status->last_observation && status->last_observation <= now)
         return;
     status->last_observation = seen;
     bool is_past = is_silent(monitor, seen, now);
-    if (is_past && status->silence == API_HEARD)
+    if (is_past && status->silence == API_HEARD) {
         status->silence = API_OF_PAST;
+        status->past.first = 0;
+        api_status_note_past(status, now);
+    }
     if (!is_past && (status->silence == API_OF_PAST || status->silence == API_PAST_TOLD))
         status->silence = API_HEARD; /* nobody was told of this monitor */
+}
+
+void api_status_note_past(struct api_monitor_status *status, int64_t now)
+{
+    status->past.last = now;
+    if (status->past.first == 0)
+        status->past.first = now;
 }
 
 void api_status_restart(struct api_monitor_status *status)

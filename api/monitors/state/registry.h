@@ -44,6 +44,9 @@ struct api_monitor_status {
         last; /* the closed one of this revision that starts last, without settings and
                              * reference, whose top fits the bins; or api_no_window */
     enum api_silence silence;
+    struct {
+        int64_t first, last;
+    } past;   /* of API_OF_PAST: when observations of the past came; not stored, 0 after a start */
     int told; /* what they know, while a mute keeps changes from them: a state, API_STALE or
                           * API_NONE_WITHHELD */
     int64_t sentence_of;         /* number of the window that the sentence is about, or 0 */
@@ -136,6 +139,9 @@ void api_monitor_state_write(const struct api_monitor_state *state, struct api_b
  * its pending monitor. */
 void api_monitor_see(const struct api_monitor *monitor, struct api_monitor_status *status,
                      int64_t time, int64_t now);
+
+/* Notes that observations of the past have come, of which nobody was told yet. */
+void api_status_note_past(struct api_monitor_status *status, int64_t now);
 
 /* Forgets what belongs to the windows of a revision. */
 void api_status_restart(struct api_monitor_status *status);

@@ -65,11 +65,14 @@ export function axisEnd(windows, { cut, to }) {
 export function gapsOf(windows, config, end, { to }) {
     const length = lengthOf(config);
     const ends = windows.map(endOf);
+    const longest = length > 0 ? MISSED * length : config.stale_after ?? Infinity;
     /** @type {Gap[]} */
     const gaps = [];
-    for (let i = 1; length > 0 && i < ends.length; i++)
-        if (ends[i] - ends[i - 1] > MISSED * length)
-            gaps.push({ from: ends[i - 1], to: ends[i] - length });
+    for (let i = 1; i < ends.length; i++) {
+        const start = length > 0 ? ends[i] - length : Date.parse(windows[i].window.start) / 1000;
+        if ((length > 0 ? ends[i] : start) - ends[i - 1] > longest)
+            gaps.push({ from: ends[i - 1], to: start });
+    }
     const last = ends[ends.length - 1];
     const now = to ?? Date.now() / 1000;
     if ((config.stale && to === null) || end < now - 1 || (length > 0 && now - last > MISSED * length))

@@ -676,7 +676,7 @@ def try_history():
     table = {"columns": {name: [0.5, 1.5] * 100 for name in "0abc"}}
     for month in (1, 2):
         server.ask("POST", "/monitors/old/observations?timestamp=2024-%02d-01T00:00:00Z" % month, table)
-    wait_until(receiver.changes, 15, "the history is told")
+    wait_until(receiver.changes, 25, "the history is told")
     server.ask("DELETE", "/monitors/old/0/mute")
     wait_until(lambda: ("0", "ok", "stale") in receiver.changes(), 15, "the end of the mute")
     server.ask("POST", "/monitors/old/observations", table)
@@ -692,6 +692,26 @@ def try_history():
                         for month in (1, 2)], sentence)
     events = server.ask("GET", "/events?group=old")["events"]
     expect(not any("stale" in (event["from"], event["to"]) for event in events), events)
+    server.end()
+    receiver.close()
+
+
+def try_history_by_monitor():
+    """History that is loaded monitor by monitor, for longer than changes wait, is told by one change of the group."""
+    receiver = Receiver()
+    server = Server([one(receiver)], store="sqlite")
+    names = ["m%d" % i for i in range(6)]
+    for name in names:
+        server.put(name, "old", "?pool=1&clear_after=1&stale_after=3600")
+    for i, name in enumerate(names):
+        for month in (1, 2):
+            server.ask("POST", "/monitors/old/%s/observations?timestamp=2024-0%d-0%dT00:00:00Z" % (name, month, i + 1), GOOD)
+        time.sleep(1.5)
+    wait_until(receiver.changes, 25, "the history is told")
+    time.sleep(8)
+    expect(receiver.changes() == [("m0", "ok", "stale")], receiver.changes())
+    sentence = json.loads(receiver.posts[0].body)["changes"][0]["sentence"]
+    expect(sentence == "the newest observation of it and of 5 more monitors of the group is of 2024-02-06T00:00:00Z", sentence)
     server.end()
     receiver.close()
 

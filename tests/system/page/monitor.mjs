@@ -293,6 +293,19 @@ async function checkGaps({browser, filled, report}) {
             await page.evaluate(() => dispatchEvent(new Event("afterprint")));
             expectSame(await page.evaluate(() => document.documentElement.dataset.theme), "auto", "theme afterwards");
         }));
+    await report.check("a silence between tables is a gap, too, if it was longer than the monitor may be silent", async () => {
+        const path = monitorPath("between tables", "x");
+        const now = Math.floor(Date.now() / 3600_000) * 3600;
+        await filled.put(`${path}?stale_after=36000`, {bins: {edges: [0, 1, 2]}, reference: {counts: [500, 500]}});
+        for (const hour of Array.from({length: 60}, (_, i) => 60 - i).filter(i => i > 40 || i <= 20))
+            await filled.post(`${path}/observations`, {counts: [100, 100 + hour % 9], timestamp: now - 3600 * hour});
+        await visiting(browser, pageOf(filled.url, "between tables", "x"), {}, async ({page}) => {
+            await shown(page);
+            const drawn = await drawnIn(page, "kl", "silent");
+            expect(/^0{3}1{3,4}0{3,4}$/.test(drawn), `hatched tenths: ${drawn}`);
+        });
+        await filled.send("DELETE", monitorPath("between tables"));
+    });
     await report.check("a chart of a monitor that is heard of has no gap", () =>
         visiting(browser, pageOf(filled.url, "shifted", "income"), {}, async ({page}) => {
             await shown(page);

@@ -32,6 +32,7 @@ static void check_messages(const char *text, size_t size)
     struct api_message message = {.id = "0", .public_url = "http://h", .n = 1, .changes = &change};
     change.from = (int)(size % API_STATES);
     change.to = (int)(size / API_STATES % API_STATES);
+    change.mutes = change.from == change.to;
     for (int format = 0; format < API_NOTIFY_FORMATS; format++) {
         struct api_buffer out = {0};
         api_message_write(&message, (enum api_notify_format)format, &out);
