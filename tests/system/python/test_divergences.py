@@ -25,7 +25,7 @@ LOGITS = {"input_space": "logit", "target_space": "logit"}
 DIVERGENCES = [{}, {"divergence": "forward"}, {"divergence": "reverse"}, {"divergence": "js"}, {"divergence": "js", "beta": 0.2},
                {"divergence": "js", "beta": 0}, {"divergence": "js", "beta": 1}, {"divergence": "skew"},
                {"divergence": "skew", "alpha": 0.7}, {"divergence": "skew", "alpha": 0}, {"divergence": "skew", "alpha": 1}]
-WRONG = [("beta_unused", {"beta": 0.5}), ("beta_unused", {"beta": 0}), ("beta_unused", {"divergence": "skew", "beta": 0.5}),
+WRONG = [("beta_unused", {"beta": 0.25}), ("beta_unused", {"beta": 0}), ("beta_unused", {"divergence": "skew", "beta": 0.25}),
          ("alpha_unused", {"alpha": 0.5}), ("alpha_unused", {"divergence": "js", "alpha": 0.0}),
          ("beta_invalid", {"divergence": "js", "beta": 1.5}), ("beta_invalid", {"divergence": "js", "beta": -0.1}),
          ("beta_invalid", {"divergence": "js", "beta": math.nan}), ("alpha_invalid", {"divergence": "skew", "alpha": 2}),
