@@ -39,7 +39,16 @@ const char *kl_version(void);
 
 /* The tensors of a call. The first two are its operands, which may have gradients: arrays of
  * KL_OPERANDS are indexed by KL_INPUT and KL_TARGET. */
-enum kl_operand { KL_INPUT, KL_TARGET, KL_GRAD_OUTPUT, KL_WEIGHT, KL_MASK, KL_NO_OPERAND };
+enum kl_operand {
+    KL_INPUT,
+    KL_TARGET,
+    KL_GRAD_OUTPUT,
+    KL_WEIGHT,
+    KL_MASK,
+    KL_NO_OPERAND,
+    KL_INDICES,
+    KL_LOG_NORMALIZER
+};
 #define KL_OPERANDS 2
 
 /* kl_problem: the error of a call. The caller owns it and passes it zeroed; only the first problem
@@ -69,6 +78,11 @@ enum kl_operand { KL_INPUT, KL_TARGET, KL_GRAD_OUTPUT, KL_WEIGHT, KL_MASK, KL_NO
  *   target_negative     likewise of target
  *   simd_invalid        no such instruction set, or this CPU lacks it
  *   partial_none        a partial result of KL_NONE
+ *   indices_invalid     indices of a sparse target that are not below the row's length, or twice in a row; has_index
+ *                       is set, and `index` is that of the first one in row-major order
+ *   mass_invalid        values of a row of a sparse target that sum to more than 1; `index` is that of its first one
+ *   normalizer_missing  values of a sparse target that are logits, without a log_normalizer
+ *   sparse_unsupported  broadcasting, other axes than the last, or a diagnosis, of a sparse target
  *   stopped             the caller's plan.stopped said so
  *   out_of_memory       */
 struct kl_problem {
@@ -210,6 +224,31 @@ enum kl_scale { KL_UNSCALED, KL_TEMPERATURE_SQUARED };
 /* "none", "temperature_squared". */
 bool kl_scale_parse(const char *name, enum kl_scale *scale, struct kl_problem *problem);
 
+/* kl_tail: what becomes of the mass r = 1 - sum(p) that a sparse target leaves to the elements which it does not name, of which
+ * input has the mass s.
+ *
+ *   KL_TAIL_BIN     they are one element more, of r and s
+ *   KL_TAIL_DROP    there is none: p are divided by their sum
+ *   KL_TAIL_IGNORE  only the elements that are named have losses */
+enum kl_tail { KL_TAIL_BIN, KL_TAIL_DROP, KL_TAIL_IGNORE };
+
+/* "bin", "drop", "ignore". */
+bool kl_tail_parse(const char *name, enum kl_tail *tail, struct kl_problem *problem);
+
+/* kl_sparse: a target of few elements of each row, as the k likeliest words of a teacher. input has the shape [..., n], rows along
+ * its last axis. The target tensor of kl_plan has the shape [..., k], k from 1 to n, and holds `values`: what it holds is options'
+ * target_space. Of logits, the logarithms of their probabilities are values / temperature - log_normalizer: it is the log-sum-exp of
+ * all n logits, each divided by the temperature. Sums of probabilities may exceed 1 by 1e-9 of float64 values, 1e-4 of
+ * float32, 1e-2 of float16 and 5e-2 of bfloat16, as rounding makes them: then r is 0. */
+struct kl_sparse {
+    const void *
+        indices; /* int32_t, or int64_t, of the target's shape: positions in input's rows; in any order, none twice */
+    bool is_int64;
+    enum kl_tail tail;
+    const struct kl_tensor *
+        log_normalizer; /* a number for each row, of the shape [...]; NULL if target holds no logits */
+};
+
 /* kl_mask: a byte per loss, 1 if it counts, else 0. Borrowed like a tensor. */
 struct kl_mask {
     size_t ndim;
@@ -264,6 +303,12 @@ struct kl_options {
     double beta;  /* of KL_JS, from 0 to 1: target's share of the mixture m */
     double alpha; /* of KL_SKEW, likewise */
     enum kl_scale scale;
+
+    /* Losses are those of rows, as with the last axis in `dim`, which may name it: so weight, mask and grad_output have the shape
+     * [...]. 0 times an infinite logarithm is 0 whatever `compat` is, and a negative probability of target an error. What masked
+     * rows hold has no effect, their indices included. Derivatives by input are those by all n elements, by target those by values.
+     * Time grows with n only as a log-sum-exp of input does. NULL for a target of all elements. */
+    const struct kl_sparse *sparse;
 };
 
 /* ---- Warnings ------------------------------------------------------------------------- */
@@ -324,7 +369,8 @@ struct kl_plan {
     enum kl_divergence
         divergence; /* the one that applies: KL_FORWARD or KL_REVERSE at the ends of beta and alpha */
     double share;   /* target's of the mixture: beta or alpha */
-    bool exchanged; /* the library's own: input and target have taken each other's place */
+    struct kl_sparse sparse; /* `indices` NULL if there is none */
+    bool exchanged;          /* the library's own: input and target have taken each other's place */
 };
 
 /* Checks dtypes, shapes and options; reads no data. Fills *plan, which borrows the tensors'

@@ -191,9 +191,9 @@ static size_t greatest_common_divisor(size_t a, size_t b)
 size_t kl_partial_step(const struct kl_plan *plan)
 {
     size_t ndim = plan->joint_ndim;
-    bool has_rows = plan->options.n_dim > 0 || plan->spaces[KL_INPUT] == KL_LOGIT ||
-                    plan->spaces[KL_TARGET] == KL_LOGIT;
-    bool is_inner = plan->options.n_dim > 0 ? plan->summed[0] : ndim < 2;
+    bool has_rows = plan->options.n_dim > 0 || plan->options.sparse ||
+                    plan->spaces[KL_INPUT] == KL_LOGIT || plan->spaces[KL_TARGET] == KL_LOGIT;
+    bool is_inner = plan->options.n_dim > 0 || plan->options.sparse ? plan->summed[0] : ndim < 2;
     if (ndim == 0 || (has_rows && is_inner))
         return 0;
     if (has_rows || plan->count == 0)

@@ -62,6 +62,17 @@ bool kl_divergence_parse(const char *name, enum kl_divergence *divergence,
     return true;
 }
 
+bool kl_tail_parse(const char *name, enum kl_tail *tail, struct kl_problem *problem)
+{
+    static const char *const tails[] = {"bin", "drop", "ignore"};
+    size_t i;
+    if (!find(name, tails, sizeof tails / sizeof *tails, &i))
+        return kl_fail(problem, KL_NO_OPERAND, "tail_invalid",
+                       "'%.40s' is not a tail: bin, drop or ignore", name);
+    *tail = (enum kl_tail)i;
+    return true;
+}
+
 bool kl_scale_parse(const char *name, enum kl_scale *scale, struct kl_problem *problem)
 {
     *scale = strcmp(name, "none") == 0 ? KL_UNSCALED : KL_TEMPERATURE_SQUARED;

@@ -19,7 +19,7 @@ static void set_reduction(struct kl_plan *plan)
     } else if (options->reduction == KL_ELEMENTWISE_MEAN) {
         plan->reduction = KL_MEAN;
         plan->warnings = 1u << KL_ELEMENTWISE_MEAN_DEPRECATED;
-    } else if (options->reduction == KL_MEAN && options->n_dim == 0) {
+    } else if (options->reduction == KL_MEAN && options->n_dim == 0 && !options->sparse) {
         plan->warnings = 1u << KL_MEAN_IS_NOT_KL_DIVERGENCE;
     }
 }
@@ -117,6 +117,8 @@ static bool mark_axes(struct kl_plan *plan, struct kl_problem *problem)
 {
     const struct kl_options *options = &plan->options;
     int ndim = (int)plan->joint_ndim, min = ndim ? -ndim : -1, max = ndim ? ndim - 1 : 0;
+    if (options->sparse)
+        return true; /* it is the last axis */
     for (size_t i = 0; i < options->n_dim; i++) {
         int dim = options->dim[i];
         if (dim < min || dim > max)
@@ -179,6 +181,54 @@ static bool set_shape(struct kl_plan *plan, struct kl_problem *problem)
     return true;
 }
 
+/* Sets the shapes of a call with a sparse target: rows along the last axis, of which its own are shorter. */
+static bool set_sparse_shape(struct kl_plan *plan, struct kl_problem *problem)
+{
+    const struct kl_tensor *input = &plan->input, *target = &plan->target;
+    size_t ndim = input->ndim;
+    if (plan->options.broadcast || plan->options.n_dim > 1 ||
+        (plan->options.n_dim == 1 && plan->options.dim[0] != -1 &&
+         plan->options.dim[0] != (int)ndim - 1))
+        return kl_fail(problem, KL_NO_OPERAND, "sparse_unsupported",
+                       "a sparse target is of the last axis, and does not broadcast");
+    if (ndim > KL_MAX_DIMS)
+        return kl_fail(problem, KL_INPUT, "ndim_invalid", "more than 64 dimensions");
+    if (ndim == 0 || !kl_shape_same(ndim - 1, input->shape, target->ndim - 1, target->shape) ||
+        target->shape[ndim - 1] == 0 || target->shape[ndim - 1] > input->shape[ndim - 1])
+        return mismatch(plan, problem);
+    plan->joint_ndim = ndim;
+    memcpy(plan->joint_shape, input->shape, ndim * sizeof *input->shape);
+    plan->summed[ndim - 1] = true;
+    if (kl_tensor_count(input, &plan->counts[KL_INPUT]) &&
+        kl_tensor_count(target, &plan->counts[KL_TARGET])) {
+        plan->count = plan->counts[KL_INPUT];
+        return true;
+    }
+    return kl_fail(problem, KL_INPUT, "out_of_memory",
+                   "the shape has more elements than memory can hold");
+}
+
+static bool set_sparse(struct kl_plan *plan, struct kl_problem *problem)
+{
+    const struct kl_sparse *sparse = plan->options.sparse;
+    const struct kl_tensor *normalizer = sparse->log_normalizer;
+    bool needs = plan->spaces[KL_TARGET] == KL_LOGIT && sparse->tail != KL_TAIL_DROP;
+    if ((unsigned)sparse->tail > KL_TAIL_IGNORE)
+        return kl_fail(problem, KL_NO_OPERAND, "tail_invalid", "tail is not one of enum kl_tail");
+    if (!set_sparse_shape(plan, problem))
+        return false;
+    if (needs && !normalizer)
+        return kl_fail(problem, KL_TARGET, "normalizer_missing",
+                       "the probabilities of some logits depend on all: log_normalizer is missing");
+    if (normalizer && (!check_dtype(normalizer, KL_LOG_NORMALIZER, problem) ||
+                       !kl_shape_same(normalizer->ndim, normalizer->shape, plan->joint_ndim - 1,
+                                      plan->joint_shape)))
+        return kl_fail(problem, KL_LOG_NORMALIZER, "shape_mismatch",
+                       "log_normalizer must have a number for each row");
+    plan->sparse = *sparse;
+    return true;
+}
+
 static bool extends_to_loss(const struct kl_plan *plan, enum kl_operand operand, size_t ndim,
                             const size_t *shape, struct kl_problem *problem)
 {
@@ -232,7 +282,8 @@ bool kl_plan(struct kl_plan *plan, const struct kl_tensor *input, const struct k
     if (!check_dtype(input, KL_INPUT, problem) || !check_dtype(target, KL_TARGET, problem))
         return false;
     plan->dtype = kl_dtype_promote(input->dtype, target->dtype);
-    if (!set_divergence(plan, problem) || !set_spaces(plan, problem) || !set_shape(plan, problem))
+    if (!set_divergence(plan, problem) || !set_spaces(plan, problem) ||
+        !(options->sparse ? set_sparse : set_shape)(plan, problem))
         return false;
     if (options->compat == KL_ONEFLOW && plan->reduction == KL_BATCHMEAN && plan->joint_ndim == 0)
         return kl_fail(

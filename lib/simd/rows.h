@@ -66,6 +66,41 @@ INLINE vd prob_of(bool is_f64, vd t)
     return is_f64 ? exp_f64(raised) : exp_f32(raised);
 }
 
+INLINE vd shifted_exp(enum kl_dtype dtype, const char *v, struct kl_shift shift, size_t left)
+{
+    vd log = shifted(load_elements_part(dtype, v, left), shift);
+    return v_select(v_gt(v_set(-700), log), v_set(0), prob_of(dtype == KL_FLOAT64, log));
+}
+
+/* Sums by blocks, whose sums are compensated. */
+INLINE struct kl_sum exp_sum_of(enum kl_dtype dtype, const char *v, struct kl_shift shift, size_t n)
+{
+    enum { BLOCK_VECTORS = 16 };
+    struct running sum = {v_set(0), v_set(0)};
+    for (size_t i = 0; i < n;) {
+        size_t end = n - i < BLOCK_VECTORS * LANES ? n : i + BLOCK_VECTORS * LANES;
+        vd block = v_set(0);
+        for (; end - i >= LANES; i += LANES)
+            block = v_add(block, shifted_exp(dtype, v + i * size_of(dtype), shift, LANES));
+        if (i < end) {
+            vd part = shifted_exp(dtype, v + i * size_of(dtype), shift, end - i);
+            block = v_add(block, v_select(first_lanes(end - i), part, v_set(0)));
+        }
+        i = end;
+        sum = add_block(sum, block);
+    }
+    return total_of(sum);
+}
+
+INLINE void exp_scale_of(enum kl_dtype dtype, const char *v, struct kl_shift shift, double factor,
+                         char *to, size_t n)
+{
+    for (size_t i = 0; i < n; i += LANES) {
+        vd e = shifted_exp(dtype, v + i * size_of(dtype), shift, n - i);
+        store_elements_part(dtype, to + i * size_of(dtype), v_mul(v_set(factor), e), n - i);
+    }
+}
+
 /* row_term: an element's part of the sums of its row. A log-probability below -700 counts as a probability of 0, by
  * which a finite difference is multiplied. */
 struct row_term {
@@ -429,6 +464,16 @@ INLINE void scan_of(enum kl_dtype dtype, bool with_exps, const char *from, doubl
                                                   const struct kl_grads *grads, size_t n)          \
     {                                                                                              \
         cached_grads_of(dtype, row, p, q, grads, n);                                               \
+    }                                                                                              \
+    TARGET_ATTR static struct kl_sum exp_sum_##suffix(const void *v, struct kl_shift shift,        \
+                                                      size_t n)                                    \
+    {                                                                                              \
+        return exp_sum_of(dtype, v, shift, n);                                                     \
+    }                                                                                              \
+    TARGET_ATTR static void exp_scale_##suffix(const void *v, struct kl_shift shift,               \
+                                               double factor, void *to, size_t n)                  \
+    {                                                                                              \
+        exp_scale_of(dtype, v, shift, factor, to, n);                                              \
     }                                                                                              \
     TARGET_ATTR static double row_max_##suffix(const void *v, size_t n)                            \
     {                                                                                              \

@@ -15,7 +15,7 @@ fail() { echo "abi: $*" >&2; exit 1; }
 describe() {
     mkdir "$1/public" "$1/objects"
     cp "$1/lib/kldiv.h" "$1/lib/drift.h" "$1/public"
-    (cd "$1" && for source in lib/*.c lib/[!s]*/*.c lib/simd/kernel.c; do
+    (cd "$1" && for source in lib/*.c lib/[!s]*/*.c lib/sparse/*.c lib/simd/kernel.c; do
         gcc -std=c11 -D_GNU_SOURCE -I. -g -O0 -w -fPIC -fvisibility=hidden -pthread -c "$source" \
             -o "objects/${source##*/}.o" || exit 1
     done && gcc -shared -Wl,-soname,libkldiv.so.1,--version-script=lib/kldiv.map objects/*.o -lm -o libkldiv.so)

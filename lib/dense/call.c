@@ -1,5 +1,6 @@
+#include "lib/dense/dense.h"
+#include "lib/dense/elements.h"
 #include "lib/diagnose/diagnose.h"
-#include "lib/elements.h"
 #include "lib/job/job.h"
 #include "lib/job/reduction.h"
 #include "lib/plan/problem.h"
@@ -51,7 +52,7 @@ static enum kl_operand named(const struct kl_plan *plan, int operand)
     return (enum kl_operand)(plan->exchanged ? !operand : operand);
 }
 
-size_t kl_scratch_size(const struct kl_plan *plan, const struct kl_results *results)
+size_t kl_dense_scratch_size(const struct kl_plan *plan, const struct kl_results *results)
 {
     struct kl_plan exchanged;
     struct kl_layout layout;
@@ -215,7 +216,8 @@ static bool end_diagnosis(struct kl_diagnosing *d, struct kl_pool *pool, const v
     const struct kl_plan *plan = d->sound.plan;
     double cell, value = 0;
     bool needs_loss = kl_diagnosing_needs_loss(d);
-    bool good = !needs_loss || loss || kl_run(plan, pool, &cell, problem);
+    const struct kl_results results = {.loss = &cell};
+    bool good = !needs_loss || loss || kl_run_dense(plan, NULL, pool, &results, NULL, problem);
     if (needs_loss && good)
         value = kl_load(plan->dtype, loss ? loss : &cell, 0);
     kl_diagnosing_end(d, value, good ? diagnosis : NULL);
@@ -242,16 +244,6 @@ static bool diagnose(const struct kl_plan *plan, struct kl_job *job, struct kl_p
         return end_diagnosis(d, pool, results->loss, results->diagnosis, problem);
     kl_diagnosing_end(d, 0, NULL);
     return false;
-}
-
-bool kl_diagnose(const struct kl_plan *plan, struct kl_pool *pool, struct kl_diagnosis *diagnosis,
-                 struct kl_problem *problem)
-{
-    int before = kl_disable_cancellation();
-    const struct kl_results results = {.diagnosis = diagnosis};
-    bool good = diagnose(plan, NULL, pool, &results, problem);
-    kl_restore_cancellation(before);
-    return good;
 }
 
 /* True if rows are diagnosed chunk by chunk, while they are in the cache. */
@@ -282,32 +274,12 @@ run_call(const struct kl_plan *plan, const struct kl_tensor *grad_output, struct
                                             : compute(&job, pool, results, problem);
 }
 
-bool kl_run_gradients(const struct kl_plan *plan, const struct kl_tensor *grad_output,
-                      struct kl_pool *pool, const struct kl_results *results,
-                      struct kl_problem *problem)
+bool kl_run_dense(const struct kl_plan *plan, const struct kl_tensor *grad_output,
+                  struct kl_pool *pool, const struct kl_results *results,
+                  struct kl_partial *partial, struct kl_problem *problem)
 {
-    int before = kl_disable_cancellation();
-    bool good = run_call(plan, grad_output, pool, results, NULL, problem) &&
-                (!results->diagnosis || diagnoses_chunks(plan, results) ||
-                 diagnose(plan, NULL, pool, results, problem));
-    kl_restore_cancellation(before);
-    return good;
-}
-
-bool kl_run(const struct kl_plan *plan, struct kl_pool *pool, void *loss,
-            struct kl_problem *problem)
-{
-    return kl_run_gradients(plan, NULL, pool, &(struct kl_results){.loss = loss}, problem);
-}
-
-bool kl_run_partial(const struct kl_plan *plan, struct kl_pool *pool, struct kl_partial *partial,
-                    struct kl_problem *problem)
-{
-    if (plan->reduction == KL_NONE)
-        return kl_fail(problem, KL_NO_OPERAND, "partial_none",
-                       "a partial result needs a reduction, and reduction is none");
-    int before = kl_disable_cancellation();
-    bool good = run_call(plan, NULL, pool, &(struct kl_results){.loss = NULL}, partial, problem);
-    kl_restore_cancellation(before);
-    return good;
+    bool diagnoses = results->diagnosis && !diagnoses_chunks(plan, results);
+    bool computes = results->loss || results->grad[0] || results->grad[1] || partial || !diagnoses;
+    return (!computes || run_call(plan, grad_output, pool, results, partial, problem)) &&
+           (!diagnoses || diagnose(plan, NULL, pool, results, problem));
 }

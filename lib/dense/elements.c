@@ -1,4 +1,4 @@
-#include "lib/elements.h"
+#include "lib/dense/elements.h"
 
 #include "lib/diagnose/diagnose.h"
 #include "lib/job/job.h"

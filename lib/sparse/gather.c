@@ -1,0 +1,228 @@
+/* Rows of a sparse target as short rows of logarithms. */
+#include "lib/plan/problem.h"
+#include "lib/sparse/call.h"
+
+#include <stdlib.h>
+
+static void fail_at(struct kl_sparse_call *call, size_t row, enum kl_operand operand, size_t index,
+                    const char *code, const char *detail, double number)
+{
+    struct kl_problem problem = {.has_index = true, .index = index};
+    kl_fail(&problem, operand, code, detail, number);
+    kl_sparse_fail(call, row, problem);
+}
+
+/* ---- Rows of input */
+
+static int compare(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* The place of a row's index that is wrong: too large or negative, or the second of two. */
+static size_t place_of(const struct kl_sparse_call *call, size_t row, int64_t wrong, bool is_second)
+{
+    size_t at = row * call->k;
+    while (kl_index_at(call, at) != wrong)
+        at++;
+    for (at += is_second; is_second && kl_index_at(call, at) != wrong; at++)
+        ;
+    return at;
+}
+
+/* Fills the sorted indices of a row; false if one is wrong. */
+static bool sort_indices(struct kl_sparse_call *call, size_t row, int64_t *sorted)
+{
+    for (size_t i = 0; i < call->k; i++)
+        sorted[i] = kl_index_at(call, row * call->k + i);
+    for (size_t i = 0; i < call->k; i++)
+        if (sorted[i] < 0 || (uint64_t)sorted[i] >= call->length) {
+            fail_at(call, row, KL_INDICES, row * call->k + i, "indices_invalid",
+                    "the index %.0f is not of an element of its row", (double)sorted[i]);
+            return false;
+        }
+    qsort(sorted, call->k, sizeof *sorted, compare);
+    for (size_t i = 1; i < call->k; i++)
+        if (sorted[i] == sorted[i - 1]) {
+            fail_at(call, row, KL_INDICES, place_of(call, row, sorted[i], true), "indices_invalid",
+                    "the index %.0f is twice in its row", (double)sorted[i]);
+            return false;
+        }
+    return true;
+}
+
+static const void *element_at(const struct kl_sparse_call *call, size_t row, size_t i)
+{
+    return kl_row_at(call, row) + i * kl_dtype_size(call->plan->input.dtype);
+}
+
+/* Calls `add` for each run of elements of a row that are not named. */
+static void for_rest(const struct kl_sparse_call *call, size_t row, const int64_t *sorted,
+                     void (*add)(const struct kl_sparse_call *call, const void *from, size_t n,
+                                 void *to),
+                     void *to)
+{
+    for (size_t i = 0, start = 0; i <= call->k; i++) {
+        size_t end = i < call->k ? (size_t)sorted[i] : call->length;
+        if (end > start)
+            add(call, element_at(call, row, start), end - start, to);
+        start = end + 1;
+    }
+}
+
+/* rest: a sum, of exponentials of (v - offset) scale, or of probabilities. */
+struct rest {
+    struct kl_shift shift;
+    struct kl_sum sum;
+    double max;
+};
+
+static void add_exps(const struct kl_sparse_call *call, const void *from, size_t n, void *to)
+{
+    struct rest *rest = to;
+    kl_sum_merge(&rest->sum, call->kernel->exp_sum[call->plan->input.dtype](from, rest->shift, n));
+}
+
+static void add_probs(const struct kl_sparse_call *call, const void *from, size_t n, void *to)
+{
+    struct rest *rest = to;
+    kl_sum_add(&rest->sum, call->kernel->row_stats[call->plan->input.dtype](from, n, false).sum);
+}
+
+static void find_max(const struct kl_sparse_call *call, const void *from, size_t n, void *to)
+{
+    struct rest *rest = to;
+    double max = call->kernel->row_max[call->plan->input.dtype](from, n);
+    rest->max = max > rest->max ? max : rest->max;
+}
+
+/* LOW_REST: a sum of exponentials in which those below exp(-700), which count as 0, may show. */
+static const double LOW_REST = 0x1p-960;
+
+/* The logarithm of the mass of a row's elements that are not named, over exp(offset scale) of logarithms and logits. */
+static double log_rest(const struct kl_sparse_call *call, size_t row, const int64_t *sorted,
+                       struct kl_shift shift, struct kl_sum *sum)
+{
+    struct rest rest = {.shift = shift, .sum = {0, 0}, .max = -(double)INFINITY};
+    bool is_prob = call->plan->spaces[KL_INPUT] == KL_PROB;
+    for_rest(call, row, sorted, is_prob ? add_probs : add_exps, &rest);
+    *sum = rest.sum;
+    double mass = kl_sum_value(rest.sum);
+    if (is_prob || !(mass < LOW_REST))
+        return log(mass);
+    for_rest(call, row, sorted, find_max, &rest);
+    *sum = (struct kl_sum){0, 0};
+    if (rest.max == -(double)INFINITY) /* or there is no such element */
+        return rest.max;
+    rest.sum = *sum;
+    rest.shift.offset = rest.max;
+    for_rest(call, row, sorted, add_exps, &rest);
+    return (rest.max - shift.offset) * shift.scale + log(kl_sum_value(rest.sum));
+}
+
+/* Gathers the logarithms of input's probabilities. */
+static void gather_input(struct kl_sparse_call *call, size_t row, const int64_t *sorted)
+{
+    enum kl_dtype dtype = call->plan->input.dtype;
+    enum kl_space space = call->plan->spaces[KL_INPUT];
+    struct kl_sparse_row *of_row = &call->of_rows[row];
+    double *logs = call->logs[KL_INPUT] + row * call->columns, rest = -(double)INFINITY;
+    bool is_prob = space == KL_PROB, is_logit = space == KL_LOGIT;
+    double max = is_prob ? 0 : call->kernel->row_max[dtype](kl_row_at(call, row), call->length);
+    struct kl_shift shift = {max == -(double)INFINITY ? 0 : max,
+                             1 / kl_temperature_of(call, KL_INPUT)};
+    struct kl_sum sum = {0, 0};
+    if (is_logit || kl_has_rest(call))
+        rest = log_rest(call, row, sorted, shift, &sum);
+    for (size_t i = 0; i < call->k; i++) {
+        size_t index = (size_t)kl_index_at(call, row * call->k + i);
+        double v = kl_load(dtype, element_at(call, row, index), 0);
+        logs[i] = is_prob ? log(v) : is_logit ? (v - shift.offset) * shift.scale : v;
+        if (is_logit)
+            kl_sum_add(&sum, exp(logs[i]));
+    }
+    of_row->offset = shift.offset;
+    of_row->log_sum_exp = is_logit ? log(kl_sum_value(sum)) : is_prob ? 0 : -shift.offset;
+    of_row->log_rest = rest - of_row->log_sum_exp;
+    for (size_t i = 0; is_logit && i < call->k; i++)
+        logs[i] -= of_row->log_sum_exp;
+    if (kl_has_rest(call))
+        logs[call->k] = of_row->log_rest;
+}
+
+/* ---- Rows of target */
+
+/* How far rounded probabilities may sum to more than 1. */
+static double excess_of(enum kl_dtype dtype)
+{
+    static const double excess[KL_DTYPES] = {
+        [KL_FLOAT64] = 1e-9, [KL_FLOAT32] = 1e-4, [KL_FLOAT16] = 1e-2, [KL_BFLOAT16] = 5e-2};
+    return excess[dtype];
+}
+
+/* The logarithm of a value's probability. */
+static double target_log(const struct kl_sparse_call *call, size_t row, double v)
+{
+    const struct kl_plan *plan = call->plan;
+    const struct kl_tensor *normalizer = plan->sparse.log_normalizer;
+    if (plan->spaces[KL_TARGET] == KL_PROB)
+        return log(v);
+    v /= kl_temperature_of(call, KL_TARGET);
+    return plan->spaces[KL_TARGET] == KL_LOGIT && normalizer
+               ? v - kl_load(normalizer->dtype, normalizer->data, row)
+               : v;
+}
+
+/* Gathers the logarithms of target's probabilities. Of those that are dropped a maximum is taken first, for they may be logits. */
+static bool gather_target(struct kl_sparse_call *call, size_t row)
+{
+    const struct kl_plan *plan = call->plan;
+    const struct kl_tensor *target = &plan->target;
+    bool drops = plan->sparse.tail == KL_TAIL_DROP, is_prob = plan->spaces[KL_TARGET] == KL_PROB;
+    double *logs = call->logs[KL_TARGET] + row * call->columns, max = drops ? -(double)INFINITY : 0;
+    struct kl_sum mass = {0, 0};
+    for (size_t i = 0; i < call->k; i++) {
+        double v = kl_load(target->dtype, target->data, row * call->k + i);
+        if (is_prob && v < 0) {
+            fail_at(call, row, KL_TARGET, row * call->k + i, "target_negative",
+                    "target holds %g, but a probability is never negative", v);
+            return false;
+        }
+        logs[i] = target_log(call, row, v);
+        max = drops && logs[i] > max ? logs[i] : max;
+    }
+    max = isfinite(max) ? max : 0;
+    for (size_t i = 0; i < call->k; i++)
+        kl_sum_add(&mass, exp(logs[i] - max));
+    call->of_rows[row].mass = kl_sum_value(mass) * exp(max);
+    double log_mass = drops ? max + log(kl_sum_value(mass)) : 0, rest = 1 - mass.high - mass.low;
+    for (size_t i = 0; drops && i < call->k; i++)
+        logs[i] -= log_mass;
+    if (!drops && rest < -excess_of(target->dtype)) {
+        fail_at(call, row, KL_TARGET, row * call->k, "mass_invalid",
+                "the probabilities of a row sum to %.9g, more than 1", call->of_rows[row].mass);
+        return false;
+    }
+    if (kl_has_rest(call))
+        logs[call->k] = drops || rest <= 0 ? -(double)INFINITY : log(rest);
+    return true;
+}
+
+/* Where no other element has a probability of input, what rounding leaves to them of target counts as nothing. */
+static void drop_rounding(struct kl_sparse_call *call, size_t row)
+{
+    double *rest = &call->logs[KL_TARGET][row * call->columns + call->k];
+    bool is_empty = call->of_rows[row].log_rest == -(double)INFINITY;
+    if (is_empty && *rest <= log(excess_of(call->plan->target.dtype)))
+        *rest = -(double)INFINITY;
+}
+
+void kl_gather_row(struct kl_sparse_call *call, size_t row, int64_t *sorted)
+{
+    if (!sort_indices(call, row, sorted) || !gather_target(call, row))
+        return;
+    gather_input(call, row, sorted);
+    if (kl_has_rest(call))
+        drop_rounding(call, row);
+}
