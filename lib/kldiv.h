@@ -300,7 +300,8 @@ struct kl_options {
     const struct kl_mask *mask;
 
     enum kl_divergence divergence;
-    double beta;  /* of KL_JS, from 0 to 1: target's share of the mixture m */
+    double
+        beta; /* of KL_JS, from 0 to 1: target's share of the mixture. 0, and so one that is not set, is KL_FORWARD */
     double alpha; /* of KL_SKEW, likewise */
     enum kl_scale scale;
 
@@ -409,18 +410,19 @@ struct kl_pool;
  *   [5] d is the greatest difference of log p and log q, -l the least of both; the row is summed whole, without a weight
  *       or mask of its elements
  *
- * KL_REVERSE errs as KL_FORWARD of the exchanged operands does. For KL_JS and KL_SKEW, with m the mixture, l = max(|log p|,
- * |log q|, 1), d = log(p / q), c = min(|d|, 1) + 2^-49 l, and u = 2^-49 for float64, 2^-44 for others, before it is rounded,
+ * All that is of KL_FORWARD, and of KL_REVERSE with the operands exchanged. For KL_JS and KL_SKEW, with w the mixture, l =
+ * max(|log p|, |log q|, 1) without the logarithm of a 0, of KL_JS also |log beta| and |log(1 - beta)|, d = log(p / q), c =
+ * min(|d|, 1) + 2^-49 l, and u = 2^-49 if the loss is float64, else 2^-44, they err by, before they are rounded,
  *
- *   a loss of KL_JS                     u m c l
- *   a loss of KL_SKEW                   u max(p, m) l
- *   a sum along a row                   the sum of these; of KL_SKEW with logits in both, of u max(p, m) c l
+ *   a loss of KL_JS                     u w c l
+ *   a loss of KL_SKEW                   u max(p, w) l
+ *   a sum along a row                   the sum of these; of KL_SKEW with logits in both, of u max(p, w) c l
  *
- * so that rows that nearly agree keep their digits. Their derivatives by logits, where g are those by logarithms and y the
+ * so the loss of rows that nearly agree errs by some 2^-49 l / d of itself. Their derivatives by logits, where g are those by logarithms and y the
  * softmax, err by u (s + y l S) over the temperature, with s = (|g| + a) l, S the row's sum of s, and a = beta p or (1 - beta) q
  * of KL_JS, p by target and 0 by input of KL_SKEW.
  *
- * So losses may be misrounded where logits make them cancel: a row of one, whose loss is 0, may give 1e-14. Target's
+ * So losses of KL_FORWARD may be misrounded where logits make them cancel: a row of one, whose loss is 0, may give 1e-14. Target's
  * logits of 700 and more below their row's maximum have p = 0, which shows if log q is below -1e290. Logits that differ
  * by more than double's range from their row's maximum make losses infinite or NaN, as does a sum whose parts overflow
  * double on the way. Bounds hold for rows of any length. A result has the same bits for any number of threads.
@@ -448,7 +450,8 @@ struct kl_results {
  * by the loss: NULL for 1, or a tensor of the loss's shape and any dtype. With u its element (its
  * only one, unless the reduction is none), w that of weight and N what the reduction divides by, g
  * is u w / N; where losses were summed over dim, the g of their sum. By log-probabilities x and by
- * what target holds, as PyTorch's autograd has them, and where KL_ONEFLOW and KL_MATH differ:
+ * what target holds, as PyTorch's autograd has them, and where KL_ONEFLOW and KL_MATH differ; of KL_FORWARD, and of KL_REVERSE
+ * with the operands exchanged:
  *
  *                          by input                 by target
  *   t > 0                  -t g                     (log t + 1 - x) g
@@ -469,8 +472,8 @@ struct kl_results {
  * these over it, at a probability of 0 too: infinite, or NaN if p and q both are 0.
  *
  * Under KL_MATH a negative probability is an error, as it is for the loss. Computed in double and
- * rounded once, to the operand's dtype. With p, q and m as for kl_run and s the row's sum of losses, those of unit
- * losses err by at most
+ * rounded once, to the operand's dtype. With p, q and m = max(|log p|, 1), and s the row's sum of losses, those of unit
+ * losses of KL_FORWARD err by at most
  *
  *                          float64                             float32, float16, bfloat16
  *   by input's logits      2^-50 (q max(|log q|, 1) + p m)     2^-46 of the same     over the temperature

@@ -90,6 +90,10 @@ static bool translate_option(const struct api_call *call, const struct kl_proble
                    {"space_conflict", API_TARGET_SPACE}};
     if (strcmp(from->code, "stopped") == 0)
         return api_fail(to, "client_left", "the client closed its side");
+    bool is_scale =
+        !call->options.given[API_TEMPERATURE] && strcmp(from->code, "temperature_unused") == 0;
+    if (is_scale)
+        return api_option_fail(&call->options, API_SCALE, to, from->code, from->detail);
     for (size_t i = 0; i < sizeof options / sizeof *options; i++)
         if (strcmp(from->code, options[i].code) == 0)
             return api_option_fail(&call->options, options[i].option, to, from->code, from->detail);

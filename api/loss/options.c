@@ -93,7 +93,7 @@ static bool refuse(struct kl_problem *problem, const char *code, const char *exp
     if (has_text(value))
         snprintf(problem->detail, sizeof problem->detail, "%s, not '%.60s'", expected, value->text);
     else
-        snprintf(problem->detail, sizeof problem->detail, "%s, not %.15g", expected, value->number);
+        snprintf(problem->detail, sizeof problem->detail, "%s, not %.17g", expected, value->number);
     return false;
 }
 

@@ -167,6 +167,8 @@ void kl_find_rows_not_finite(struct kl_diagnosing *d, struct kl_workspace *b, si
 static const char *reason_text(const struct kl_plan *plan, enum kl_rule rule, double x, double t)
 {
     bool is_prob = plan->spaces[KL_TARGET] == KL_PROB;
+    if (plan->divergence != KL_FORWARD && (x > MAX_LOG || t > MAX_LOG))
+        return "an operand is infinite there, or its exponential";
     if (plan->divergence != KL_FORWARD)
         return isnan(x) || isnan(t) || (is_prob && t < 0)
                    ? "an operand is NaN or negative there, or its row has no softmax"

@@ -94,12 +94,20 @@ static bool set_spaces(struct kl_plan *plan, struct kl_problem *problem)
                                                     : KL_PROB;
     plan->temperature = options->temperature == 0 ? 1 : options->temperature;
     double factor = options->scale == KL_TEMPERATURE_SQUARED ? plan->temperature : 1;
-    if (!(plan->temperature > 0) || !isfinite(plan->temperature * factor) ||
+    if (!(plan->temperature > 0) || !isfinite(plan->temperature) ||
         !isfinite(1 / plan->temperature))
         return kl_fail(problem, KL_NO_OPERAND, "temperature_invalid",
                        "temperature must be a finite number above 0");
-    bool is_used = plan->temperature != 1 || options->scale == KL_TEMPERATURE_SQUARED;
-    if (is_used && plan->spaces[KL_INPUT] != KL_LOGIT && plan->spaces[KL_TARGET] != KL_LOGIT)
+    if (!isnormal(plan->temperature * factor))
+        return kl_fail(problem, KL_NO_OPERAND, "temperature_invalid",
+                       "the square of the temperature is beyond the range of float64");
+    bool has_logits = plan->spaces[KL_INPUT] == KL_LOGIT || plan->spaces[KL_TARGET] == KL_LOGIT;
+    if (options->scale == KL_TEMPERATURE_SQUARED && !has_logits)
+        return kl_fail(problem, KL_NO_OPERAND, "temperature_unused",
+                       "scale=temperature_squared is of logits, but neither input nor target holds "
+                       "any: set input_space=logit or target_space=logit if one does");
+    if (plan->temperature != 1 && plan->spaces[KL_INPUT] != KL_LOGIT &&
+        plan->spaces[KL_TARGET] != KL_LOGIT)
         return kl_fail(problem, KL_NO_OPERAND, "temperature_unused",
                        "a temperature divides logits, but neither input nor target holds any: set "
                        "input_space=logit or target_space=logit if one does");

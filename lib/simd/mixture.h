@@ -43,8 +43,8 @@ struct mixed {
 /* mixing: what is known of a call. */
 struct mixing {
     bool is_f64, is_js, are_whole;
-    bool has_zeros; /* p or q may be 0 */
-    double share;
+    bool has_zeros;     /* p or q may be 0 */
+    double share, rest; /* of p and q */
 };
 
 /* True if p is input's: the operands of KL_JS change places where the share of target is below 1/2. */
@@ -53,9 +53,18 @@ INLINE bool swaps(const struct kl_mixture *mixture)
     return mixture->is_js && mixture->share < 0.5;
 }
 
-INLINE double share_of(const struct kl_mixture *mixture)
+/* What is known of a call: constants to the compiler but for the shares, each of which is as exact as it was given. */
+INLINE struct mixing mixing_of(bool is_f64, bool is_js, bool are_whole, bool has_zeros,
+                               const struct kl_mixture *mixture)
 {
-    return swaps(mixture) ? 1 - mixture->share : mixture->share;
+    bool swapped = swaps(mixture);
+    double other = 1 - mixture->share;
+    return (struct mixing){is_f64,
+                           is_js,
+                           are_whole,
+                           has_zeros,
+                           swapped ? other : mixture->share,
+                           swapped ? mixture->share : other};
 }
 
 INLINE vd mixed_exp(bool is_f64, vd v)
@@ -93,7 +102,7 @@ struct mixed_result {
 
 INLINE struct mixed_result mix_close(const struct mixing *m, const struct mixed *e)
 {
-    const vd one = v_set(1), rest = v_set(1 - m->share);
+    const vd one = v_set(1), rest = v_set(m->rest);
     vd h = close_exp_rest(m->is_f64, e->d), u = v_mul(rest, v_sub(h, e->d));
     vd r = close_log_rest(m->is_f64, u);
     struct mixed_result result = {.p_log = v_sub(r, u)};
@@ -115,21 +124,36 @@ INLINE vd mixed_product(const struct mixing *m, const struct mixed *e, vd a, vd 
     return m->has_zeros ? v_select(v_eq(a, v_set(0)), e->zero, product) : product;
 }
 
+/* SMALL_REST: a share of q below which log(p / m), which is of its order, has too few digits as a difference of logarithms. */
+#define SMALL_REST 0.0625
+
+/* log(p / m) = -log1p(u), of a u that is small. */
+INLINE vd log_of_small_rest(const struct mixing *m, const struct mixed *e, vd p_log)
+{
+    vd u = v_mul(v_set(m->rest), v_sub(v_div(e->q, e->p), v_set(1)));
+    vm small = m_not(m_or(v_gt(v_abs(u), v_set(0.5)), not_finite(u)));
+    return v_select(small, v_sub(close_log_rest(m->is_f64, u), u), p_log);
+}
+
 INLINE struct mixed_result mix_far(const struct mixing *m, const struct mixed *e)
 {
-    const vd zero = v_set(0), share = v_set(m->share), rest = v_set(1 - m->share);
+    const vd zero = v_set(0), share = v_set(m->share), rest = v_set(m->rest);
     vd log_mean = m->is_f64 ? log_minus_f64(e->mean, zero) : log_to_sum(e->mean);
     if (m->has_zeros)
         log_mean = v_select(v_eq(e->mean, zero), v_set(-INFINITY), log_mean);
     struct mixed_result result = {.p_log = v_sub(e->log_p, log_mean),
                                   .q_log = v_sub(e->log_q, log_mean)};
-    if (m->has_zeros && m->share == 1) /* m is p */
+    if (m->has_zeros && m->rest == 0) /* m is p */
         result.p_log = e->zero;
-    vd of_p = mixed_product(m, e, e->p, result.p_log);
-    if (m->is_js)
-        result.loss = v_fma(share, of_p, v_mul(rest, mixed_product(m, e, e->q, result.q_log)));
-    else
+    else if (m->rest < SMALL_REST)
+        result.p_log = log_of_small_rest(m, e, result.p_log);
+    if (m->is_js) {
+        vd of_q = mixed_product(m, e, e->q, v_mul(rest, result.q_log));
+        result.loss = v_add(mixed_product(m, e, e->p, v_mul(share, result.p_log)), of_q);
+    } else {
+        vd of_p = mixed_product(m, e, e->p, result.p_log);
         result.loss = m->are_whole ? v_fma(rest, v_sub(e->q, e->p), of_p) : of_p;
+    }
     return result;
 }
 
@@ -147,14 +171,14 @@ INLINE struct mixed_result mix(const struct mixing *m, const struct mixed *e, vm
     return result;
 }
 
-/* The derivatives by q and p, over the operand's probability. */
+/* The derivatives by p and q, over the operand's probability. Where m is p, whatever q is, there is none by q. */
 INLINE void find_mixed_grads(const struct mixing *m, const struct mixed *e,
                              const struct mixed_result *result, vd *by_p, vd *by_q)
 {
-    const vd share = v_set(m->share), rest = v_set(1 - m->share);
+    const vd share = v_set(m->share), rest = v_set(m->rest);
     *by_p = v_mul(share, result->p_log), *by_q = v_mul(rest, result->q_log);
     if (!m->is_js) {
-        vd factor = v_div(rest, e->mean);
+        vd factor = m->rest == 0 ? v_set(0) : v_div(rest, e->mean);
         *by_p = v_fma(factor, e->q, result->p_log);
         *by_q = v_mul(v_mul(factor, e->p), v_set(-1));
     }
@@ -172,7 +196,7 @@ INLINE struct mixed load_mixed(const struct mixing *m, bool p_is_prob, bool q_is
                       .q = q_is_prob ? q : mixed_exp(m->is_f64, q)};
     e.log_p = p_is_prob ? mixed_log(p) : p;
     e.log_q = q_is_prob ? mixed_log(q) : q;
-    e.mean = v_fma(v_set(m->share), e.p, v_mul(v_set(1 - m->share), e.q));
+    e.mean = v_fma(v_set(m->share), e.p, v_mul(v_set(m->rest), e.q));
     e.zero = v_mul(e.mean, v_set(0));
     e.special = m_or(m_or(v_special(e.p), v_special(e.q)), v_special(e.mean));
     e.d = ratio_of(p_is_prob, q_is_prob, &e);
@@ -181,21 +205,37 @@ INLINE struct mixed load_mixed(const struct mixing *m, bool p_is_prob, bool q_is
     return e;
 }
 
-/* Computes special elements by the definition, from copies of what the operands held. */
+/* specials: what operands held where elements are special. */
+struct specials {
+    double x[LANES], t[LANES], lanes[LANES]; /* 1 where they are */
+};
+
+/* Computes special elements by the definition; those beside them keep their bits. */
 static __attribute__((noinline)) void define_mixed(const struct kl_mixture *mixture,
-                                                   const double *x, const double *t, double *q,
-                                                   double *p, const struct kl_mixed *to, size_t i,
-                                                   size_t n)
+                                                   const struct specials *from, double *q,
+                                                   double *p, const struct kl_mixed *to, size_t n)
 {
-    for (size_t j = 0; j < n; j++) {
-        struct kl_mixed_term term = kl_mixed_term(mixture, x[j], t[j]);
-        q[i + j] = term.probs[KL_INPUT], p[i + j] = term.probs[KL_TARGET];
+    for (size_t i = 0; i < n; i++) {
+        if (from->lanes[i] == 0)
+            continue;
+        struct kl_mixed_term term = kl_mixed_term(mixture, from->x[i], from->t[i]);
+        q[i] = term.probs[KL_INPUT], p[i] = term.probs[KL_TARGET];
         if (to->losses)
-            to->losses[i + j] = term.loss;
+            to->losses[i] = term.loss;
         for (int operand = 0; operand < KL_OPERANDS; operand++)
             if (to->grads[operand])
-                to->grads[operand][i + j] = term.grads[operand];
+                to->grads[operand][i] = term.grads[operand];
     }
+}
+
+/* Defines the special ones of `left` elements from i on, once all are stored. */
+INLINE void store_specials(const struct kl_mixture *mixture, const struct specials *from, double *x,
+                           double *t, const struct kl_mixed *to, size_t i, size_t left)
+{
+    const struct kl_mixed at = {.losses = to->losses ? to->losses + i : NULL,
+                                .grads = {to->grads[KL_INPUT] ? to->grads[KL_INPUT] + i : NULL,
+                                          to->grads[KL_TARGET] ? to->grads[KL_TARGET] + i : NULL}};
+    define_mixed(mixture, from, x + i, t + i, &at, left < LANES ? left : LANES);
 }
 
 /* Stores the derivatives by what an operand holds, and its probabilities. */
@@ -210,7 +250,7 @@ INLINE void store_mixed(const struct mixing *m, const struct mixed *e, bool is_p
 INLINE void mixture_of(bool is_f64, bool is_js, const struct kl_mixture *mixture, double *x,
                        double *t, const struct kl_mixed *to, size_t n)
 {
-    const struct mixing m = {is_f64, is_js, mixture->are_whole, true, share_of(mixture)};
+    const struct mixing m = mixing_of(is_f64, is_js, mixture->are_whole, true, mixture);
     int p = swaps(mixture) ? KL_INPUT : KL_TARGET, q = !p;
     double *const v[KL_OPERANDS] = {x, t};
     const vd max = v_set(is_f64 ? CLOSE_F64 : CLOSE_F32), zero = v_set(0);
@@ -218,12 +258,12 @@ INLINE void mixture_of(bool is_f64, bool is_js, const struct kl_mixture *mixture
         size_t left = n - i;
         struct mixed e = load_mixed(&m, mixture->are_probs[p], mixture->are_probs[q], v[p], v[q],
                                     to->log_ratio, p == KL_TARGET ? 1 : -1, i, left);
-        if (__builtin_expect(m_any(e.special), 0)) {
-            double xs[LANES], ts[LANES];
-            store_part(xs, load_part(x + i, left, 1), LANES);
-            store_part(ts, load_part(t + i, left, 1), LANES);
-            define_mixed(mixture, xs, ts, x, t, to, i, left < LANES ? left : LANES);
-            continue;
+        bool any_special = m_any(e.special);
+        struct specials specials;
+        if (__builtin_expect(any_special, 0)) {
+            v_store_f64(specials.x, load_part(x + i, left, 1));
+            v_store_f64(specials.t, load_part(t + i, left, 1));
+            v_store_f64(specials.lanes, v_select(e.special, v_set(1), zero));
         }
         vm close = both(m_not(v_gt(v_abs(e.d), max)), both(v_gt(e.p, zero), v_gt(e.q, zero)));
         struct mixed_result result = mix(&m, &e, close);
@@ -233,6 +273,8 @@ INLINE void mixture_of(bool is_f64, bool is_js, const struct kl_mixture *mixture
             store_part(to->losses + i, result.loss, left);
         store_mixed(&m, &e, mixture->are_probs[p], by_p, e.p, to->grads[p], v[p], i, left);
         store_mixed(&m, &e, mixture->are_probs[q], by_q, e.q, to->grads[q], v[q], i, left);
+        if (__builtin_expect(any_special, 0))
+            store_specials(mixture, &specials, x, t, to, i, left);
     }
 }
 
@@ -290,7 +332,7 @@ INLINE struct mixed load_row(const struct mixing *m, const struct mixed_row *of_
     e.d = v_sub(e.log_p, e.log_q);
     if (m->is_f64)
         e.d = row_ratio(of_p, of_q, p, q, e.d);
-    e.mean = v_fma(v_set(m->share), e.p, v_mul(v_set(1 - m->share), e.q));
+    e.mean = v_fma(v_set(m->share), e.p, v_mul(v_set(m->rest), e.q));
     return e;
 }
 
@@ -339,7 +381,7 @@ INLINE struct kl_mixture_sums mixture_row_of(enum kl_dtype dtype, bool is_js,
                                              double *const probs[KL_OPERANDS], size_t n)
 {
     enum { BLOCK_VECTORS = 16 };
-    const struct mixing m = {dtype == KL_FLOAT64, is_js, true, false, share_of(row->mixture)};
+    const struct mixing m = mixing_of(dtype == KL_FLOAT64, is_js, true, false, row->mixture);
     int p = swaps(row->mixture) ? KL_INPUT : KL_TARGET, q = !p;
     const struct mixed_row of_p = mixed_row(row, p == KL_INPUT ? x : t, grads, probs, p),
                            of_q = mixed_row(row, q == KL_INPUT ? x : t, grads, probs, q);

@@ -132,8 +132,11 @@ struct kl_mixed_term kl_mixed_term(const struct kl_mixture *mixture, double inpu
             (double)(share * (mixture->are_probs[KL_TARGET] ? to_mean[KL_TARGET] : of_p));
         return term;
     }
-    long double by_q = (1 - share) * (p / mean), by_p = (1 - share) * (q / mean);
-    term.loss = (double)(of_p + (mixture->are_whole ? (1 - share) * (q - p) : 0));
+    long double rest = 1 - share, by_q = rest == 0 ? 0 : rest * (p / mean);
+    long double by_p = rest == 0 ? 0 : rest * (q / mean);
+    if (rest == 0) /* the mixture is p */
+        to_mean[KL_TARGET] = of_p = 0;
+    term.loss = (double)(of_p + (mixture->are_whole ? rest * (q - p) : 0));
     term.grads[KL_INPUT] = (double)-(mixture->are_probs[KL_INPUT] ? by_q : times_log(q, by_q));
     term.grads[KL_TARGET] = (double)(mixture->are_probs[KL_TARGET] ? to_mean[KL_TARGET] + by_p
                                                                    : of_p + times_log(p, by_p));

@@ -58,11 +58,11 @@ static inline const char *kl_row_at(const struct kl_sparse_call *call, size_t ro
     return (const char *)input->data + row * call->length * kl_dtype_size(input->dtype);
 }
 
-/* Notes a problem: that of the first row is reported, whichever thread finds it. */
-void kl_sparse_fail(struct kl_sparse_call *call, size_t row, struct kl_problem problem);
-
 /* ---- gather.c: fills call->of_rows and call->logs of a row. `sorted` has room for k indices. */
 void kl_gather_row(struct kl_sparse_call *call, size_t row, int64_t *sorted);
+
+/* Notes a problem: that of the first row is reported, whichever thread finds it. */
+void kl_sparse_fail(struct kl_sparse_call *call, size_t row, struct kl_problem problem);
 
 /* ---- scatter.c: stores the derivatives by all of an operand's row, from those by logarithms in call->grads */
 void kl_scatter_input(const struct kl_sparse_call *call, size_t row);

@@ -4,6 +4,16 @@
 
 #include <stdlib.h>
 
+void kl_sparse_fail(struct kl_sparse_call *call, size_t row, struct kl_problem problem)
+{
+    pthread_mutex_lock(&call->lock);
+    if (!call->problem.code || row < call->bad_row) {
+        call->bad_row = row;
+        call->problem = problem;
+    }
+    pthread_mutex_unlock(&call->lock);
+}
+
 static void fail_at(struct kl_sparse_call *call, size_t row, enum kl_operand operand, size_t index,
                     const char *code, const char *detail, double number)
 {

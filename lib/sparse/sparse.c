@@ -11,16 +11,6 @@
 
 #include <stdlib.h>
 
-void kl_sparse_fail(struct kl_sparse_call *call, size_t row, struct kl_problem problem)
-{
-    pthread_mutex_lock(&call->lock);
-    if (!call->problem.code || row < call->bad_row) {
-        call->bad_row = row;
-        call->problem = problem;
-    }
-    pthread_mutex_unlock(&call->lock);
-}
-
 static bool is_masked(const struct kl_sparse_call *call, size_t row)
 {
     return kl_is_masked(&call->layout, call->plan->mask.data, row, 0);

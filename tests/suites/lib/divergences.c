@@ -138,7 +138,7 @@ Test(divergences, of_mixtures_have_derivatives_where_a_probability_is_0)
     static const struct {
         enum kl_divergence divergence;
         double q, p;
-        unsigned logs;
+        unsigned logs; /* and 1 << 4: alpha is 1 */
         double by[KL_OPERANDS];
     } cases[] = {{KL_JS, 0, 0.5, 0, {-INFINITY, 0.25 * 1.38629436111989061883}},
                  {KL_JS, 0.5, 0, 0, {0.75 * 0.28768207245178092744, -INFINITY}},
@@ -148,10 +148,15 @@ Test(divergences, of_mixtures_have_derivatives_where_a_probability_is_0)
                  {KL_SKEW, 0, 0.5, 0, {-3, 1.38629436111989061883}},
                  {KL_SKEW, 0.5, 0, 0, {0, -INFINITY}},
                  {KL_SKEW, 0.5, 0, 3, {0, 0}},
-                 {KL_SKEW, 0, 0, 3, {0, 0}}};
+                 {KL_SKEW, 0, 0, 3, {0, 0}},
+                 {KL_SKEW, 0.5, 0, 1u << 4, {0, 0}},
+                 {KL_SKEW, 0.5, 0, 1u << 4 | 3, {0, 0}},
+                 {KL_SKEW, 0.5, 0.25, 1u << 4, {0, 0}}};
     for (size_t i = 0; i < COUNT(cases); i++) {
         double by[KL_OPERANDS];
-        loss_of(cases[i].divergence, 0.25, cases[i].q, cases[i].p, cases[i].logs, KL_PYTORCH, by);
+        double share = cases[i].logs >> 4 ? 1 : 0.25;
+        loss_of(cases[i].divergence, share, cases[i].q, cases[i].p, cases[i].logs & 3, KL_PYTORCH,
+                by);
         for (int operand = 0; operand < KL_OPERANDS; operand++)
             cr_expect(is_near(by[operand], cases[i].by[operand], 1e-15), "case %zu by %d: %g", i,
                       operand, by[operand]);
@@ -279,4 +284,58 @@ Test(divergences, are_diagnosed)
             cr_expect_eq(isfinite(o.loss[0]), cases[i].count == 0, "case %zu: %g", i, o.loss[0]);
         }
     }
+}
+
+/* An element has the same bits whatever is beside it: numbers that are computed by the definition, too. */
+Test(divergences, of_mixtures_have_bits_that_do_not_depend_on_neighbours)
+{
+    enum { WIDTH = 16 };
+    static const double odd[] = {NAN, 1e-310, INFINITY, -1, 0};
+    unsigned long long state = 7;
+    for (int round = 0; round < 400; round++) {
+        double x[WIDTH], t[WIDTH], losses[WIDTH], again[WIDTH], by[4][WIDTH];
+        const size_t n = WIDTH, apart = (size_t)(uniform(&state) * WIDTH);
+        const struct kl_tensor input = {KL_FLOAT64, 1, &n, x}, target = {KL_FLOAT64, 1, &n, t};
+        const struct kl_options options = {.reduction = KL_NONE,
+                                           .input_space = round % 2 ? KL_PROB : KL_LOG_PROB,
+                                           .divergence = round % 4 < 2 ? KL_JS : KL_SKEW,
+                                           .beta = round % 4 < 2 ? 0.3 : 0,
+                                           .alpha = round % 4 < 2 ? 0 : 0.3};
+        const struct kl_results first = {losses, {by[0], by[1]}, NULL},
+                                second = {again, {by[2], by[3]}, NULL};
+        struct kl_plan plan;
+        for (size_t i = 0; i < WIDTH; i++) {
+            t[i] = uniform(&state);
+            double q = t[i] * (1 + 1e-9 * uniform(&state));
+            x[i] = round % 2 ? q : log(q);
+        }
+        cr_assert(kl_plan(&plan, &input, &target, &options, NULL) &&
+                  kl_run_gradients(&plan, NULL, NULL, &first, NULL));
+        t[apart] = odd[round % COUNT(odd)];
+        cr_assert(kl_run_gradients(&plan, NULL, NULL, &second, NULL));
+        for (size_t i = 0; i < WIDTH; i++)
+            cr_expect(i == apart ||
+                          (losses[i] == again[i] && by[0][i] == by[2][i] && by[1][i] == by[3][i]),
+                      "round %d, %zu beside %zu: %.17g, not %.17g", round, i, apart, again[i],
+                      losses[i]);
+    }
+}
+
+/* Shares that 1 less them does not show. */
+Test(divergences, of_mixtures_with_little_of_one_operand)
+{
+    double grads[KL_OPERANDS];
+    for (unsigned logs = 0; logs < 4; logs++)
+        for (int i = 3; i < 300; i++) {
+            double beta = pow(10, -i), p = 0.25, q = 0.75,
+                   exact = beta * (p * log(p / q) + q - p); /* but for beta^2 */
+            double js = loss_of(KL_JS, beta, q, p, logs, KL_PYTORCH, grads);
+            cr_expect(fabs(js - exact) <= (beta * 2 + 1e-14) * exact,
+                      "beta %g, %u: %.17g, not %.17g", beta, logs, js, exact);
+            cr_expect(isfinite(loss_of(KL_JS, beta, 0, p, logs, KL_PYTORCH, grads)) &&
+                      isfinite(loss_of(KL_JS, beta, q, 0, logs, KL_PYTORCH, grads)));
+        }
+    cr_expect(
+        fabs(loss_of(KL_JS, 0.1, exp(-3.8), 1e308, 0, KL_PYTORCH, grads) / 2.302585092994046e307 -
+             1) < 1e-14);
 }

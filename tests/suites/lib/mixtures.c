@@ -112,7 +112,10 @@ static struct exact exact_at(const struct call *call, size_t at)
     quad share = (quad)call->share, rest = 1 - share, d = t - x;
     quad p_log = p > q ? -log1pq(rest * expm1q(-d)) : d - log1pq(share * expm1q(d));
     quad q_log = p_log - d, m = share * p + rest * q;
+    quad of_shares = greater(-logq(share), -logq(rest));
     struct exact e = {.probs = {q, p}, .log = greater(greater(fabsq(x), fabsq(t)), 1)};
+    if (call->divergence == KL_JS)
+        e.log = greater(e.log, of_shares);
     quad close = greater(fabsq(d) < 1 ? fabsq(d) : 1, (quad)unit_of(call) * e.log);
     if (call->divergence == KL_JS) {
         e.loss = share * p * p_log + rest * q * q_log;
@@ -241,7 +244,7 @@ static void report(const struct figures *figures, const char *kernel, enum kl_dt
 static void draw(struct call *call, size_t round, unsigned long long *state)
 {
     static const size_t lengths[] = {2, 5, 17, 64, 100, 1025};
-    static const double shares[] = {0.5, 0.1, 0.9, 1e-3, 0.999};
+    static const double shares[] = {0.5, 0.1, 0.9, 1e-3, 0.999, 1e-7, 1 - 0x1p-30, 1e-17};
     call->data = (enum data)(round % DATA);
     call->n = lengths[round % COUNT(lengths)];
     call->rows = call->n < 100 ? 5 : 1;

@@ -297,21 +297,21 @@ class Counting(unittest.TestCase):
 
     def test_no_cliff(self):
         """A frame of 200 columns with texts, booleans with missing values and mixed values, as a reference and observed: at
-        least 80 MB/s on an idle machine; here a tenth, which JSON of the numbers does not reach."""
+        least 80 MB/s of processor time on an idle machine; here a tenth, which JSON of the numbers does not reach."""
         rng, n = np.random.default_rng(0), 20_000
         table = {f"c{i}": rng.standard_normal(n) for i in range(190)}
         table.update({f"t{i}": rng.choice(["a", "b", None], n).tolist() for i in range(5)})
         table.update({f"b{i}": rng.choice([True, False, None], n).tolist() for i in range(5)})
         for call in self.group.reference, self.group.observe, self.group.evaluate:
-            began = time.monotonic()
+            began = time.process_time()
             call(table)
-            self.assertLess(time.monotonic() - began, 32 / 8)
+            self.assertLess(time.process_time() - began, 32 / 8)
         self.assertEqual({r.kl for r in self.group.evaluate(table)}, {0.0})
         texts = ["x" * (1 << 16), *["a", "b"] * (n // 2)]
         self.group.reference({name: column[:1000] for name, column in {**table, "m": ["a", "b"] * (n // 2)}.items()})
-        began = time.monotonic()
+        began = time.process_time()
         results = self.group.observe({**table, "m": texts[:n]})
-        self.assertLess(time.monotonic() - began, 32 / 8)
+        self.assertLess(time.process_time() - began, 32 / 8)
         self.assertEqual(len(results), 201)
 
 

@@ -267,8 +267,8 @@ class Errors(unittest.TestCase):
                     call([-1.0, -1.0], [0.5, 0.5], **options)
                 self.assertEqual(raised.exception.code, code)
         self.assertIn("beta is of divergence=js alone", str(self.error_of(beta=0)))
-        self.assertEqual(str(self.error_of(beta=0)), str(self.error_of(beta=0.5)))
-        self.assertEqual(str(self.error_of(alpha=0)), str(self.error_of(alpha=0.5)))
+        self.assertEqual(str(self.error_of(beta=0)), str(self.error_of(beta=0.25)))
+        self.assertEqual(str(self.error_of(alpha=0)), str(self.error_of(alpha=0.25)))
         self.assertIn("forward, reverse, js, skew", str(self.error_of(divergence=2)))
         for name, divergence in ("beta", "js"), ("alpha", "skew"):
             for value in "0.5", True, [0.5], np.ones(2), b"1":

@@ -21,7 +21,8 @@ class Options(ctypes.Structure):
                 ("dim", ctypes.c_void_p), ("n_dim", ctypes.c_size_t),
                 ("broadcast", ctypes.c_bool), ("weight", ctypes.c_void_p),
                 ("mask", ctypes.c_void_p), ("divergence", ctypes.c_int), ("beta", ctypes.c_double),
-                ("alpha", ctypes.c_double), ("scale", ctypes.c_int)]
+                ("alpha", ctypes.c_double), ("scale", ctypes.c_int),
+                ("sparse", ctypes.c_void_p)]
 
 
 class Mask(ctypes.Structure):

@@ -62,13 +62,16 @@ def temperature_of(value: Any) -> float:
 
 
 def share_of(option: str, value: Any, divergence: int) -> float:
-    """Target's share of the mixture: what was given, or the default if the divergence has one."""
+    """Target's share of the mixture: what was given, or the default if the divergence has one. Where it has none, another
+    share than the default is refused, as the service does."""
     word, default = SHARES[option]
     is_used = divergence == _library.DIVERGENCES[word]
     share = number(option, value)
     if share == 0 and not is_used:  # which the library takes for none
         raise LossError(f"{option}_unused", f"{option} is of divergence={word} alone")
-    return share if share is not None else default if is_used else 0.0
+    if not is_used:
+        return 0.0 if share in (None, default) else share
+    return default if share is None else share
 
 
 def wanted_of(wrt: Any) -> list[str]:

@@ -45,7 +45,8 @@ class Options(ctypes.Structure):
                 ("input_space", ctypes.c_int), ("target_space", ctypes.c_int), ("temperature", ctypes.c_double),
                 ("dim", c_pointer), ("n_dim", c_size), ("broadcast", ctypes.c_bool), ("weight", c_pointer),
                 ("mask", c_pointer), ("divergence", ctypes.c_int), ("beta", ctypes.c_double), ("alpha", ctypes.c_double),
-                ("scale", ctypes.c_int)]
+                ("scale", ctypes.c_int),
+                ("sparse", c_pointer)]
 
 
 class PlanStart(ctypes.Structure):

@@ -32,7 +32,8 @@ class KLDivLoss(Module):  # type: ignore[misc]
             setattr(self, name, value)
 
     def extra_repr(self) -> str:
-        return ", ".join(f"{name}={getattr(self, name)!r}" for name in self.names if getattr(self, name))
+        return ", ".join(f"{name}={getattr(self, name)!r}" for name in self.names
+                         if getattr(self, name) not in (None, False))
 
     def forward(self, input: Any, target: Any, weight: Any = None, mask: Any = None) -> Any:
         return kl_div(input, target, weight=weight, mask=mask, **{name: getattr(self, name) for name in self.names})
