@@ -66,11 +66,13 @@ Test(divergences, have_names)
 
 /* ---- Special values */
 
-/* v: a probability; stored as itself or as its logarithm. */
+static double logarithm(double p) { return p == 0 ? -(double)INFINITY : log(p); }
+
+/* The loss of an element, whose probabilities are given as themselves or, with 1 and 2 in `logs`, as logarithms. */
 static double loss_of(enum kl_divergence divergence, double share, double q, double p,
                       unsigned logs, enum kl_compat compat, double grads[KL_OPERANDS])
 {
-    const double x = logs & 1 ? log(q) : q, t = logs & 2 ? log(p) : p;
+    const double x = logs & 1 ? logarithm(q) : q, t = logs & 2 ? logarithm(p) : p;
     const struct kl_tensor input = {KL_FLOAT64, 0, NULL, &x}, target = {KL_FLOAT64, 0, NULL, &t};
     const struct kl_options options = {.reduction = KL_SUM,
                                        .compat = compat,
@@ -137,21 +139,21 @@ Test(divergences, of_mixtures_have_derivatives_where_a_probability_is_0)
 {
     static const struct {
         enum kl_divergence divergence;
-        double q, p;
         unsigned logs; /* and 1 << 4: alpha is 1 */
+        double q, p;
         double by[KL_OPERANDS];
-    } cases[] = {{KL_JS, 0, 0.5, 0, {-INFINITY, 0.25 * 1.38629436111989061883}},
-                 {KL_JS, 0.5, 0, 0, {0.75 * 0.28768207245178092744, -INFINITY}},
-                 {KL_JS, 0, 0.5, 3, {0, 0.125 * 1.38629436111989061883}},
-                 {KL_JS, 0, 0, 3, {0, 0}},
+    } cases[] = {{KL_JS, 0, 0, 0.5, {-INFINITY, 0.25 * 1.38629436111989061883}},
+                 {KL_JS, 0, 0.5, 0, {0.75 * 0.28768207245178092744, -INFINITY}},
+                 {KL_JS, 3, 0, 0.5, {0, 0.125 * 1.38629436111989061883}},
+                 {KL_JS, 3, 0, 0, {0, 0}},
                  {KL_JS, 0, 0, 0, {NAN, NAN}},
-                 {KL_SKEW, 0, 0.5, 0, {-3, 1.38629436111989061883}},
-                 {KL_SKEW, 0.5, 0, 0, {0, -INFINITY}},
-                 {KL_SKEW, 0.5, 0, 3, {0, 0}},
-                 {KL_SKEW, 0, 0, 3, {0, 0}},
-                 {KL_SKEW, 0.5, 0, 1u << 4, {0, 0}},
-                 {KL_SKEW, 0.5, 0, 1u << 4 | 3, {0, 0}},
-                 {KL_SKEW, 0.5, 0.25, 1u << 4, {0, 0}}};
+                 {KL_SKEW, 0, 0, 0.5, {-3, 1.38629436111989061883}},
+                 {KL_SKEW, 0, 0.5, 0, {0, -INFINITY}},
+                 {KL_SKEW, 3, 0.5, 0, {0, 0}},
+                 {KL_SKEW, 3, 0, 0, {0, 0}},
+                 {KL_SKEW, 1u << 4, 0.5, 0, {0, 0}},
+                 {KL_SKEW, 1u << 4 | 3, 0.5, 0, {0, 0}},
+                 {KL_SKEW, 1u << 4, 0.5, 0.25, {0, 0}}};
     for (size_t i = 0; i < COUNT(cases); i++) {
         double by[KL_OPERANDS];
         double share = cases[i].logs >> 4 ? 1 : 0.25;

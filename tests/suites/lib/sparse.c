@@ -20,7 +20,7 @@ struct sample {
     struct kl_sparse sparse;
     struct kl_options options;
     long double input[MAX_ROWS * MAX_N], values[MAX_ROWS * MAX_K], normalizers[MAX_ROWS];
-    char arrays[KL_OPERANDS][MAX_ROWS * MAX_N * sizeof(double)];
+    char arrays[KL_OPERANDS][sizeof(double) * MAX_ROWS * MAX_N];
     double normalizer[MAX_ROWS], weight[MAX_ROWS], upstream[MAX_ROWS];
     unsigned char mask[MAX_ROWS];
     int32_t narrow[MAX_ROWS * MAX_K];
@@ -209,7 +209,7 @@ struct outcome {
     struct kl_plan plan;
     size_t shapes[KL_OPERANDS][2];
     double loss[MAX_ROWS];
-    char grads[KL_OPERANDS][MAX_ROWS * MAX_N * sizeof(double)];
+    char grads[KL_OPERANDS][sizeof(double) * MAX_ROWS * MAX_N];
 };
 
 static bool plan_sample(struct sample *s, bool weighs, bool masks, struct outcome *o,
