@@ -159,9 +159,8 @@ void api_write_json(struct api_buffer *out, const char *template, ...)
         size_t size = (size_t)(strchrnul(p, '%') - p);
         if (!api_buffer_room(out, size))
             break;
-        char *to = out->data + out->size;
         for (size_t i = 0; i < size; i++)
-            to[i] = (char)(p[i] == '\'' ? '"' : p[i]);
+            out->data[out->size + i] = (char)(p[i] == '\'' ? '"' : p[i]);
         out->size += size;
         p = p[size] ? write_value(out, p + size + 1, &values) : p + size;
     }

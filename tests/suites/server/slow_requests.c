@@ -179,13 +179,16 @@ Test(slow_requests, are_told_ten_in_ten_seconds)
     struct server server = server_start(flags);
     struct api_buffer request = call(1 << 19, "/kl_div?reduction=sum");
     size_t n = 0;
+    time_t began = time(NULL);
     for (int i = 0; i < REQUESTS; i++)
         read_to_the_end(dial_and_send(&server, &request));
     cr_assert(server_logs(&server, " info request id=", REQUESTS));
     char *log = server_log_text(&server);
     for (const char *p = log; (p = strstr(p, " warning slow request id=")); p++)
         n++;
-    cr_expect_eq(n, TOLD, "%zu", n);
+    size_t spans =
+        (size_t)(time(NULL) - began + 1) / 10 + 1; /* of ten seconds, on a slow machine */
+    cr_expect(n >= TOLD && n <= TOLD * spans, "%zu in %zu spans", n, spans);
     free(log);
     api_buffer_free(&request);
     cr_expect_eq(server_stop(&server, true), 0);
