@@ -53,7 +53,7 @@ static void draw_indices(struct sample *s, size_t row, unsigned long long *state
 static void draw_values(struct sample *s, size_t row, unsigned long long *state)
 {
     long double logits[MAX_K] = {0}, sum = 0,
-                               others = uniform(state) < 0.3 ? 1e-3L : uniform(state) + 1e-3;
+                others = uniform(state) < 0.3 ? 1e-3L : uniform(state) + 1e-3;
     double temperature =
         s->spaces[KL_TARGET] == KL_LOGIT && s->options.temperature ? s->options.temperature : 1;
     for (size_t i = 0; i < s->k; i++) {
