@@ -216,37 +216,38 @@ enum kl_divergence { KL_FORWARD, KL_REVERSE, KL_JS, KL_SKEW };
 bool kl_divergence_parse(const char *name, enum kl_divergence *divergence,
                          struct kl_problem *problem);
 
-/* kl_scale: what losses are multiplied by, and so derivatives: nothing, or the square of the temperature. Derivatives by
- * logits are about 1 / temperature^2 as large as at a temperature of 1, so that Hinton and others ("Distilling the Knowledge in
- * a Neural Network", 2015, section 2) multiply the loss by its square, to keep its part in a sum of losses the same. */
+/* kl_scale: what losses are multiplied by, and so derivatives: nothing, or the square of the temperature. A temperature makes
+ * derivatives by logits about 1 / temperature^2 as large. Hinton and others ("Distilling the Knowledge in a Neural Network",
+ * 2015, section 2) multiply the loss by its square, so that its part in a sum of losses stays the same. */
 enum kl_scale { KL_UNSCALED, KL_TEMPERATURE_SQUARED };
 
 /* "none", "temperature_squared". */
 bool kl_scale_parse(const char *name, enum kl_scale *scale, struct kl_problem *problem);
 
-/* kl_tail: what becomes of the mass r = 1 - sum(p) that a sparse target leaves to the elements which it does not name, of which
- * input has the mass s.
+/* kl_tail: what becomes of r = 1 - sum(p), the mass that a sparse target leaves to the elements which it does not name. With
+ * s the mass that these have in input:
  *
- *   KL_TAIL_BIN     they are one element more, of r and s
- *   KL_TAIL_DROP    there is none: p are divided by their sum
+ *   KL_TAIL_BIN     they count as one element, with the probabilities r and s
+ *   KL_TAIL_DROP    p are divided by their sum, so that r is 0
  *   KL_TAIL_IGNORE  only the elements that are named have losses */
 enum kl_tail { KL_TAIL_BIN, KL_TAIL_DROP, KL_TAIL_IGNORE };
 
 /* "bin", "drop", "ignore". */
 bool kl_tail_parse(const char *name, enum kl_tail *tail, struct kl_problem *problem);
 
-/* kl_sparse: a target of few elements of each row, as the k likeliest words of a teacher. input has the shape [..., n], rows along
- * its last axis. The target tensor of kl_plan has the shape [..., k], k from 1 to n, and holds `values`: what it holds is options'
- * target_space. Of logits, the logarithms of their probabilities are values / temperature - log_normalizer: it is the log-sum-exp of
- * all n logits, each divided by the temperature. Sums of probabilities may exceed 1 by 1e-9 of float64 values, 1e-4 of
- * float32, 1e-2 of float16 and 5e-2 of bfloat16, as rounding makes them: then r is 0. */
+/* kl_sparse: a target that names few elements of each row, such as the k likeliest words of a teacher. Input has the shape
+ * [..., n], and rows along its last axis. The target of kl_plan has the shape [..., k], with k from 1 to n, and holds the values
+ * of the elements, in the space that options name. No element may be named twice in a row.
+ *
+ * The logarithm of the probability of a logit is value / temperature - log_normalizer, which is the log-sum-exp of all n logits
+ * over the temperature. Of a tail that is dropped it makes no difference, and may be absent. Rounded probabilities may sum to
+ * more than 1, by 1e-9 if values are float64, 1e-4 if float32, 1e-2 if float16, 5e-2 if bfloat16: then r is 0. If s is 0, r
+ * counts as 0 up to that size. All is borrowed like a tensor. */
 struct kl_sparse {
-    const void *
-        indices; /* int32_t, or int64_t, of the target's shape: positions in input's rows; in any order, none twice */
+    const void *indices; /* int32_t or int64_t, of the target's shape: positions in rows of input */
     bool is_int64;
     enum kl_tail tail;
-    const struct kl_tensor *
-        log_normalizer; /* a number for each row, of the shape [...]; NULL if target holds no logits */
+    const struct kl_tensor *log_normalizer; /* a number for each row, of shape [...]; or NULL */
 };
 
 /* kl_mask: a byte per loss, 1 if it counts, else 0. Borrowed like a tensor. */
@@ -367,11 +368,10 @@ struct kl_plan {
     bool (*stopped)(const void *context);
     const void *stop_context;
 
-    enum kl_divergence
-        divergence; /* the one that applies: KL_FORWARD or KL_REVERSE at the ends of beta and alpha */
-    double share;   /* target's of the mixture: beta or alpha */
-    struct kl_sparse sparse; /* `indices` NULL if there is none */
-    bool exchanged;          /* the library's own: input and target have taken each other's place */
+    enum kl_divergence divergence; /* that applies: at the ends of beta and alpha no mixture */
+    double share;                  /* target's of the mixture: beta or alpha */
+    struct kl_sparse sparse;       /* `indices` NULL if there is none */
+    bool exchanged; /* the library's own: input and target have taken each other's place */
 };
 
 /* Checks dtypes, shapes and options; reads no data. Fills *plan, which borrows the tensors'
@@ -418,9 +418,9 @@ struct kl_pool;
  *   a loss of KL_SKEW                   u max(p, w) l
  *   a sum along a row                   the sum of these; of KL_SKEW with logits in both, of u max(p, w) c l
  *
- * so the loss of rows that nearly agree errs by some 2^-49 l / d of itself. Their derivatives by logits, where g are those by logarithms and y the
- * softmax, err by u (s + y l S) over the temperature, with s = (|g| + a) l, S the row's sum of s, and a = beta p or (1 - beta) q
- * of KL_JS, p by target and 0 by input of KL_SKEW.
+ * so the loss of rows that nearly agree errs by some 2^-49 l / d of itself. With g the derivatives by logarithms and y the
+ * softmax, those by logits err by u (s + y l S) over the temperature, where s = (|g| + a) l, S is the row's sum of s, and a is
+ * beta p or (1 - beta) q of KL_JS, p by target and 0 by input of KL_SKEW.
  *
  * So losses of KL_FORWARD may be misrounded where logits make them cancel: a row of one, whose loss is 0, may give 1e-14. Target's
  * logits of 700 and more below their row's maximum have p = 0, which shows if log q is below -1e290. Logits that differ
@@ -487,7 +487,9 @@ bool kl_run_gradients(const struct kl_plan *plan, const struct kl_tensor *grad_o
 
 /* The most bytes that kl_run_gradients allocates while it runs: none for elements that lie alike in all
  * arrays; some 144 KiB for rows and what is broadcast, 16 bytes for each 512 elements of rows that are
- * few, long and side by side, and more where derivatives are summed back to operands that were broadcast.
+ * few, long and side by side, and more where derivatives are summed back to operands that were broadcast. A sparse
+ * target takes 16 (k + 1) + 32 bytes a row, 8 (k + 1) more for each operand with derivatives, and 8 k bytes a thread, of
+ * which those of one thread are counted.
  * kl_diagnose allocates kl_diagnosis_scratch(), and as much as kl_run besides where the loss may overflow; so does
  * a diagnosis among the results without a loss, and with one whichever is more. No call takes more than 48 KiB of the
  * calling thread's stack. */

@@ -30,14 +30,15 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The place of a row's index that is wrong: too large or negative, or the second of two. */
-static size_t place_of(const struct kl_sparse_call *call, size_t row, int64_t wrong, bool is_second)
+/* Where an index stands for the second time in its row. */
+static size_t second_of(const struct kl_sparse_call *call, size_t row, int64_t index)
 {
     size_t at = row * call->k;
-    while (kl_index_at(call, at) != wrong)
+    while (kl_index_at(call, at) != index)
         at++;
-    for (at += is_second; is_second && kl_index_at(call, at) != wrong; at++)
-        ;
+    do
+        at++;
+    while (kl_index_at(call, at) != index);
     return at;
 }
 
@@ -55,7 +56,7 @@ static bool sort_indices(struct kl_sparse_call *call, size_t row, int64_t *sorte
     qsort(sorted, call->k, sizeof *sorted, compare);
     for (size_t i = 1; i < call->k; i++)
         if (sorted[i] == sorted[i - 1]) {
-            fail_at(call, row, KL_INDICES, place_of(call, row, sorted[i], true), "indices_invalid",
+            fail_at(call, row, KL_INDICES, second_of(call, row, sorted[i]), "indices_invalid",
                     "the index %.0f is twice in its row", (double)sorted[i]);
             return false;
         }

@@ -16,7 +16,7 @@ static bool is_masked(const struct kl_sparse_call *call, size_t row)
     return kl_is_masked(&call->layout, call->plan->mask.data, row, 0);
 }
 
-/* ROWS: rows of a task: some KL_CHUNK elements. */
+/* Rows of a task: some KL_CHUNK elements. */
 static size_t rows_of_task(const struct kl_sparse_call *call)
 {
     return call->length < KL_CHUNK ? KL_CHUNK / call->length : 1;
@@ -134,13 +134,13 @@ static struct kl_sparse_call call_of(const struct kl_plan *plan, const struct kl
 size_t kl_sparse_scratch_size(const struct kl_plan *plan, const struct kl_results *results)
 {
     struct kl_sparse_call call = call_of(plan, results);
-    size_t threads_indices = call.k * sizeof(int64_t);
+    size_t of_thread = call.k * sizeof(int64_t); /* sorted indices */
     double one[1];
     for (int i = 0; i < KL_OPERANDS; i++)
         call.logs[i] = one;
     if (!plan_inner(&call, NULL))
         return 0;
-    return lay_out(&call, NULL) * sizeof(double) + threads_indices +
+    return lay_out(&call, NULL) * sizeof(double) + of_thread +
            kl_dense_scratch_size(&call.inner, results);
 }
 

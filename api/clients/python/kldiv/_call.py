@@ -70,7 +70,7 @@ def share_of(option: str, value: Any, divergence: int) -> float:
     if share == 0 and not is_used:  # which the library takes for none
         raise LossError(f"{option}_unused", f"{option} is of divergence={word} alone")
     if not is_used:
-        return 0.0 if share in (None, default) else share
+        return 0.0 if share is None or share == default else share
     return default if share is None else share
 
 
