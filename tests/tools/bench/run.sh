@@ -9,6 +9,7 @@ build/release/bench/kernels
 build/release/bench/limits
 build/release/bench/options
 build/release/bench/divergences
+build/release/bench/sparse
 build/release/bench/sleef
 build/release/bench/binning
 build/release/bench/false_alarms
