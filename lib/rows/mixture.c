@@ -21,7 +21,7 @@ static bool needs_ratios(const struct kl_job *job)
  * changes its loss by the square of that. */
 static void find_ratios(struct kl_workspace *b, const struct kl_tile *tile, double *ratios)
 {
-    const struct kl_kernel *kernel = b->job->kernel;
+    static const double zeros[KL_BLOCK];
     double by_max[KL_ROWS], by_sum[KL_ROWS];
     size_t n = kl_tile_size(tile);
     for (int i = 0; i < KL_OPERANDS; i++) {
@@ -33,7 +33,7 @@ static void find_ratios(struct kl_workspace *b, const struct kl_tile *tile, doub
         by_sum[i] = b->log_sum_exp[KL_TARGET][i] - b->log_sum_exp[KL_INPUT][i];
     }
     memcpy(ratios, b->v[KL_TARGET], n * sizeof *ratios);
-    kernel->subtract(ratios, b->v[KL_INPUT], n);
+    b->job->kernel->shift(ratios, b->v[KL_INPUT], zeros, 1, n);
     kl_shift_rows(b, tile, ratios, by_max, by_sum, 1 / b->job->plan->temperature);
 }
 

@@ -224,12 +224,6 @@ TARGET_ATTR static void multiply(double *v, const double *by, size_t n)
         store_part(v + i, v_mul(load_part(v + i, n - i, 0), load_part(by + i, n - i, 0)), n - i);
 }
 
-TARGET_ATTR static void subtract(double *v, const double *minus, size_t n)
-{
-    for (size_t i = 0; i < n; i += LANES)
-        store_part(v + i, v_sub(load_part(v + i, n - i, 0), load_part(minus + i, n - i, 0)), n - i);
-}
-
 TARGET_ATTR static void scale(double *v, double by, size_t n)
 {
     for (size_t i = 0; i < n; i += LANES)

@@ -222,7 +222,6 @@ static inline bool kl_rule_is_log(enum kl_rule rule) { return rule >= KL_LOG_PYT
  *   max                  maxima[i] = max(maxima[i], v[i], v[n + i], ...)
  *   shift                v[i] = (v[i] - by[i]) scale - minus[i]
  *   multiply             v[i] = v[i] by[i]
- *   subtract             v[i] = v[i] - minus[i]
  *   scale                v[i] = v[i] by
  *   apply_mask           v[i] = value where mask[i] is 0
  *   count                how many bytes are not 0
@@ -281,7 +280,6 @@ struct kl_kernel {
     void (*max)(const double *v, size_t length, double *maxima, size_t n);
     void (*shift)(double *v, const double *by, const double *minus, double scale, size_t n);
     void (*multiply)(double *v, const double *by, size_t n);
-    void (*subtract)(double *v, const double *minus, size_t n);
     void (*scale)(double *v, double by, size_t n);
     void (*apply_mask)(double *v, const unsigned char *mask, double value, size_t n);
     size_t (*count)(const unsigned char *mask, size_t n);

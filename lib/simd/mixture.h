@@ -53,7 +53,7 @@ INLINE bool swaps(const struct kl_mixture *mixture)
     return mixture->is_js && mixture->share < 0.5;
 }
 
-/* What is known of a call: constants to the compiler but for the shares, each of which is as exact as it was given. */
+/* Makes a mixing: its flags are constants to the compiler, and each share is as exact as it was given. */
 INLINE struct mixing mixing_of(bool is_f64, bool is_js, bool are_whole, bool has_zeros,
                                const struct kl_mixture *mixture)
 {
@@ -67,11 +67,7 @@ INLINE struct mixing mixing_of(bool is_f64, bool is_js, bool are_whole, bool has
                            swapped ? mixture->share : other};
 }
 
-INLINE vd mixed_exp(bool is_f64, vd v)
-{
-    const vd min = v_set(-700);
-    return is_f64 ? row_exp(v) : v_select(v_gt(min, v), v_set(0), exp_f32(v_max_nan(min, v)));
-}
+INLINE vd mixed_exp(bool is_f64, vd v) { return is_f64 ? row_exp(v) : exp_or_zero(false, v); }
 
 INLINE vd mixed_log(vd v)
 {

@@ -60,7 +60,6 @@ const struct kl_kernel KERNEL_STRUCT = {
     .max = max,
     .shift = shift,
     .multiply = multiply,
-    .subtract = subtract,
     .scale = scale,
     .apply_mask = apply_mask,
     .count = count,

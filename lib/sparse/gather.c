@@ -30,7 +30,7 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Where an index stands for the second time in its row. */
+/* Finds where an index stands for the second time in its row. */
 static size_t second_of(const struct kl_sparse_call *call, size_t row, int64_t index)
 {
     size_t at = row * call->k;
@@ -220,7 +220,7 @@ static bool gather_target(struct kl_sparse_call *call, size_t row)
     return true;
 }
 
-/* Where no other element has a probability of input, what rounding leaves to them of target counts as nothing. */
+/* Drops what rounding leaves to the rest of target, if the rest of input has no probability. */
 static void drop_rounding(struct kl_sparse_call *call, size_t row)
 {
     double *rest = &call->logs[KL_TARGET][row * call->columns + call->k];

@@ -181,7 +181,7 @@ static void run(const struct call *call, bool summed, double *losses,
     cr_assert(kl_run_gradients(&plan, NULL, NULL, &results, NULL));
 }
 
-/* What a derivative's error is measured by, before the softmax's part. */
+/* The size that a derivative's error is measured by, before the softmax's part. */
 static quad grad_size(const struct call *call, const struct exact *e, int operand)
 {
     quad share = operand == KL_TARGET ? (quad)call->share : 1 - (quad)call->share;

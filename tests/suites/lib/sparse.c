@@ -376,7 +376,7 @@ Test(sparse, of_a_rest_that_has_almost_no_mass)
     }
 }
 
-/* Where no other element has a probability, what rounding leaves to them is nothing, and more is infinite. */
+/* A rest of target that rounding made is nothing if input has no rest; a larger one is an infinite loss. */
 Test(sparse, without_a_rest)
 {
     static const struct {

@@ -172,7 +172,7 @@ Test(slow_requests, what_the_store_takes_is_store)
     database_free(&database);
 }
 
-/* Where all requests are slow, the log stays small. */
+/* The log stays small if all requests are slow. */
 Test(slow_requests, are_told_ten_in_ten_seconds)
 {
     enum { REQUESTS = 25, TOLD = 10 };
