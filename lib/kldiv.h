@@ -45,9 +45,9 @@ enum kl_operand {
     KL_GRAD_OUTPUT,
     KL_WEIGHT,
     KL_MASK,
-    KL_NO_OPERAND,
     KL_INDICES,
-    KL_LOG_NORMALIZER
+    KL_LOG_NORMALIZER,
+    KL_NO_OPERAND
 };
 #define KL_OPERANDS 2
 

@@ -86,6 +86,8 @@ static bool plan_inner(struct kl_sparse_call *call, struct kl_problem *problem)
     options.scale = KL_UNSCALED;
     options.dim = last, options.n_dim = 1;
     options.sparse = NULL;
+    options.weight = plan->weight.data ? &plan->weight : NULL;
+    options.mask = plan->mask.data ? &plan->mask : NULL;
     if (!kl_plan(&call->inner, &input, &target, &options, problem))
         return false;
     call->inner.options.scale = plan->options.scale;
