@@ -154,7 +154,7 @@ static bool compute(struct kl_sparse_call *call, const struct kl_tensor *grad_ou
     if (!plan_inner(call, problem))
         return false;
     if (call->rows > 0)
-        kl_layout_of(&call->layout, &call->inner, false);
+        kl_layout_of(&call->layout, &call->inner, true);
     kl_pool_run(pool, tasks, gather_rows, call, NULL);
     if (call->problem.code) {
         if (problem && !problem->code)

@@ -85,7 +85,6 @@ static void store_operands(struct sample *s)
 
 static void draw(struct sample *s, enum kl_dtype dtype, bool is_long, unsigned long long *state)
 {
-    static const struct kl_tensor none;
     memset(&s->options, 0, sizeof s->options);
     s->dtype = dtype;
     s->rows = 1 + below(state, is_long ? MAX_ROWS : 4);
@@ -118,7 +117,7 @@ static void draw(struct sample *s, enum kl_dtype dtype, bool is_long, unsigned l
         draw_indices(s, row, state);
         draw_values(s, row, state);
         s->weight[row] = uniform(state) + 0.1, s->upstream[row] = uniform(state) - 0.3;
-        s->mask[row] = uniform(state) < 0.7 || row == 0;
+        s->mask[row] = uniform(state) < 0.7;
         for (size_t i = 0; i < s->n; i++) {
             double u = uniform(state);
             s->input[row * s->n + i] = s->spaces[0] == KL_PROB
@@ -126,8 +125,8 @@ static void draw(struct sample *s, enum kl_dtype dtype, bool is_long, unsigned l
                                            : 8 * u - (s->spaces[0] == KL_LOG_PROB ? 9 : 0);
         }
     }
+    s->mask[below(state, s->rows)] = 1;
     store_operands(s);
-    (void)none;
 }
 
 /* ---- The definition */
