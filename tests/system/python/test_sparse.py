@@ -210,6 +210,8 @@ class Losses(unittest.TestCase):
             kldiv.sparse_kl_div(x[0, 0], [1, 2], [0.4, 0.8], **named)
         for name in "tail", "log_normalizer":
             self.assertRaisesRegex(TypeError, "has indices", kldiv.value_and_grad, x, x, **{name: "drop"})
+        for space in None, "prob", "log_prob":
+            self.assertRaisesRegex(TypeError, "not logit", kldiv.sparse_kl_div, *good, target_space=space, log_normalizer=np.ones((2, 3)))
         self.assertRaises(TypeError, kldiv.SparseKLDivLoss, "bin")
 
     def test_shards(self):
@@ -317,7 +319,7 @@ class Autograd(unittest.TestCase):
             named.update(temperature=rng.choice([0.5, 2.0]), scale=rng.choice([None, "temperature_squared"]))
         if rng.random() < 0.5:
             named["weight"] = torch.rand(shape[rng.randint(0, len(shape) - 1):-1], dtype=torch.float64) + 0.1
-        if rng.random() < 0.5 and (tail, k) != ("ignore", 1):
+        if rng.random() < 0.5:
             named["mask"] = torch.rand(shape[:-1]) < 0.7
             named["mask"].view(-1)[0] = True
         temperature = named.get("temperature", 1.0)
@@ -409,6 +411,14 @@ class Autograd(unittest.TestCase):
                 self.assertTrue(gradcheck(lambda v: call(x.detach(), values.detach(), **{name: v}), (tensor,)), (name, named))
                 n += 1
         self.assertGreater(n, 25)
+        padded = torch.tensor([0.9, math.nan], dtype=torch.float64, requires_grad=True)
+        temperature = torch.tensor(2.0, dtype=torch.float64, requires_grad=True)
+        mask = torch.tensor([True, False])
+        loss = kldiv.sparse_kl_div(torch.tensor([[1.0, 0.0, 2.0], [math.nan, 0.0, -math.inf]], dtype=torch.float64), [[2], [-100]],
+                                   torch.tensor([[1.0], [math.nan]], dtype=torch.float64), input_space="logit", target_space="logit",
+                                   mask=mask, log_normalizer=padded, temperature=temperature)
+        for each in grad(loss, [padded, temperature]):
+            self.assertTrue(each.isfinite().all() and each.any())
         with self.assertRaisesRegex(kldiv.LossError, r"indices\[0, 1\]"):
             kldiv.sparse_kl_div(torch.zeros(1, 3), torch.tensor([[1, 1]]), torch.tensor([[0.1, 0.1]]), input_space="logit",
                                 temperature=torch.ones((), requires_grad=True))

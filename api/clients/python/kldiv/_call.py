@@ -137,6 +137,8 @@ class Call:
         if indices.shape != shape or wide[:-1] != shape[:-1] or not (wide and shape and 1 <= shape[-1] <= wide[-1]):
             raise LossError("shape_mismatch", f"input has shape {list(wide)}, indices {list(indices.shape)} and values "
                                               f"{list(shape)}, which are [..., n], [..., k] and [..., k] with k from 1 to n")
+        if log_normalizer is not None and self.options.target_space != _library.SPACES["logit"]:
+            raise TypeError("log_normalizer is of values that are logits: target_space is not logit")
         normalizer = None if log_normalizer is None else self.tensor(_arrays.read(log_normalizer))
         self.keep(indices)
         return ctypes.addressof(self.keep(Sparse(indices.pointer, "int64" in str(indices.value.dtype), tail, normalizer)))
@@ -147,11 +149,11 @@ class Call:
         check(function(*arguments, ctypes.byref(problem)), problem, self.place(problem) if self.is_sparse else "")
 
     def place(self, problem: Problem) -> str:
-        """Where the problem of a sparse target is: an element, or a row."""
+        """Where in a sparse target the problem is: an element, or a row."""
         name = _library.SPARSE_OPERANDS.get(problem.operand)
         if not problem.has_index or name is None:
             return ""
-        at = np.unravel_index(problem.index, self.operands[name != "input"].shape)
+        at = np.unravel_index(problem.index, self.operands[1].shape)
         numbers = ", ".join(map(str, at[:-1] if problem.code == b"mass_invalid" else at))
         return f"{name}[{numbers}]: " if numbers else f"{name}: "
 

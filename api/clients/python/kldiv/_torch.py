@@ -140,13 +140,15 @@ class SparseFormula(Formula):
     """The same with a sparse target: of the logarithms of the elements that it names, and of the rest."""
 
     def __call__(self, input: Any, target: Any, weight: Any, temperature: Any) -> Any:
-        options, indices = self.options, self.options["indices"].long()
+        options, indices, normalizer = self.options, self.options["indices"].long(), self.options["log_normalizer"]
         x, values, mask = input.double(), target.double(), options["mask"]
-        if mask is not None:
+        normalizer = 0.0 if normalizer is None else normalizer.double().unsqueeze(-1)
+        if mask is not None:  # rows that are masked may hold anything
             kept = mask.bool().expand(x.shape[:-1]).unsqueeze(-1)
             x, values = (torch.where(kept, v, torch.ones_like(v)) for v in (x, values))
             indices = torch.where(kept, indices, torch.zeros_like(indices))
-        log_p = self.of_target(values, temperature)
+            normalizer = torch.where(kept, normalizer, torch.zeros_like(x[..., :1]))
+        log_p = self.of_target(values, normalizer, temperature)
         log_q, rest_q = self.of_input(x, indices, temperature)
         if options["tail"] != "ignore":
             rest_p = logarithm(1 - log_p.exp().sum(-1, keepdim=True))
@@ -156,11 +158,10 @@ class SparseFormula(Formula):
         own = {"input_space": "log_prob", "target_space": "log_prob", "dim": -1, "compat": "math"}
         return Formula(self.call, {**options, **own})(log_q, log_p, weight, temperature)
 
-    def of_target(self, values: Any, temperature: Any) -> Any:
-        space, normalizer = self.options["target_space"], self.options["log_normalizer"]
+    def of_target(self, values: Any, normalizer: Any, temperature: Any) -> Any:
+        space = self.options["target_space"]
         if space == "logit":
-            values = values / (1.0 if temperature is None else temperature)
-            values = values if normalizer is None else values - normalizer.double().unsqueeze(-1)
+            values = values / (1.0 if temperature is None else temperature) - normalizer
         elif space != "log_prob" and not self.options["log_target"]:
             values = values.log()
         return values - values.logsumexp(-1, keepdim=True) if self.options["tail"] == "drop" else values
