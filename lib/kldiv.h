@@ -45,9 +45,9 @@ enum kl_operand {
     KL_GRAD_OUTPUT,
     KL_WEIGHT,
     KL_MASK,
-    KL_NO_OPERAND,
     KL_INDICES,
-    KL_LOG_NORMALIZER
+    KL_LOG_NORMALIZER,
+    KL_NO_OPERAND
 };
 #define KL_OPERANDS 2
 
@@ -363,8 +363,8 @@ struct kl_plan {
     struct kl_mask mask;               /* the same */
 
     /* Set by the caller between kl_plan and a call that computes, or left NULL. Each thread that
-     * computes asks before a chunk of 16,384 elements, some 10 us unless values are special; once the answer
-     * is true it must stay so, and the call fails with `stopped`. Its results are then of no use. */
+     * computes asks before a chunk of 16,384 elements, some 10 us unless values are special, and with a sparse target before
+     * each row; once the answer is true it must stay so, and the call fails with `stopped`. Its results are then of no use. */
     bool (*stopped)(const void *context);
     const void *stop_context;
 
@@ -488,8 +488,8 @@ bool kl_run_gradients(const struct kl_plan *plan, const struct kl_tensor *grad_o
 /* The most bytes that kl_run_gradients allocates while it runs: none for elements that lie alike in all
  * arrays; some 144 KiB for rows and what is broadcast, 16 bytes for each 512 elements of rows that are
  * few, long and side by side, and more where derivatives are summed back to operands that were broadcast. A sparse
- * target takes 16 (k + 1) + 32 bytes a row, 8 (k + 1) more for each operand with derivatives, and 8 k bytes a thread, of
- * which those of one thread are counted.
+ * target takes 16 (k + 1) + 32 bytes a row, 8 (k + 1) more for each operand with derivatives, and n / 8 bytes a thread, of
+ * which those of up to 64 threads are counted.
  * kl_diagnose allocates kl_diagnosis_scratch(), and as much as kl_run besides where the loss may overflow; so does
  * a diagnosis among the results without a loss, and with one whichever is more. No call takes more than 48 KiB of the
  * calling thread's stack. */

@@ -23,8 +23,8 @@ static const struct {
     {{"U64", "u8", "UINT64"}, "uint64", {API_UNSIGNED, KL_FLOAT64, 8, false}},
     {{"I8", "i1", "INT8"}, "int8", {API_SIGNED, KL_FLOAT64, 1, false}},
     {{"I16", "i2", "INT16"}, "int16", {API_SIGNED, KL_FLOAT64, 2, false}},
-    {{"I32", "i4", "INT32"}, "int32", {API_SIGNED, KL_FLOAT64, 4, false}},
-    {{"I64", "i8", "INT64"}, "int64", {API_SIGNED, KL_FLOAT64, 8, false}},
+    {{"I32", "i4", "INT32"}, "int32", {API_SIGNED, API_INT32, 4, false}},
+    {{"I64", "i8", "INT64"}, "int64", {API_SIGNED, API_INT64, 8, false}},
 };
 #define N_TYPES (sizeof types / sizeof *types)
 
@@ -56,12 +56,14 @@ bool api_type_find(enum api_dtype_names format, const char *name, struct api_typ
     return true;
 }
 
-static bool may_have(const struct api_type *type, bool is_mask)
+static bool may_have(const struct api_type *type, enum api_tensor_kind kind)
 {
-    return is_mask ? type->dtype == API_BYTE : type->element == API_FLOAT;
+    return kind == API_BITS      ? type->dtype == API_BYTE
+           : kind == API_INDICES ? type->dtype >= API_INT32
+                                 : type->element == API_FLOAT;
 }
 
-/* Why a tensor that is no mask cannot have the type, which is NULL if it is unknown; or "". */
+/* Why a tensor of numbers cannot have the type, which is NULL if it is unknown; or "". */
 static const char *reason(enum api_dtype_names format, const char *name,
                           const struct api_type *type)
 {
@@ -74,7 +76,7 @@ static const char *reason(enum api_dtype_names format, const char *name,
     return is_complex ? ": kl_div: Complex inputs not supported." : "";
 }
 
-bool api_type_of_tensor(enum api_dtype_names format, const char *name, bool is_mask,
+bool api_type_of_tensor(enum api_dtype_names format, const char *name, enum api_tensor_kind kind,
                         struct api_type *type, char refusal[API_REFUSAL])
 {
     static const char *const words[][2] = {[API_SAFETENSORS] = {"dtype ", ""},
@@ -82,14 +84,15 @@ bool api_type_of_tensor(enum api_dtype_names format, const char *name, bool is_m
                                            [API_INFERENCE] = {"datatype ", ""}};
     bool is_known = api_type_find(format, name, type);
     char known[60] = "";
-    if (is_known && may_have(type, is_mask))
+    if (is_known && may_have(type, kind))
         return true;
     for (size_t i = 0; i < N_TYPES; i++)
-        if (may_have(&types[i].type, is_mask) && *types[i].names[format])
+        if (may_have(&types[i].type, kind) && *types[i].names[format])
             api_append_word(known, sizeof known,
                             format == API_NUMPY ? types[i].word : types[i].names[format]);
     snprintf(refusal, API_REFUSAL, "%s%.30s%s is not one of %s%s", words[format][0], name,
-             words[format][1], known, is_mask ? "" : reason(format, name, is_known ? type : NULL));
+             words[format][1], known,
+             kind == API_NUMBERS ? reason(format, name, is_known ? type : NULL) : "");
     return false;
 }
 

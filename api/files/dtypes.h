@@ -5,15 +5,22 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
-/* API_BYTE: dtype of a mask, one byte of 0 or 1, which formats call bool or uint8. No other
- * tensor has it. */
+/* Dtypes of elements that are no numbers of the loss. API_BYTE: of a mask, one byte of 0 or 1, which formats call bool or
+ * uint8. API_INT32, API_INT64: of indices. */
 #define API_BYTE ((enum kl_dtype)KL_DTYPES)
+#define API_INT32 ((enum kl_dtype)(KL_DTYPES + 1))
+#define API_INT64 ((enum kl_dtype)(KL_DTYPES + 2))
 
 static inline size_t api_dtype_size(enum kl_dtype dtype)
 {
-    return dtype == API_BYTE ? 1 : kl_dtype_size(dtype);
+    static const size_t sizes[] = {1, sizeof(int32_t), sizeof(int64_t)};
+    return dtype < API_BYTE ? kl_dtype_size(dtype) : sizes[dtype - API_BYTE];
 }
+
+/* api_tensor_kind: what the elements of a tensor are, and so which types it may have. */
+enum api_tensor_kind { API_NUMBERS, API_BITS, API_INDICES };
 
 enum api_dtype_names { API_SAFETENSORS, API_NUMPY, API_INFERENCE };
 #define API_DTYPE_NAMES 3
@@ -25,7 +32,8 @@ enum { API_CHARACTER = 4 };
 /* api_type: the type of elements of `size` bytes each. */
 struct api_type {
     enum api_element element;
-    enum kl_dtype dtype; /* of API_FLOAT; API_BYTE if a mask may have it */
+    enum kl_dtype
+        dtype; /* that a tensor of the loss may have; KL_FLOAT64 if none may have the type */
     size_t size;
     bool swapped; /* true if bytes, or those of each character, are in the other order */
 };
@@ -33,10 +41,10 @@ struct api_type {
 /* Finds a type by its name, of numpy by its code: "F64", "<f8", ">U5", "FP64". False if it is unknown. */
 bool api_type_find(enum api_dtype_names format, const char *name, struct api_type *type);
 
-/* As api_type_find, but if the tensor, a mask or another one, cannot have the type, `refusal` becomes the reason:
+/* As api_type_find, but if a tensor of this kind cannot have the type, `refusal` becomes the reason:
  * "dtype I8 is not one of F64, F32, F16, BF16", with PyTorch's words for integers and complex numbers. */
 enum { API_REFUSAL = 200 };
-bool api_type_of_tensor(enum api_dtype_names format, const char *name, bool is_mask,
+bool api_type_of_tensor(enum api_dtype_names format, const char *name, enum api_tensor_kind kind,
                         struct api_type *type, char refusal[API_REFUSAL]);
 
 /* Name of a dtype of the library; "" for bfloat16 in numpy's names. */

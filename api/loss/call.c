@@ -54,6 +54,31 @@ void api_call_free(struct api_call *call)
     api_buffer_free(&call->oip.id);
 }
 
+/* Checks what comes with a sparse target alone, or never does. A tail may be the default, which clients send that send all
+ * options. */
+static bool check_sparse(const struct api_call *call, struct api_problem *problem)
+{
+    const struct api_options *options = &call->options;
+    const struct api_tensor *indices = &call->tensors[KL_INDICES],
+                            *normalizer = &call->tensors[KL_LOG_NORMALIZER];
+    const struct kl_tensor *values = &call->tensors[KL_TARGET].view;
+    if (indices->present && (options->diagnose || options->loss.broadcast))
+        return api_option_fail(options, options->diagnose ? API_DIAGNOSE : API_BROADCAST, problem,
+                               "sparse_unsupported",
+                               "a sparse target does not broadcast, and is not diagnosed");
+    if (!indices->present && normalizer->present)
+        return api_tensor_fail(normalizer, NULL, problem, "indices_missing",
+                               "it is of a sparse target, but there are no indices");
+    if (!indices->present && options->tail != KL_TAIL_BIN)
+        return api_option_fail(options, API_TAIL, problem, "indices_missing",
+                               "tail is of a sparse target, but there are no indices");
+    return !indices->present ||
+           (indices->view.ndim == values->ndim &&
+            memcmp(indices->shape, values->shape, values->ndim * sizeof *values->shape) == 0) ||
+           api_tensor_fail(indices, NULL, problem, "shape_mismatch",
+                           "there must be an index for each number of target: both have one shape");
+}
+
 /* Checks that all required tensors are present in the requested dtype. */
 static bool check_tensors(const struct api_call *call, struct api_problem *problem)
 {
@@ -65,16 +90,16 @@ static bool check_tensors(const struct api_call *call, struct api_problem *probl
         if (!tensor->present)
             return api_fail_at(problem, API_BODY, "#", "tensor_missing",
                                "the body has no tensor '%s'", api_tensor_names[i]);
-        if (call->options.given[API_DTYPE] && i != KL_MASK && tensor->view.dtype != dtype)
+        if (call->options.given[API_DTYPE] && tensor->dtype < API_BYTE && tensor->dtype != dtype)
             return api_tensor_fail(tensor, NULL, problem, "option_invalid",
                                    "it is %s: dtype=%s is the dtype of numbers in JSON, "
                                    "and other formats have their own",
-                                   kl_dtype_name(tensor->view.dtype), kl_dtype_name(dtype));
+                                   kl_dtype_name(tensor->dtype), kl_dtype_name(dtype));
     }
     if (call->tensors[KL_GRAD_OUTPUT].present && !call->options.gradient)
         return api_tensor_fail(&call->tensors[KL_GRAD_OUTPUT], NULL, problem, "option_invalid",
                                "it is given, but no gradient is requested");
-    return true;
+    return check_sparse(call, problem);
 }
 
 /* Copies the library's problem with an option to the location where the option was given. */
@@ -87,6 +112,7 @@ static bool translate_option(const struct api_call *call, const struct kl_proble
     } options[] = {{"dim_invalid", API_DIM},
                    {"temperature_invalid", API_TEMPERATURE},
                    {"temperature_unused", API_TEMPERATURE},
+                   {"sparse_unsupported", API_DIM},
                    {"space_conflict", API_TARGET_SPACE}};
     if (strcmp(from->code, "stopped") == 0)
         return api_fail(to, "client_left", "the client closed its side");
@@ -311,12 +337,18 @@ static bool plan(struct api_call *call, struct api_problem *problem)
     int dim[API_MAX_AXES];
     struct kl_options options = call->options.loss;
     struct kl_problem from = {0};
-    const struct api_tensor *weight = &call->tensors[KL_WEIGHT], *mask = &call->tensors[KL_MASK];
-    struct kl_mask kept = {mask->view.ndim, mask->view.shape, mask->view.data};
+    const struct api_tensor *weight = &call->tensors[KL_WEIGHT], *mask = &call->tensors[KL_MASK],
+                            *indices = &call->tensors[KL_INDICES],
+                            *normalizer = &call->tensors[KL_LOG_NORMALIZER];
+    const struct kl_mask kept = {mask->view.ndim, mask->view.shape, mask->view.data};
+    const struct kl_sparse sparse = {indices->view.data, indices->dtype == API_INT64,
+                                     call->options.tail,
+                                     normalizer->present ? &normalizer->view : NULL};
     options.dim = dim;
     options.n_dim = list_axes(&call->options.dim, dim);
     options.weight = weight->present ? &weight->view : NULL;
     options.mask = mask->present ? &kept : NULL;
+    options.sparse = indices->present ? &sparse : NULL;
     if (!set_shares(&call->options, &options, problem))
         return false;
     if (!kl_plan(&call->plan, &call->tensors[KL_INPUT].view, &call->tensors[KL_TARGET].view,

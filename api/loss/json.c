@@ -87,8 +87,8 @@ static bool read_value(struct reader *r, char text[API_JSON_TEXT], struct api_va
 }
 
 /* Members that are no options. */
-static const char *const others[] = {"input", "target", "grad_output", "weight",
-                                     "mask",  "shape",  NULL};
+static const char *const others[] = {"input",   "target",         "grad_output", "weight", "mask",
+                                     "indices", "log_normalizer", "shape",       NULL};
 
 /* Adds the value at the cursor. Valid values are short; a longer one is cut, and then invalid. */
 static bool add_value(struct reader *r, struct api_option_input *setting, char text[API_JSON_TEXT])
@@ -153,11 +153,15 @@ static bool finish_tensors(struct reader *r)
 {
     struct api_call *call = r->call;
     enum kl_dtype dtype = call->options.dtype;
+    if (r->has_shape && call->tensors[KL_INDICES].present)
+        return api_fail_at(r->problem, API_BODY, "#/shape", "shape_invalid",
+                           "shape is that of input and target alike, and a sparse target has its "
+                           "own: leave it out, and nest the arrays");
     for (size_t i = 0; i < API_TENSORS; i++) {
         struct api_tensor *tensor = &call->tensors[i];
         if (!tensor->present)
             continue;
-        if (i != KL_MASK && tensor->view.dtype != dtype &&
+        if (tensor->dtype < API_BYTE && tensor->dtype != dtype &&
             !api_json_tensor_read(tensor, r->json.text, r->values[i], dtype, r->problem))
             return false;
         if (r->has_shape && has_shape_of_operands(call, i, r->ndim, r->shape) &&

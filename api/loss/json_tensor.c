@@ -117,6 +117,21 @@ static bool read_bit(struct reader *r)
     return !r->tensor->data.failed || api_fail_oom(r->problem);
 }
 
+/* Reads an index, of which numbers up to 2^53 are exact. A number without a fraction may be written with one, as R does. */
+static bool read_index(struct reader *r)
+{
+    const double limit = r->dtype == API_INT32 ? 0x1p31 : 0x1p53;
+    double value;
+    const char *end = api_number_read(r->p, KL_FLOAT64, &value);
+    if (!end || value != trunc(value) || !(value >= -limit && value < limit))
+        return fail_here(r, "element_invalid", "an index must be a whole number");
+    const int32_t small = r->dtype == API_INT32 ? (int32_t)value : 0;
+    const int64_t large = (int64_t)value;
+    r->p = end;
+    api_append(&r->tensor->data, r->dtype == API_INT32 ? (const void *)&small : &large, r->size);
+    return !r->tensor->data.failed || api_fail_oom(r->problem);
+}
+
 static bool read_number(struct reader *r)
 {
     struct api_buffer *data = &r->tensor->data;
@@ -175,7 +190,9 @@ static bool read_leaf(struct reader *r)
         r->leaf_depth = r->depth;
     else if (r->leaf_depth != r->depth)
         return fail_here(r, "tensor_ragged", "expected an array here, found a number");
-    return r->dtype == API_BYTE ? read_bit(r) : read_number(r);
+    return r->dtype == API_BYTE  ? read_bit(r)
+           : r->dtype > API_BYTE ? read_index(r)
+                                 : read_number(r);
 }
 
 /* Continues after a value: closes arrays until another value follows or none is open. */
@@ -229,7 +246,11 @@ static size_t estimate_count(const char *p)
 const char *api_json_tensor_read(struct api_tensor *tensor, const char *text, const char *at,
                                  enum kl_dtype dtype, struct api_problem *problem)
 {
-    dtype = api_tensor_is_mask(tensor) ? API_BYTE : dtype;
+    enum api_tensor_kind kind = api_tensor_kind_of(tensor);
+    if (kind == API_BITS)
+        dtype = API_BYTE;
+    else if (kind == API_INDICES && dtype != API_INT32)
+        dtype = API_INT64;
     struct reader r = {.text = text,
                        .p = at,
                        .dtype = dtype,

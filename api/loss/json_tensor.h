@@ -5,7 +5,8 @@
 
 /* Reads the value at `at`, in `text`: nested arrays of numbers, of equal length at each depth,
  * or one number, which is 0-dim. "NaN", "Infinity", "-Infinity" and R's "Inf" and "-Inf" are
- * numbers, quoted or bare, and null is NaN in an inference request. The call's mask takes 0, 1, false and true, which become API_BYTE.
+ * numbers, quoted or bare, and null is NaN in an inference request. The call's mask takes 0, 1, false and true, which become API_BYTE;
+ * indices take whole numbers, which become API_INT64, or API_INT32 if `dtype` says so.
  *
  * Fills the tensor's shape and data, each number rounded once to `dtype`. Returns the position
  * after the value, or NULL with a problem that names the element. `text` ends with a NUL and

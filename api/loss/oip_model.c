@@ -34,7 +34,7 @@ bool api_oip_ready(struct api_exchange *x) { return check_ready(x) && api_oip_li
 
 /* Inputs that may be left out. Metadata tell of them in `parameters` alone: generic clients send all
  * inputs that are listed. */
-#define OPTIONAL_INPUTS "weight,mask,grad_output"
+#define OPTIONAL_INPUTS "weight,mask,grad_output,indices,log_normalizer"
 
 /* Appends the tensors that are always there, each with one axis and FP32, the defaults of clients that fill
  * in metadata: inferences take any dtype and shape. */

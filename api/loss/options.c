@@ -71,6 +71,7 @@ READ_WORD(base)
 READ_WORD(space)
 READ_WORD(divergence)
 READ_WORD(scale)
+READ_WORD(tail)
 
 /* Reads the number 2 as the text "2". */
 static bool read_base_or_two(const struct api_value *value, union api_field_value *to,
@@ -189,6 +190,7 @@ static const char *const bases[] = {"e", "2", NULL};
 static const char *const spaces[] = {"log_prob", "prob", "logit", NULL};
 static const char *const divergences[] = {"forward", "reverse", "js", "skew", NULL};
 static const char *const scales[] = {"none", "temperature_squared", NULL};
+static const char *const tails[] = {"bin", "drop", "ignore", NULL};
 
 #define FIELD(name) API_FIELD(struct api_options, name)
 static const char string[] = "a string", boolean[] = "true or false",
@@ -218,6 +220,7 @@ const struct api_field api_loss_options[API_OPTIONS + 1] = {
     [API_BETA] = {"beta", FIELD(loss.beta), "a number", false, NULL, read_beta},
     [API_ALPHA] = {"alpha", FIELD(loss.alpha), "a number", false, NULL, read_alpha},
     [API_SCALE] = {"scale", FIELD(loss.scale), string, false, scales, read_scale},
+    [API_TAIL] = {"tail", FIELD(tail), string, false, tails, read_tail},
 };
 
 /* ---- Problems with their locations */
@@ -259,8 +262,7 @@ static bool fail_unknown(const struct api_options *options, struct api_origin or
                                "%s is a tensor: send it in the body", name);
     if (nearest && is_tensor(options, nearest))
         return api_fail_member(problem, origin, "tensor_unknown",
-                               "there is no tensor '%.60s'%s The tensors are input, target, "
-                               "grad_output, weight and mask",
+                               "there is no tensor '%.60s'%s The tensors are " API_TENSOR_LIST,
                                name, api_mean(mean, nearest, "."));
     return api_fail_member(
         problem, origin, "option_unknown", "there is no option '%.60s'%s %s options are %s", name,

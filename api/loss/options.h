@@ -25,8 +25,9 @@ enum api_option {
     API_BETA,
     API_ALPHA,
     API_SCALE,
+    API_TAIL,
 };
-#define API_OPTIONS 19
+#define API_OPTIONS 20
 
 /* api_axes: a set of axes as bits, counted from the first and from the last. */
 struct api_axes {
@@ -43,8 +44,12 @@ struct api_options {
     struct api_axes dim;
     bool given[API_OPTIONS];
     const char *within[API_OPTIONS]; /* as in api_origin; NULL for the query */
+    enum kl_tail tail;               /* of a sparse target */
     const char *const *tensors;      /* names of tensors, NULL at the end, for errors; or NULL */
 };
+
+/* The tensors of a request, for messages. */
+#define API_TENSOR_LIST "input, target, grad_output, weight, mask, indices and log_normalizer"
 
 extern const struct api_field api_loss_options[API_OPTIONS + 1];
 

@@ -11,7 +11,9 @@ const char *const api_tensor_names[API_TENSORS + 1] = {[KL_INPUT] = "input",
                                                        [KL_TARGET] = "target",
                                                        [KL_GRAD_OUTPUT] = "grad_output",
                                                        [KL_WEIGHT] = "weight",
-                                                       [KL_MASK] = "mask"};
+                                                       [KL_MASK] = "mask",
+                                                       [KL_INDICES] = "indices",
+                                                       [KL_LOG_NORMALIZER] = "log_normalizer"};
 
 void api_tensor_location(const struct api_tensor *tensor, char *to, size_t size)
 {
@@ -43,7 +45,7 @@ bool api_tensor_type(const struct api_tensor *tensor, enum api_dtype_names forma
                      struct api_problem *problem)
 {
     char refusal[API_REFUSAL];
-    return api_type_of_tensor(format, name, api_tensor_is_mask(tensor), type, refusal) ||
+    return api_type_of_tensor(format, name, api_tensor_kind_of(tensor), type, refusal) ||
            api_tensor_fail(tensor, field, problem, "dtype_unsupported", "%s", refusal);
 }
 
@@ -66,9 +68,8 @@ static bool fail_unknown(const char *name, const char *location, struct api_prob
         return api_fail_at(problem, API_BODY, location, "tensor_unknown",
                            "'%.60s' is an option, not a tensor: send it in the query", name);
     return api_fail_at(problem, API_BODY, location, "tensor_unknown",
-                       "there is no tensor '%.60s'%s The tensors are input, target, "
-                       "grad_output, weight and mask%s",
-                       name, api_mean(mean, nearest, "."),
+                       "there is no tensor '%.60s'%s The tensors are " API_TENSOR_LIST "%s", name,
+                       api_mean(mean, nearest, "."),
                        unnamed ? ": np.savez(f, input=..., target=...) names them" : "");
 }
 

@@ -5,7 +5,7 @@
 #include "api/json/problem.h"
 #include "api/regions/slice.h"
 
-#define API_TENSORS 5 /* those of enum kl_operand; the operands are required */
+#define API_TENSORS KL_NO_OPERAND /* those of enum kl_operand; the operands are required */
 
 /* api_tensor: a tensor of the request. `view` borrows `shape` and, once `present`, the elements:
  * those of the request's body or of shared memory if they can be read in place, else those of
@@ -16,7 +16,9 @@ struct api_tensor {
     bool flat;     /* true if read from one array, at any shape */
     bool is_input; /* true if read from number `input` of an inference request's inputs */
     size_t input;
-    struct kl_tensor view; /* of bytes for a mask, whatever its dtype says */
+    enum kl_dtype
+        dtype; /* of the elements, which may be none of the library's: see api/files/dtypes.h */
+    struct kl_tensor view; /* its dtype is KL_FLOAT64 if the library has none */
     size_t shape[KL_MAX_DIMS];
     struct api_buffer data;
     struct api_slice slice; /* the elements, if they are in shared memory */
@@ -29,10 +31,12 @@ extern const char *const api_tensor_names[API_TENSORS + 1]; /* NULL at the end *
 struct api_tensor *api_tensor_find(struct api_tensor tensors[API_TENSORS], const char *name,
                                    const size_t *input, struct api_problem *problem);
 
-/* True for the mask, whose dtype is API_BYTE. */
-static inline bool api_tensor_is_mask(const struct api_tensor *tensor)
+/* What the elements of a tensor are. */
+static inline enum api_tensor_kind api_tensor_kind_of(const struct api_tensor *tensor)
 {
-    return tensor->operand == KL_MASK;
+    return tensor->operand == KL_MASK      ? API_BITS
+           : tensor->operand == KL_INDICES ? API_INDICES
+                                           : API_NUMBERS;
 }
 
 static inline const char *api_tensor_name(const struct api_tensor *tensor)
@@ -44,8 +48,9 @@ static inline const char *api_tensor_name(const struct api_tensor *tensor)
 static inline void api_tensor_set(struct api_tensor *tensor, enum kl_dtype dtype, size_t ndim,
                                   const void *data)
 {
+    tensor->dtype = dtype;
     tensor->view =
-        (struct kl_tensor){dtype == API_BYTE ? KL_FLOAT64 : dtype, ndim, tensor->shape, data};
+        (struct kl_tensor){dtype < API_BYTE ? dtype : KL_FLOAT64, ndim, tensor->shape, data};
     tensor->present = true;
     tensor->flat = false;
 }

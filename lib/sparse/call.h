@@ -58,8 +58,14 @@ static inline const char *kl_row_at(const struct kl_sparse_call *call, size_t ro
     return (const char *)input->data + row * call->length * kl_dtype_size(input->dtype);
 }
 
-/* ---- gather.c: fills call->of_rows and call->logs of a row. `sorted` has room for k indices. */
-void kl_gather_row(struct kl_sparse_call *call, size_t row, int64_t *sorted);
+/* Bytes of the bits that tell which elements of a row are named. */
+static inline size_t kl_named_size(const struct kl_sparse_call *call)
+{
+    return (call->length / 64 + 1) * sizeof(uint64_t);
+}
+
+/* ---- gather.c: fills call->of_rows and call->logs of a row. `named` has kl_named_size bytes. */
+void kl_gather_row(struct kl_sparse_call *call, size_t row, uint64_t *named);
 
 /* Notes a problem: that of the first row is reported, whichever thread finds it. */
 void kl_sparse_fail(struct kl_sparse_call *call, size_t row, struct kl_problem problem);

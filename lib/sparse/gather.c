@@ -2,8 +2,6 @@
 #include "lib/plan/problem.h"
 #include "lib/sparse/call.h"
 
-#include <stdlib.h>
-
 void kl_sparse_fail(struct kl_sparse_call *call, size_t row, struct kl_problem problem)
 {
     pthread_mutex_lock(&call->lock);
@@ -24,42 +22,23 @@ static void fail_at(struct kl_sparse_call *call, size_t row, enum kl_operand ope
 
 /* ---- Rows of input */
 
-static int compare(const void *a, const void *b)
+/* Fills `named`, a bit for each element of a row; false if an index is wrong. */
+static bool mark_named(struct kl_sparse_call *call, size_t row, uint64_t *named)
 {
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return (x > y) - (x < y);
-}
-
-/* Finds where an index stands for the second time in its row. */
-static size_t second_of(const struct kl_sparse_call *call, size_t row, int64_t index)
-{
-    size_t at = row * call->k;
-    while (kl_index_at(call, at) != index)
-        at++;
-    do
-        at++;
-    while (kl_index_at(call, at) != index);
-    return at;
-}
-
-/* Fills the sorted indices of a row; false if one is wrong. */
-static bool sort_indices(struct kl_sparse_call *call, size_t row, int64_t *sorted)
-{
-    for (size_t i = 0; i < call->k; i++)
-        sorted[i] = kl_index_at(call, row * call->k + i);
-    for (size_t i = 0; i < call->k; i++)
-        if (sorted[i] < 0 || (uint64_t)sorted[i] >= call->length) {
-            fail_at(call, row, KL_INDICES, row * call->k + i, "indices_invalid",
-                    "the index %.0f is not of an element of its row", (double)sorted[i]);
+    memset(named, 0, kl_named_size(call));
+    for (size_t at = row * call->k; at < (row + 1) * call->k; at++) {
+        int64_t index = kl_index_at(call, at);
+        bool is_outside = index < 0 || (uint64_t)index >= call->length;
+        uint64_t bit = UINT64_C(1) << (index & 63);
+        if (is_outside || named[index >> 6] & bit) {
+            fail_at(call, row, KL_INDICES, at, "indices_invalid",
+                    is_outside ? "the index %.0f is not of an element of its row"
+                               : "the index %.0f is twice in its row",
+                    (double)index);
             return false;
         }
-    qsort(sorted, call->k, sizeof *sorted, compare);
-    for (size_t i = 1; i < call->k; i++)
-        if (sorted[i] == sorted[i - 1]) {
-            fail_at(call, row, KL_INDICES, second_of(call, row, sorted[i]), "indices_invalid",
-                    "the index %.0f is twice in its row", (double)sorted[i]);
-            return false;
-        }
+        named[index >> 6] |= bit;
+    }
     return true;
 }
 
@@ -69,17 +48,21 @@ static const void *element_at(const struct kl_sparse_call *call, size_t row, siz
 }
 
 /* Calls `add` for each run of elements of a row that are not named. */
-static void for_rest(const struct kl_sparse_call *call, size_t row, const int64_t *sorted,
+static void for_rest(const struct kl_sparse_call *call, size_t row, const uint64_t *named,
                      void (*add)(const struct kl_sparse_call *call, const void *from, size_t n,
                                  void *to),
                      void *to)
 {
-    for (size_t i = 0, start = 0; i <= call->k; i++) {
-        size_t end = i < call->k ? (size_t)sorted[i] : call->length;
-        if (end > start)
-            add(call, element_at(call, row, start), end - start, to);
-        start = end + 1;
-    }
+    size_t start = 0;
+    for (size_t i = 0; i < kl_named_size(call) / sizeof *named; i++)
+        for (uint64_t word = named[i]; word; word &= word - 1) {
+            size_t end = 64 * i + (size_t)__builtin_ctzll(word);
+            if (end > start)
+                add(call, element_at(call, row, start), end - start, to);
+            start = end + 1;
+        }
+    if (call->length > start)
+        add(call, element_at(call, row, start), call->length - start, to);
 }
 
 /* rest: a sum, of exponentials of (v - offset) scale, or of probabilities. */
@@ -112,28 +95,28 @@ static void find_max(const struct kl_sparse_call *call, const void *from, size_t
 static const double LOW_REST = 0x1p-960;
 
 /* The logarithm of the mass of a row's elements that are not named, over exp(offset scale) of logarithms and logits. */
-static double log_rest(const struct kl_sparse_call *call, size_t row, const int64_t *sorted,
+static double log_rest(const struct kl_sparse_call *call, size_t row, const uint64_t *named,
                        struct kl_shift shift, struct kl_sum *sum)
 {
     struct rest rest = {.shift = shift, .sum = {0, 0}, .max = -(double)INFINITY};
     bool is_prob = call->plan->spaces[KL_INPUT] == KL_PROB;
-    for_rest(call, row, sorted, is_prob ? add_probs : add_exps, &rest);
+    for_rest(call, row, named, is_prob ? add_probs : add_exps, &rest);
     *sum = rest.sum;
     double mass = kl_sum_value(rest.sum);
     if (is_prob || !(mass < LOW_REST))
         return log(mass);
-    for_rest(call, row, sorted, find_max, &rest);
+    for_rest(call, row, named, find_max, &rest);
     *sum = (struct kl_sum){0, 0};
     if (rest.max == -(double)INFINITY) /* or there is no such element */
         return rest.max;
     rest.sum = *sum;
     rest.shift.offset = rest.max;
-    for_rest(call, row, sorted, add_exps, &rest);
+    for_rest(call, row, named, add_exps, &rest);
     return (rest.max - shift.offset) * shift.scale + log(kl_sum_value(rest.sum));
 }
 
 /* Gathers the logarithms of input's probabilities. */
-static void gather_input(struct kl_sparse_call *call, size_t row, const int64_t *sorted)
+static void gather_input(struct kl_sparse_call *call, size_t row, const uint64_t *named)
 {
     enum kl_dtype dtype = call->plan->input.dtype;
     enum kl_space space = call->plan->spaces[KL_INPUT];
@@ -145,7 +128,7 @@ static void gather_input(struct kl_sparse_call *call, size_t row, const int64_t 
                              1 / kl_temperature_of(call, KL_INPUT)};
     struct kl_sum sum = {0, 0};
     if (is_logit || kl_has_rest(call))
-        rest = log_rest(call, row, sorted, shift, &sum);
+        rest = log_rest(call, row, named, shift, &sum);
     for (size_t i = 0; i < call->k; i++) {
         size_t index = (size_t)kl_index_at(call, row * call->k + i);
         double v = kl_load(dtype, element_at(call, row, index), 0);
@@ -229,11 +212,11 @@ static void drop_rounding(struct kl_sparse_call *call, size_t row)
         *rest = -(double)INFINITY;
 }
 
-void kl_gather_row(struct kl_sparse_call *call, size_t row, int64_t *sorted)
+void kl_gather_row(struct kl_sparse_call *call, size_t row, uint64_t *named)
 {
-    if (!sort_indices(call, row, sorted) || !gather_target(call, row))
+    if (!mark_named(call, row, named) || !gather_target(call, row))
         return;
-    gather_input(call, row, sorted);
+    gather_input(call, row, named);
     if (kl_has_rest(call))
         drop_rounding(call, row);
 }

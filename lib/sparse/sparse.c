@@ -26,9 +26,9 @@ static void gather_rows(void *context, size_t task, void *scratch)
 {
     struct kl_sparse_call *call = context;
     size_t n = rows_of_task(call), row = task * n, end = row + kl_min(n, call->rows - row);
-    int64_t *sorted = malloc(call->k * sizeof *sorted);
+    uint64_t *named = malloc(kl_named_size(call));
     (void)scratch;
-    if (!sorted) {
+    if (!named) {
         struct kl_problem problem = {0};
         kl_fail(&problem, KL_NO_OPERAND, "out_of_memory", "out of memory");
         kl_sparse_fail(call, 0, problem);
@@ -40,9 +40,9 @@ static void gather_rows(void *context, size_t task, void *scratch)
                 kl_fill(call->logs[i] + row * call->columns, 0, call->columns);
             continue;
         }
-        kl_gather_row(call, row, sorted);
+        kl_gather_row(call, row, named);
     }
-    free(sorted);
+    free(named);
 }
 
 static void scatter_rows(void *context, size_t task, void *scratch)
@@ -86,6 +86,8 @@ static bool plan_inner(struct kl_sparse_call *call, struct kl_problem *problem)
     options.scale = KL_UNSCALED;
     options.dim = last, options.n_dim = 1;
     options.sparse = NULL;
+    options.weight = plan->weight.data ? &plan->weight : NULL;
+    options.mask = plan->mask.data ? &plan->mask : NULL;
     if (!kl_plan(&call->inner, &input, &target, &options, problem))
         return false;
     call->inner.options.scale = plan->options.scale;
@@ -131,16 +133,19 @@ static struct kl_sparse_call call_of(const struct kl_plan *plan, const struct kl
                                    .lock = PTHREAD_MUTEX_INITIALIZER};
 }
 
+/* MOST_THREADS: that are counted. */
+enum { MOST_THREADS = 64 };
+
 size_t kl_sparse_scratch_size(const struct kl_plan *plan, const struct kl_results *results)
 {
     struct kl_sparse_call call = call_of(plan, results);
-    size_t of_thread = call.k * sizeof(int64_t); /* sorted indices */
+    size_t of_threads = kl_min(call.rows, MOST_THREADS) * kl_named_size(&call);
     double one[1];
     for (int i = 0; i < KL_OPERANDS; i++)
         call.logs[i] = one;
     if (!plan_inner(&call, NULL))
         return 0;
-    return lay_out(&call, NULL) * sizeof(double) + of_thread +
+    return lay_out(&call, NULL) * sizeof(double) + of_threads +
            kl_dense_scratch_size(&call.inner, results);
 }
 
@@ -152,7 +157,7 @@ static bool compute(struct kl_sparse_call *call, const struct kl_tensor *grad_ou
     if (!plan_inner(call, problem))
         return false;
     if (call->rows > 0)
-        kl_layout_of(&call->layout, &call->inner, false);
+        kl_layout_of(&call->layout, &call->inner, true);
     kl_pool_run(pool, tasks, gather_rows, call, NULL);
     if (call->problem.code) {
         if (problem && !problem->code)

@@ -1,4 +1,5 @@
 /* Every wire format against every other: equal random tensors of odd sizes give the same bits. */
+#include "api/files/dtypes.h"
 #include "tests/suites/support/support.h"
 
 #include <criterion/criterion.h>
@@ -8,10 +9,9 @@
 
 enum { MAX_NDIM = 4, MAX_COUNT = 24 * 24 * 12, TENSORS = 4 };
 
-/* array: a tensor in row-major order and the machine's byte order; a mask holds bytes. */
+/* array: a tensor in row-major order and the machine's byte order, of a dtype of api/files/dtypes.h. */
 struct array {
     const char *name;
-    bool is_mask;
     enum kl_dtype dtype;
     size_t ndim, shape[MAX_NDIM], count;
     char data[MAX_COUNT * sizeof(double)];
@@ -27,11 +27,12 @@ struct layout {
     bool fortran_order, big_endian;
 };
 
-static const char *const npy_kinds[] = {"f8", "f4", "f2"};
-static const char *const safetensors_dtypes[] = {"F64", "F32", "F16", "BF16"};
-static const char *const oip_datatypes[] = {"FP64", "FP32", "FP16", "BF16"};
+static const char *const npy_kinds[] = {"f8", "f4", "f2", "", "b1", "i4", "i8"};
+static const char *const safetensors_dtypes[] = {"F64", "F32", "F16", "BF16", "BOOL", "I32", "I64"};
+static const char *const oip_datatypes[] = {"FP64", "FP32",  "FP16", "BF16",
+                                            "BOOL", "INT32", "INT64"};
 
-static size_t size_of(const struct array *a) { return a->is_mask ? 1 : kl_dtype_size(a->dtype); }
+static size_t size_of(const struct array *a) { return api_dtype_size(a->dtype); }
 
 static void append_shape(struct api_buffer *out, const struct array *a)
 {
@@ -57,12 +58,11 @@ static size_t element_at(const struct array *a, bool fortran_order, size_t n)
 static void append_npy(struct api_buffer *out, const struct array *a, struct layout layout)
 {
     char header[256];
-    int n =
-        snprintf(header, sizeof header, "{'descr': '%s%s', 'fortran_order': %s, 'shape': (",
-                 a->is_mask          ? "|"
-                 : layout.big_endian ? ">"
-                                     : "<",
-                 a->is_mask ? "b1" : npy_kinds[a->dtype], layout.fortran_order ? "True" : "False");
+    int n = snprintf(header, sizeof header, "{'descr': '%s%s', 'fortran_order': %s, 'shape': (",
+                     a->dtype == API_BYTE ? "|"
+                     : layout.big_endian  ? ">"
+                                          : "<",
+                     npy_kinds[a->dtype], layout.fortran_order ? "True" : "False");
     for (size_t i = 0; i < a->ndim; i++)
         n += snprintf(header + n, sizeof header - (size_t)n, "%zu,%s", a->shape[i],
                       i + 1 < a->ndim ? " " : "");
@@ -119,7 +119,7 @@ static void append_safetensors(struct api_buffer *out, const struct tensors *t)
     for (size_t i = 0; i < t->n; i++) {
         const struct array *a = &t->of[i];
         api_append_format(&header, "%s\"%s\":{\"dtype\":\"%s\",\"shape\":", i ? "," : "{", a->name,
-                          a->is_mask ? "BOOL" : safetensors_dtypes[a->dtype]);
+                          safetensors_dtypes[a->dtype]);
         append_shape(&header, a);
         api_append_format(&header, ",\"data_offsets\":[%zu,%zu]}", end,
                           end + a->count * size_of(a));
@@ -134,6 +134,18 @@ static void append_safetensors(struct api_buffer *out, const struct tensors *t)
         api_append(out, t->of[i].data, t->of[i].count * size_of(&t->of[i]));
 }
 
+static void append_element(struct api_buffer *out, const struct array *a, size_t n)
+{
+    if (a->dtype == API_BYTE)
+        api_append_text(out, a->data[n] ? "true" : "false");
+    else if (a->dtype == API_INT32)
+        api_append_format(out, "%d", ((const int32_t *)(const void *)a->data)[n]);
+    else if (a->dtype == API_INT64)
+        api_append_format(out, "%lld", (long long)((const int64_t *)(const void *)a->data)[n]);
+    else
+        api_append_format(out, "%.17g", kl_load(a->dtype, a->data, n));
+}
+
 /* Appends the elements in brackets, nested by the shape or flat. */
 static void append_numbers(struct api_buffer *out, const struct array *a, bool nested)
 {
@@ -145,10 +157,7 @@ static void append_numbers(struct api_buffer *out, const struct array *a, bool n
         for (size_t i = a->ndim; nested && i-- > 0;)
             if (n % (inner *= a->shape[i]) == 0)
                 api_append_text(out, "[");
-        if (a->is_mask)
-            api_append_text(out, a->data[n] ? "true" : "false");
-        else
-            api_append_format(out, "%.17g", kl_load(a->dtype, a->data, n));
+        append_element(out, a, n);
         inner = 1;
         for (size_t i = a->ndim; nested && i-- > 0;)
             if ((n + 1) % (inner *= a->shape[i]) == 0)
@@ -192,9 +201,8 @@ static size_t append_inference(struct api_buffer *out, const struct tensors *t, 
 {
     for (size_t i = 0; i < t->n; i++) {
         const struct array *a = &t->of[i];
-        api_append_format(
-            out, "%s{\"name\":\"%s\",\"datatype\":\"%s\",\"shape\":", i ? "," : "{\"inputs\":[",
-            a->name, a->is_mask ? "BOOL" : oip_datatypes[a->dtype]);
+        api_append_format(out, "%s{\"name\":\"%s\",\"datatype\":\"%s\",\"shape\":",
+                          i ? "," : "{\"inputs\":[", a->name, oip_datatypes[a->dtype]);
         append_shape(out, a);
         if (binary) {
             api_append_format(out, ",\"parameters\":{\"binary_data_size\":%zu}}",
@@ -301,7 +309,7 @@ static unsigned long draw(unsigned long n)
 static void fill(struct array *a, double offset, double step)
 {
     for (size_t i = 0; i < a->count; i++)
-        if (a->is_mask)
+        if (a->dtype == API_BYTE)
             a->data[i] = draw(4) > 0;
         else
             kl_store(a->dtype, a->data, i, offset + step * (double)draw(128));
@@ -315,33 +323,43 @@ static void set_shape(struct array *a, size_t ndim, const size_t *shape)
         a->count *= a->shape[i] = shape[i];
 }
 
-static void check_all_forms(size_t ndim, const size_t *shape, const enum kl_dtype *dtypes)
+/* Sends the tensors in each form; the last `size` bytes of the answers are compared. */
+static void check_all_forms(const struct tensors *t, const char *query, size_t size)
 {
-    static struct tensors t;
-    static const char *const names[TENSORS] = {"input", "target", "weight", "mask"};
+    const struct array *input = &t->of[0];
     bool one_dtype = true, bfloat16 = false;
-    t.n = TENSORS;
-    for (size_t i = 0; i < TENSORS; i++) {
-        t.of[i] = (struct array){.name = names[i], .is_mask = i == 3, .dtype = dtypes[i]};
-        set_shape(&t.of[i], ndim, shape);
-        fill(&t.of[i], i == 0 ? -8 : 0.0078125, i == 0 ? 0.0625 : 0.0078125);
-        one_dtype &= i == 3 || dtypes[i] == dtypes[0];
-        bfloat16 |= i < 3 && dtypes[i] == KL_BFLOAT16;
+    for (size_t i = 0; i < t->n; i++) {
+        one_dtype &= t->of[i].dtype == input->dtype || t->of[i].dtype >= API_BYTE;
+        bfloat16 |= t->of[i].dtype == KL_BFLOAT16;
     }
-    size_t size = t.of[0].count * kl_dtype_size(kl_dtype_promote(dtypes[0], dtypes[1]));
-    struct api_buffer expected = ask_form(&forms[0], &t, "reduction=none", false);
+    struct api_buffer expected = ask_form(&forms[0], t, query, false);
     for (size_t i = 0; i < 2 * COUNT(forms); i++) {
         const struct form *form = &forms[i / 2];
         if ((form->one_dtype && !one_dtype) || (form->no_bfloat16 && bfloat16))
             continue;
-        struct api_buffer content = ask_form(form, &t, "reduction=none", i % 2);
+        struct api_buffer content = ask_form(form, t, query, i % 2);
         bool same = content.size >= size && memcmp(content.data + content.size - size,
                                                    expected.data + expected.size - size, size) == 0;
-        cr_expect(same, "%s: shape %zu x %zu, %zu dimensions, %s and %s", form->name, shape[0],
-                  shape[1], ndim, kl_dtype_name(dtypes[0]), kl_dtype_name(dtypes[1]));
+        cr_expect(same, "%s: shape %zu x %zu, %zu dimensions, %s and %s", form->name,
+                  input->shape[0], input->shape[1], input->ndim, kl_dtype_name(input->dtype),
+                  kl_dtype_name(t->of[1].dtype));
         api_buffer_free(&content);
     }
     api_buffer_free(&expected);
+}
+
+static void check_dense(size_t ndim, const size_t *shape, const enum kl_dtype *dtypes)
+{
+    static struct tensors t;
+    static const char *const names[] = {"input", "target", "weight", "mask"};
+    t.n = COUNT(names);
+    for (size_t i = 0; i < t.n; i++) {
+        t.of[i] = (struct array){.name = names[i], .dtype = i == 3 ? API_BYTE : dtypes[i]};
+        set_shape(&t.of[i], ndim, shape);
+        fill(&t.of[i], i == 0 ? -8 : 0.0078125, i == 0 ? 0.0625 : 0.0078125);
+    }
+    enum kl_dtype dtype = kl_dtype_promote(dtypes[0], dtypes[1]);
+    check_all_forms(&t, "reduction=none", t.of[0].count * kl_dtype_size(dtype));
 }
 
 Test(formats, give_the_same_bits_for_every_matrix)
@@ -351,7 +369,7 @@ Test(formats, give_the_same_bits_for_every_matrix)
             for (int dtype = KL_FLOAT64; dtype <= KL_FLOAT16; dtype++) {
                 enum kl_dtype one = (enum kl_dtype)dtype;
                 const size_t shape[] = {rows, columns};
-                check_all_forms(2, shape, (enum kl_dtype[]){one, one, one, one});
+                check_dense(2, shape, (enum kl_dtype[]){one, one, one});
             }
     cr_expect_eq(bytes_held(), 0);
 }
@@ -365,7 +383,63 @@ Test(formats, give_the_same_bits_for_random_shapes_and_dtypes)
             shape[i] = 1 + draw(ndim > 2 ? 8 : 24);
         for (size_t i = 0; i < TENSORS; i++)
             dtypes[i] = (enum kl_dtype)draw(KL_DTYPES);
-        check_all_forms(ndim, shape, dtypes);
+        check_dense(ndim, shape, dtypes);
+    }
+    cr_expect_eq(bytes_held(), 0);
+}
+
+/* Fills rows of k different indices below n: i, i + step, ... around n, with a step that has no factor of n. */
+static void fill_indices(struct array *a, size_t n)
+{
+    size_t k = a->shape[a->ndim - 1], first = 0, step = 1;
+    for (size_t i = 0; i < a->count; i++) {
+        if (i % k == 0) {
+            first = draw(n);
+            step = n % 7 ? 7 : 1;
+        }
+        size_t index = (first + i % k * step) % n;
+        if (a->dtype == API_INT32)
+            ((int32_t *)(void *)a->data)[i] = (int32_t)index;
+        else
+            ((int64_t *)(void *)a->data)[i] = (int64_t)index;
+    }
+}
+
+static void check_sparse(size_t ndim, const size_t *shape, size_t k, const enum kl_dtype *dtypes)
+{
+    static struct tensors t;
+    static const char *const names[] = {"input", "target", "log_normalizer", "indices"};
+    size_t named[MAX_NDIM];
+    memcpy(named, shape, ndim * sizeof *shape);
+    named[ndim - 1] = k;
+    t.n = COUNT(names);
+    for (size_t i = 0; i < t.n; i++) {
+        t.of[i] = (struct array){.name = names[i], .dtype = dtypes[i]};
+        set_shape(&t.of[i], i == 2 ? ndim - 1 : ndim, i == 0 ? shape : named);
+        if (i < 3)
+            fill(&t.of[i], i == 2 ? 16 : -8, 0.0625);
+        else
+            fill_indices(&t.of[i], shape[ndim - 1]);
+    }
+    static const char *const tails[] = {"bin", "drop", "ignore"};
+    char query[200];
+    snprintf(query, sizeof query, "reduction=none&input_space=logit&target_space=logit&tail=%s",
+             tails[draw(COUNT(tails))]);
+    enum kl_dtype dtype = kl_dtype_promote(dtypes[0], dtypes[1]);
+    check_all_forms(&t, query, t.of[2].count * kl_dtype_size(dtype));
+}
+
+Test(formats, give_the_same_bits_for_sparse_targets)
+{
+    for (int round = 0; round < 60; round++) {
+        size_t ndim = 1 + draw(MAX_NDIM), shape[MAX_NDIM];
+        enum kl_dtype dtypes[TENSORS];
+        for (size_t i = 0; i < ndim; i++)
+            shape[i] = 1 + draw(ndim > 2 ? 8 : 24);
+        for (size_t i = 0; i < TENSORS; i++)
+            dtypes[i] = round % 2 && i ? dtypes[0] : (enum kl_dtype)draw(KL_DTYPES);
+        dtypes[TENSORS - 1] = draw(2) ? API_INT32 : API_INT64;
+        check_sparse(ndim, shape, 1 + draw(shape[ndim - 1]), dtypes);
     }
     cr_expect_eq(bytes_held(), 0);
 }

@@ -125,8 +125,8 @@ Test(openapi, lists_the_options_and_no_others)
     check_options_in_query("/kl_div");
     check_options_in_query("/v2/models/kl_div/infer");
     check_options_in_query("/v2/models/kl_div/versions/1/infer");
-    check_options_in_schema("LossForm", 5);    /* input, target, weight, mask, grad_output */
-    check_options_in_schema("LossRequest", 6); /* and shape */
+    check_options_in_schema("LossForm", API_TENSORS);
+    check_options_in_schema("LossRequest", API_TENSORS + 1); /* and shape */
 }
 
 /* Codes that a schema allows for its member `code`. */

@@ -34,6 +34,14 @@ for (const kind of [Float32Array, Float64Array]) {
                                             weight: { data: new kind([5, 2]), shape: [2] } });
     assert(Math.abs(Number(rows.loss.data[0]) - 2 * (0.5 * (Math.log(0.5) + 2) + 0.5 * (Math.log(0.5) + 0.25))) < 1e-6);
 }
+// A sparse target: of each row the element that an index names, and the rest as one.
+const sparse = await client.klDiv([[-1, -0.5], [-2, -0.25]], [[0.6], [0.1]], { reduction: "sum", indices: [[1], [0]] });
+for (const data of [new Int32Array([1, 0]), new BigInt64Array([1n, 0n])]) {
+    const named = await client.klDiv({ data: new Float64Array([-1, -0.5, -2, -0.25]), shape },
+                                     { data: new Float64Array([0.6, 0.1]), shape: [2, 1] },
+                                     { reduction: "sum", tail: "bin", indices: { data, shape: [2, 1] } });
+    assert.equal(named.loss.data[0], sparse.loss);
+}
 const half = { data: new Uint16Array([0xbf80, 0xbf00]), shape: [2], dtype: "BF16" as const }; // -1, -0.5
 const halves = await client.klDiv(half, { ...half, data: new Uint16Array([0x3e80, 0x3f40]) }, { reduction: "sum" });
 assert(halves.loss.dtype === "BF16" && halves.loss.data.length === 1);

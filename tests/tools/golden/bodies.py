@@ -24,6 +24,8 @@ LOSS = float((T * (np.log(T) - X)).sum())
 MASK, WEIGHT = np.array([[True, False], [True, True]]), np.array([0.5, 2.0])
 NAN_X = np.where(MASK, X, np.nan)  # what the mask hides is not seen
 WEIGHED = float((MASK * WEIGHT * (T * (np.log(T) - X))).sum())
+# A sparse target of T: it names the second element of the first row and the first of the second; the other is the rest.
+NAMED, VALUES = np.array([[1], [0]]), np.array([[0.6], [0.1]])
 SAFE = "application/x-safetensors"
 NPZ = "application/x-npz"
 BOUNDARY = "XyZ"
@@ -49,7 +51,7 @@ def header(text, data=b"", length=None):
 
 def safetensors(tensors, metadata=None, dtypes=None, gap=b""):
     """tensors: name -> array, in the order of their data."""
-    names = {"f8": "F64", "f4": "F32", "f2": "F16", "b1": "BOOL", "u1": "U8"}
+    names = {"f8": "F64", "f4": "F32", "f2": "F16", "b1": "BOOL", "u1": "U8", "u2": "U16", "i4": "I32", "i8": "I64"}
     entries, data = {}, b""
     if metadata is not None:
         entries["__metadata__"] = metadata
@@ -132,6 +134,19 @@ def add_safetensors():
         "mask has shape [2, 0], which does not broadcast to that of the losses, [2, 2]", "shape_mismatch", 422)
     bad("weights of U8", safetensors(dict(weighed, weight=MASK.astype("u1"))),
         "weight: dtype U8", "dtype_unsupported", 422)
+    sparse = {"input": X, "target": VALUES, "indices": NAMED}
+    good("indices of I64", safetensors(sparse))
+    good("indices of I32, with options", safetensors(dict(sparse, indices=NAMED.astype("i4")), {"tail": "bin"}))
+    good("log_normalizer", safetensors(dict(sparse, target=np.log(VALUES) + 7, log_normalizer=np.array([7.0, 7.0]))),
+         query="reduction=sum&target_space=logit")
+    bad("indices of U16", safetensors(dict(sparse, indices=NAMED.astype("u2"))),
+        "indices: dtype U16 is not one of I32, I64", "dtype_unsupported", 422)
+    bad("indices of F64", safetensors(dict(sparse, indices=NAMED.astype("f8"))),
+        "indices: dtype F64 is not one of I32, I64", "dtype_unsupported", 422)
+    bad("a log_normalizer of I64", safetensors(dict(sparse, log_normalizer=NAMED[:, 0])),
+        "log_normalizer: dtype I64 is not one of F64", "dtype_unsupported", 422)
+    bad("an index out of range", safetensors(dict(sparse, indices=NAMED * 2)), "the index 2", "indices_invalid", 422)
+    bad("an index below 0", safetensors(dict(sparse, indices=-NAMED)), "the index -1", "indices_invalid", 422)
     bad("nothing", b"", "0 bytes")
     bad("seven bytes", b"\2\0\0\0\0\0\0", "7 bytes")
     bad("no header", header(""), "begin with '{'")
@@ -371,6 +386,8 @@ def add_npz():
     good("deflated, with data descriptors",
          zipped(*both, stream=True, method=zipfile.ZIP_DEFLATED))
     good("zip64", zipped(*both, force_zip64=True))
+    good("indices in Fortran order, in the other byte order",
+         npz(input=X, target=VALUES, indices=np.asfortranarray(NAMED.astype(">i4"))))
     good("a mask of bool and weights", npz(input=NAN_X, target=T, mask=MASK, weight=WEIGHT),
          loss=WEIGHED)
     good("a mask of uint8, in Fortran order",
@@ -443,6 +460,8 @@ def add_multipart():
     good("a dtype after the tensors", form(*both, ("dtype", b"float64")))
     good("a mask and weights", form(*both, ("mask", npy(MASK)), ("weight", b"[0.5, 2]")),
          loss=WEIGHED)
+    good("indices of JSON", form(both[0], ("target", npy(VALUES)), ("indices", b"[[1], [0.0]]"), ("tail", b"bin")))
+    good("indices of .npy", form(both[0], ("target", b"[[0.6], [0.1]]"), ("indices", npy(NAMED))))
     good("a mask of JSON", form(*both, ("mask", b"[[true, 0], [1, 1]]"),
                                 ("weight", npy(WEIGHT))), loss=WEIGHED)
     good("files with types", form(
@@ -581,6 +600,19 @@ def add_inference():
     good("empty tensors", inference(tensor("input", np.zeros((0, 2)), data=[]),
                                     tensor("target", np.zeros((0, 2)))), loss=0.0)
 
+    values = tensor("target", VALUES, data=[0.6, 0.1])
+    for datatype in ("INT32", "INT64"):
+        raw_indices = NAMED.astype(datatype.lower()).tobytes()
+        good("indices of %s in JSON" % datatype, inference(
+            x, values, tensor("indices", NAMED, datatype, data=[1, 0])))
+        good("indices of %s in bytes" % datatype, inference(
+            x, values, tensor("indices", NAMED, datatype), parameters={"tail": "bin"}, raw=raw_indices))
+        bad("a wrong index of %s" % datatype, inference(x, values, tensor("indices", NAMED, datatype, data=[1, -3])),
+            "the index -3", "indices_invalid", 422)
+    bad("an index that INT32 has not", inference(x, values, tensor("indices", NAMED, "INT32", data=[1, 2**31])),
+        "an index must be a whole number", "element_invalid", 422)
+    bad("indices of FP32", inference(x, values, tensor("indices", NAMED, "FP32", data=[1, 0])),
+        "indices: datatype FP32 is not one of INT32, INT64", "dtype_unsupported", 422)
     weight = tensor("weight", WEIGHT, data=[0.5, 2])
     for datatype in ("BOOL", "UINT8"):
         good("a mask of %s in JSON" % datatype, inference(

@@ -13,14 +13,19 @@ export type Nested = number | readonly Nested[] | Float32Array | Float64Array;
 
 /** Options of the loss, as api/loss/README.md has them. */
 export type LossOptions =
-    Loose<Omit<Schemas["LossRequest"], "input" | "target" | "shape" | "weight" | "mask" | "grad_output">> & Control;
+    Loose<Omit<Schemas["LossRequest"],
+        "input" | "target" | "shape" | "weight" | "mask" | "grad_output" | "indices" | "log_normalizer">> & Control;
 
-export type NestedLoss =
-    LossOptions & { weight?: Nested; mask?: readonly (0 | 1 | boolean)[] | Nested; grad_output?: Nested };
+/** `indices` name the elements of a sparse target, counted from 0. */
+export type NestedLoss = LossOptions & {
+    weight?: Nested; mask?: readonly (0 | 1 | boolean)[] | Nested; grad_output?: Nested;
+    indices?: Nested; log_normalizer?: Nested;
+};
 
 /** A mask of tensors holds 0 and 1. */
 export type TensorOptions = LossOptions & {
     weight?: GivenTensor; mask?: { readonly data: Uint8Array; readonly shape: readonly number[] }; grad_output?: GivenTensor;
+    indices?: { readonly data: Int32Array | BigInt64Array; readonly shape: readonly number[] }; log_normalizer?: GivenTensor;
 };
 
 /** A loss of tensors: results by their names, `loss`, `gradient.input`, `gradient.target`; of a partial one `sum`,
@@ -93,8 +98,8 @@ export class Client implements Caller {
     klDiv(input: GivenTensor, target: GivenTensor, options?: TensorOptions): Promise<TensorLoss>;
     klDiv(input: Nested, target: Nested, options?: NestedLoss): Promise<Schemas["LossAnswer"]>;
     async klDiv(input: unknown, target: unknown, options: NestedLoss | TensorOptions = {}): Promise<unknown> {
-        const { signal, timeout, weight, mask, grad_output, ...query } = options;
-        const given = Object.entries({ input, target, weight, mask, grad_output })
+        const { signal, timeout, weight, mask, grad_output, indices, log_normalizer, ...query } = options;
+        const given = Object.entries({ input, target, weight, mask, grad_output, indices, log_normalizer })
             .filter(([name, value]) => name === "input" || name === "target" || (value !== undefined && value !== null));
         const odd = given.find(([, value]) => isTensor(value) !== isTensor(input));
         if (odd)
