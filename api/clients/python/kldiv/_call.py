@@ -123,7 +123,7 @@ class Call:
         if self.is_sparse:
             self.options.sparse = self.sparse(indices, tail_number, values.get("log_normalizer"))
         elif tail_number or log_normalizer is not None:
-            raise TypeError("tail and log_normalizer are of a sparse target, which has indices")
+            raise LossError("indices_missing", "tail and log_normalizer are of a sparse target, but there are no indices")
         self.plan = ctypes.create_string_buffer(_library.struct_size(_library.PLAN))
         kl = _library.load()
         self.run(kl.kl_plan, self.plan, *(self.tensor(array) for array in self.operands), ctypes.byref(self.options))

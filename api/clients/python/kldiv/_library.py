@@ -23,7 +23,7 @@ DIVERGENCES = {"forward": 0, "reverse": 1, "js": 2, "skew": 3}
 SCALES = {"none": 0, "temperature_squared": 1}
 TAILS = {"bin": 0, "drop": 1, "ignore": 2}
 # Of enum kl_operand, those of a sparse target whose elements may be at fault.
-SPARSE_OPERANDS = {1: "values", 6: "indices"}
+SPARSE_OPERANDS = {1: "values", 5: "indices"}
 N_WARNINGS = 3
 
 c_size, c_pointer = ctypes.c_size_t, ctypes.c_void_p
