@@ -19,7 +19,7 @@ mkdir $environment/sources
 tar xzf "$sdist" -C $environment/sources --strip-components 1
 [ "$(members $environment/sources)" = "$(members build/pypi/source)" ]
 $pip install --no-index --no-deps "$wheel"
-for module in pandas torch fastapi polars pyarrow; do
+for module in pandas torch sklearn fastapi polars pyarrow; do
     $environment/bin/python -c "import $module" 2>/dev/null || echo "NOT RUN: tests of the package of Python that need $module"
 done
 cd "$here"

@@ -177,6 +177,20 @@ class Examples(unittest.TestCase):
             self.assertLess(here[-1], here[0] / 100)
             np.testing.assert_allclose(there[:20], here[:20], 1e-4)
 
+    def test_topk_distillation(self):
+        try:
+            import topk_distillation
+        except ImportError as error:
+            self.skipTest(f"python3-torch and python3-sklearn are needed: {error}")
+        (of_teacher, of_labels), said = self.printed(topk_distillation.main)
+        self.assertRegex(said, r"(?s)^teacher, 256 hidden units: 0\.9.*stored: 3 of 10 classes of 1257 images, 11,313 bytes; .*50,280\n")
+        self.assertGreater(of_teacher, 0.93)
+        self.assertGreater(of_labels, 0.9)
+        x, stored = np.eye(64, dtype="float32"), {"indices": np.arange(64)[:, None] % 10, "values": np.full((64, 1), -0.5)}
+        students = [topk_distillation.train(x, stored, epochs=2) for _ in range(2)]
+        for first, again in zip(*(student.parameters() for student in students)):
+            self.assertTrue((first == again).all())
+
     def with_package(self, name, **members):
         """A package, or a stand-in that has these members."""
         try:

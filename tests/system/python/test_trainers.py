@@ -75,6 +75,53 @@ class Trainers(unittest.TestCase):
         self.check(kldiv.kl_div(self.student, self.teacher, **named), -mean(p.exp() * q), entropy)
         self.check(kldiv.kl_div(self.student, self.teacher, divergence="reverse", **named), mean(q.exp() * (q - p)))
 
+    def top(self, logits, k=4):
+        """Indices of the k greatest logits, and logarithms of the student's and the teacher's probabilities there."""
+        indices = logits.detach().topk(k).indices
+        return (indices, *(v.gather(-1, indices) for v in self.rows()))
+
+    def sparse(self, indices, values, **options):
+        options = {"target_space": "log_prob", "mask": self.mask, **options}
+        return kldiv.sparse_kl_div(self.student, indices, values, input_space="logit", **options)
+
+    def mean(self, of_tokens):
+        return of_tokens[self.mask].sum() / self.mask.sum()
+
+    def test_top_k_of_trl(self):
+        """With a tail: of the teacher's support for the forward divergence, of the student's for the reverse one."""
+        for beta, support in (0, self.teacher), (1, self.student):
+            indices, q, p = self.top(support)
+            rest_q, rest_p = (torch.log(-torch.expm1(v.logsumexp(-1, keepdim=True).clamp(max=-1e-7))) for v in (q, p))
+            with_rest = [torch.cat(pair, -1) for pair in ((q, rest_q), (p, rest_p))]
+            a, b = with_rest[::-1] if beta else with_rest
+            self.check(self.sparse(indices, p, divergence="js", beta=beta), self.mean((b.exp() * (b - a)).sum(-1)))
+
+    def test_top_k_of_both_renormalized(self):
+        """TRL's without a tail, and NeMo-RL's by default: a dense call of the logits of the support."""
+        for divergence, support in ("forward", self.teacher), ("reverse", self.student), ("reverse", self.teacher):
+            indices, q, p = self.top(support)
+            q, p = (v - v.logsumexp(-1, keepdim=True) for v in (q, p))
+            a, b = (q, p) if divergence == "forward" else (p, q)
+            self.check(kldiv.kl_div(self.student.gather(-1, indices), self.teacher.gather(-1, indices), dim=-1, mask=self.mask,
+                                    divergence=divergence, **LOGITS), self.mean((b.exp() * (b - a)).sum(-1)))
+
+    def test_top_k_of_nemo_rl(self):
+        """Zero outside of the top k, forward: of the teacher's top logits alone."""
+        indices, q, _ = self.top(self.teacher)
+        logits = self.teacher.gather(-1, indices)
+        p = logits.log_softmax(-1)
+        self.check(self.sparse(indices, logits, target_space="logit", tail="drop"), self.mean((p.exp() * (p - q)).sum(-1)))
+
+    def test_top_k_of_verl(self):
+        """Losses of tokens that are negative, as the masses differ, become 0."""
+        self.teacher[0] = self.student.detach()[0] / 2
+        indices, q, p = self.top(self.teacher)
+        losses = (p.exp() * (p - q)).sum(-1)
+        self.assertTrue(losses[self.mask].min() < 0 < losses[self.mask].max())
+        ours = self.sparse(indices, p, tail="ignore", reduction="none").clamp(min=0).sum() / self.mask.sum()
+        self.check(ours, self.mean(losses.clamp(min=0)))
+        self.check(self.sparse(indices, p, tail="ignore"), self.mean(losses))
+
     def test_hinton(self):
         student, teacher = (v.reshape(10, 11) for v in (self.student, self.teacher))
         for temperature in 2.0, 5.0:

@@ -2,6 +2,7 @@
 
     import kldiv
     kldiv.kl_div(x, t, reduction="batchmean")   # numpy, pandas, memory maps; tensors of PyTorch with backward()
+    kldiv.sparse_kl_div(x, indices, values)     # of a target that names few elements of each row
     whole = kldiv.partial(x[:n], t[:n]) + kldiv.partial(x[n:], t[n:])
     whole.loss("mean")                          # the bits of kldiv.kl_div(x, t)
 
@@ -17,20 +18,20 @@ from .client import Client
 from .counts import TableCounts, count
 from .errors import LossError, ServiceError
 from .group import Group, Monitors
-from .loss import Partial, kl_div, partial, step, value_and_grad
+from .loss import Partial, kl_div, partial, sparse_kl_div, step, value_and_grad
 from .region import Region
 from .results import Result, Results
 
 if TYPE_CHECKING:
-    from .module import KLDivLoss
+    from .module import KLDivLoss, SparseKLDivLoss
 else:
     def __getattr__(name: str) -> Any:
-        """The module is imported when it is used, as PyTorch is with it."""
-        if name != "KLDivLoss":
+        """The modules are imported when one is used, as PyTorch is with them."""
+        if name not in ("KLDivLoss", "SparseKLDivLoss"):
             raise AttributeError(f"module 'kldiv' has no attribute {name!r}")
-        from .module import KLDivLoss
-        return KLDivLoss
+        from . import module
+        return getattr(module, name)
 
 __all__ = ["AsyncClient", "AsyncGroup", "Client", "Group", "KLDivLoss", "LossError", "Monitors", "Partial", "Region", "Result",
-           "Results", "ServiceError", "TableCounts", "__version__", "count", "kl_div", "partial", "simd", "step", "threads",
-           "value_and_grad"]
+           "Results", "ServiceError", "SparseKLDivLoss", "TableCounts", "__version__", "count", "kl_div", "partial", "simd",
+           "sparse_kl_div", "step", "threads", "value_and_grad"]

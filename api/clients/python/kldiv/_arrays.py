@@ -12,6 +12,7 @@ import numpy as np
 from ._library import DTYPE_NAMES, DTYPES
 
 BFLOAT16 = DTYPES["bfloat16"]
+INDEX_DTYPES = ("int32", "int64")
 
 
 @dataclass(frozen=True)
@@ -97,6 +98,25 @@ def read(value: Any) -> Array:
         raise unsupported(array.dtype.name)
     array = np.require(array, array.dtype.newbyteorder("="), "C")
     return Array(DTYPES[array.dtype.name], array.shape, array.ctypes.data, array)
+
+
+def read_indices(value: Any) -> Array:
+    """Positions of elements in their rows. int32 and int64 are read where they lie; other integers become int64."""
+    if is_tensor(value):
+        name = str(value.dtype).replace("torch.", "")
+        check_integers(name)
+        return read_tensor(value if name in INDEX_DTYPES else value.to(torch_module().int64), INDEX_DTYPES)
+    array = as_numpy(value)
+    check_integers(array.dtype.name)
+    if array.dtype.name == "uint64":  # what int64 has not is in no row
+        array = np.minimum(array, np.uint64(np.iinfo(np.int64).max))
+    array = np.require(array, array.dtype.newbyteorder("=") if array.dtype.name in INDEX_DTYPES else np.int64, "C")
+    return Array(0, array.shape, array.ctypes.data, array)
+
+
+def check_integers(dtype: str) -> None:
+    if not dtype.startswith(("int", "uint")):
+        raise TypeError(f"indices are integers, not {dtype}: topk() gives values first, indices second")
 
 
 def read_mask(value: Any) -> Array:

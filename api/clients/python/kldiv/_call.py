@@ -10,7 +10,7 @@ import numpy as np
 from . import _arrays, _library
 from ._arrays import Array
 from ._labels import align
-from ._library import Mask, Options, PlanStart, Problem, Results, Tensor, check
+from ._library import Mask, Options, PlanStart, Problem, Results, Sparse, Tensor, check
 from .errors import LossError
 
 FLAGS = {None: 0, True: 1, False: 2}
@@ -90,12 +90,14 @@ class Call:
                  input_space: str | None = None, target_space: str | None = None, temperature: float | None = None,
                  dim: Any = None, broadcast: bool = False, weight: Any = None, mask: Any = None,
                  grad_output: Any = None, divergence: str = "forward", beta: float | None = None,
-                 alpha: float | None = None, scale: str | None = None) -> None:
+                 alpha: float | None = None, scale: str | None = None, indices: Any = None, log_normalizer: Any = None,
+                 tail: str = "bin") -> None:
         self.kept: list[Any] = []
-        _arrays.refuse_learned(weight=weight, temperature=temperature)
+        _arrays.refuse_learned(weight=weight, temperature=temperature, log_normalizer=log_normalizer)
         axes = None if dim is None else axes_of(dim)
         values, self.labels = align({"input": input, "target": target, "weight": weight, "mask": mask,
-                                     "grad_output": grad_output}, axes)
+                                     "grad_output": grad_output, "indices": indices, "log_normalizer": log_normalizer}, axes)
+        indices = None if indices is None else _arrays.read_indices(values["indices"])
         self.operands = (_arrays.read(values["input"]), _arrays.read(values["target"]))
         self.grad_output = _arrays.read(values["grad_output"]) if "grad_output" in values else None
         self.options = Options(
@@ -116,6 +118,12 @@ class Call:
         if "mask" in values:
             array = _arrays.read_mask(values["mask"])
             self.options.mask = ctypes.addressof(self.keep(Mask(len(array.shape), self.shape_of(array), array.pointer)))
+        self.is_sparse = indices is not None
+        tail_number = word(_library.TAILS, "tail", tail)
+        if self.is_sparse:
+            self.options.sparse = self.sparse(indices, tail_number, values.get("log_normalizer"))
+        elif tail_number or log_normalizer is not None:
+            raise LossError("indices_missing", "tail and log_normalizer are of a sparse target, but there are no indices")
         self.plan = ctypes.create_string_buffer(_library.struct_size(_library.PLAN))
         kl = _library.load()
         self.run(kl.kl_plan, self.plan, *(self.tensor(array) for array in self.operands), ctypes.byref(self.options))
@@ -124,10 +132,30 @@ class Call:
         self.shape = tuple(planned.shape[:planned.ndim])
         self.warnings, self.reduction = int(planned.warnings), int(planned.reduction)
 
+    def sparse(self, indices: Array, tail: int, log_normalizer: Any) -> int:
+        wide, shape = (array.shape for array in self.operands)
+        if indices.shape != shape or wide[:-1] != shape[:-1] or not (wide and shape and 1 <= shape[-1] <= wide[-1]):
+            raise LossError("shape_mismatch", f"input has shape {list(wide)}, indices {list(indices.shape)} and values "
+                                              f"{list(shape)}, which are [..., n], [..., k] and [..., k] with k from 1 to n")
+        if log_normalizer is not None and self.options.target_space != _library.SPACES["logit"]:
+            raise TypeError("log_normalizer is of values that are logits: target_space is not logit")
+        normalizer = None if log_normalizer is None else self.tensor(_arrays.read(log_normalizer))
+        self.keep(indices)
+        return ctypes.addressof(self.keep(Sparse(indices.pointer, "int64" in str(indices.value.dtype), tail, normalizer)))
+
     def run(self, function: Any, *arguments: Any) -> None:
         """Calls a function of the library, whose last argument is a problem."""
         problem = Problem()
-        check(function(*arguments, ctypes.byref(problem)), problem)
+        check(function(*arguments, ctypes.byref(problem)), problem, self.place(problem) if self.is_sparse else "")
+
+    def place(self, problem: Problem) -> str:
+        """Where in a sparse target the problem is: an element, or a row."""
+        name = _library.SPARSE_OPERANDS.get(problem.operand)
+        if not problem.has_index or name is None:
+            return ""
+        at = np.unravel_index(problem.index, self.operands[1].shape)
+        numbers = ", ".join(map(str, at[:-1] if problem.code == b"mass_invalid" else at))
+        return f"{name}[{numbers}]: " if numbers else f"{name}: "
 
     def keep(self, value: Any) -> Any:
         self.kept.append(value)

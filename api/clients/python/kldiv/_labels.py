@@ -80,6 +80,28 @@ class Labels:
         return reordered(frame, name, list(given.axes), name)
 
 
+class RowLabels(Labels):
+    """Of a call with a sparse target: those of rows, and of the columns that indices and values share. Those of input's columns
+    are not looked at, as indices are positions."""
+
+    def __init__(self, operands: dict[str, Any]) -> None:
+        wide = ("input", "indices", "target")
+        rows = [(operands[name].axes[0], name) for name in (*wide, *operands)
+                if is_pandas(operands[name]) and operands[name].ndim == 1 + (name in wide)]
+        columns = operands["indices"].axes[-1] if is_pandas(operands["indices"]) else None
+        self.operands, self.of_loss = operands, [axis for axis, _ in rows[:1]]
+        self.orders = {name: self.of_loss + ([None if name == "input" else columns] if name in wide else []) for name in operands}
+        self.aligned = {name: reordered(value, name, self.orders[name], rows[0][1] if rows else "indices")
+                        if is_pandas(value) else value for name, value in operands.items()}
+
+    def gradient(self, name: str, values: Any) -> Any:
+        given = self.operands[name]
+        if not is_pandas(given):
+            return values
+        frame = labelled(values, [own if axis is None else axis for own, axis in zip(given.axes, self.orders[name])])
+        return reordered(frame, name, list(given.axes), name)
+
+
 def labelled(values: Any, axes: list[Any]) -> Any:
     pandas: Any = sys.modules["pandas"]
     if values.ndim not in (1, 2) or values.ndim != len(axes) or all(axis is None for axis in axes):
@@ -95,6 +117,9 @@ def align(operands: Mapping[str, Any], dim: Any = None) -> tuple[dict[str, Any],
     values = {name: value for name, value in operands.items() if value is not None or name in ("input", "target")}
     if "pandas" not in sys.modules or not any(map(is_pandas, values.values())):
         return values, None
+    if "indices" in values:
+        of_rows = RowLabels(values)
+        return of_rows.aligned, of_rows
     labels = Labels({name: values[name] for name in ("input", "target")}, dim)
     for name, value in values.items():
         if is_pandas(value):

@@ -21,6 +21,9 @@ BASES = {"e": 0, "2": 1}
 SPACES = {"log_prob": 1, "prob": 2, "logit": 3}
 DIVERGENCES = {"forward": 0, "reverse": 1, "js": 2, "skew": 3}
 SCALES = {"none": 0, "temperature_squared": 1}
+TAILS = {"bin": 0, "drop": 1, "ignore": 2}
+# Of enum kl_operand, those of a sparse target whose elements may be at fault.
+SPARSE_OPERANDS = {1: "values", 5: "indices"}
 N_WARNINGS = 3
 
 c_size, c_pointer = ctypes.c_size_t, ctypes.c_void_p
@@ -45,8 +48,11 @@ class Options(ctypes.Structure):
                 ("input_space", ctypes.c_int), ("target_space", ctypes.c_int), ("temperature", ctypes.c_double),
                 ("dim", c_pointer), ("n_dim", c_size), ("broadcast", ctypes.c_bool), ("weight", c_pointer),
                 ("mask", c_pointer), ("divergence", ctypes.c_int), ("beta", ctypes.c_double), ("alpha", ctypes.c_double),
-                ("scale", ctypes.c_int),
-                ("sparse", c_pointer)]
+                ("scale", ctypes.c_int), ("sparse", c_pointer)]
+
+
+class Sparse(ctypes.Structure):
+    _fields_ = [("indices", c_pointer), ("is_int64", ctypes.c_bool), ("tail", ctypes.c_int), ("log_normalizer", c_pointer)]
 
 
 class PlanStart(ctypes.Structure):
@@ -111,9 +117,9 @@ def struct_size(number: int) -> int:
     return int(load().kl_sizeof(number))
 
 
-def check(good: bool, problem: Problem) -> None:
+def check(good: bool, problem: Problem, place: str = "") -> None:
     if not good:
-        raise LossError(problem.code.decode(), problem.detail.decode(errors="replace"),
+        raise LossError(problem.code.decode(), place + problem.detail.decode(errors="replace"),
                         problem.index if problem.has_index else None)
 
 

@@ -15,6 +15,8 @@ REDUCTIONS = {number: name for name, number in _library.REDUCTIONS.items() if na
 FORWARD, REVERSE, JS, SKEW = _library.DIVERGENCES.values()
 ENDS = {(JS, 0.0): FORWARD, (JS, 1.0): REVERSE, (SKEW, 0.0): FORWARD}
 NO_LOGIT = -1e300
+LEARNED = ("weight", "temperature", "log_normalizer")
+READERS = {"weight": _arrays.read, "mask": _arrays.read_mask, "indices": _arrays.read_indices, "log_normalizer": _arrays.read}
 
 
 class Formula:
@@ -130,6 +132,63 @@ class Formula:
         return losses.sum() / factor.sum() if reduction == "mean" else losses.sum()
 
 
+# How far rounded probabilities may sum to more than 1, as the library has it.
+EXCESS = {torch.float64: 1e-9, torch.float32: 1e-4, torch.float16: 1e-2, torch.bfloat16: 5e-2}
+
+
+class SparseFormula(Formula):
+    """The same with a sparse target: of the logarithms of the elements that it names, and of the rest."""
+
+    def __call__(self, input: Any, target: Any, weight: Any, temperature: Any) -> Any:
+        options, indices, normalizer = self.options, self.options["indices"].long(), self.options["log_normalizer"]
+        x, values, mask = input.double(), target.double(), options["mask"]
+        normalizer = 0.0 if normalizer is None else normalizer.double().unsqueeze(-1)
+        if mask is not None:  # rows that are masked may hold anything
+            kept = mask.bool().expand(x.shape[:-1]).unsqueeze(-1)
+            x, values = (torch.where(kept, v, torch.ones_like(v)) for v in (x, values))
+            indices = torch.where(kept, indices, torch.zeros_like(indices))
+            normalizer = torch.where(kept, normalizer, torch.zeros_like(x[..., :1]))
+        log_p = self.of_target(values, normalizer, temperature)
+        log_q, rest_q = self.of_input(x, indices, temperature)
+        if options["tail"] != "ignore":
+            rest_p = logarithm(1 - log_p.exp().sum(-1, keepdim=True))
+            is_none = (rest_q == -math.inf) & (rest_p <= math.log(EXCESS[target.dtype])) | (options["tail"] == "drop")
+            log_p = torch.cat([log_p, torch.where(is_none, torch.full_like(rest_p, -math.inf), rest_p)], -1)
+            log_q = torch.cat([log_q, rest_q], -1)
+        own = {"input_space": "log_prob", "target_space": "log_prob", "dim": -1, "compat": "math"}
+        return Formula(self.call, {**options, **own})(log_q, log_p, weight, temperature)
+
+    def of_target(self, values: Any, normalizer: Any, temperature: Any) -> Any:
+        space = self.options["target_space"]
+        if space == "logit":
+            values = values / (1.0 if temperature is None else temperature) - normalizer
+        elif space != "log_prob" and not self.options["log_target"]:
+            values = values.log()
+        return values - values.logsumexp(-1, keepdim=True) if self.options["tail"] == "drop" else values
+
+    def of_input(self, x: Any, indices: Any, temperature: Any) -> tuple[Any, Any]:
+        """Logarithms of the probabilities of the elements that are named, and of those of all others."""
+        space = self.options["input_space"]
+        others = torch.ones_like(x, dtype=torch.bool).scatter(-1, indices, False)
+        if space == "prob":
+            return x.gather(-1, indices).log(), logarithm(torch.where(others, x, torch.zeros_like(x)).sum(-1, keepdim=True))
+        log_q = self.log_softmax(x, temperature, None) if space == "logit" else x
+        others &= log_q > -math.inf
+        rest = torch.where(others, log_q, torch.full_like(log_q, NO_LOGIT)).logsumexp(-1, keepdim=True)
+        none = ~others.any(-1, keepdim=True)
+        return log_q.gather(-1, indices), torch.where(none, torch.full_like(rest, -math.inf), rest)
+
+
+def logarithm(mass: Any) -> Any:
+    """Of what is left to many: none, if rounding makes it negative."""
+    none = mass <= 0
+    return torch.where(none, torch.full_like(mass, -math.inf), torch.where(none, torch.ones_like(mass), mass).log())
+
+
+def formula_of(call: Call, options: dict[str, Any]) -> Formula:
+    return (SparseFormula if call.is_sparse else Formula)(call, options)
+
+
 class _Loss(torch.autograd.Function):  # type: ignore[misc]
     """Forward computes a reduced loss together with its gradients, in one pass over memory. Backward returns these,
     multiplied by the upstream gradient; where that would round half precision twice, and for a loss that is not
@@ -140,8 +199,9 @@ class _Loss(torch.autograd.Function):  # type: ignore[misc]
         ctx.call, ctx.grads, ctx.options = call, None, options
         # The gradient by log-probabilities does not depend on them: they may be changed in place.
         needs_input = ctx.needs_input_grad[1] or options["input_space"] not in (None, "log_prob")
-        ctx.spare = None if needs_input or call.options.divergence else input
-        kept = [v for v in (options["weight"], options["mask"]) if isinstance(v, torch.Tensor)]
+        ctx.spare = None if needs_input or call.options.divergence or call.is_sparse else input
+        kept = [options.get(name) for name in ("weight", "mask", "indices", "log_normalizer")]
+        kept = [v for v in kept if isinstance(v, torch.Tensor)]
         ctx.save_for_backward(target, *([input] if ctx.spare is None else []), *kept)
         if call.shape != () or not any(ctx.needs_input_grad):
             return call.loss()
@@ -154,7 +214,7 @@ class _Loss(torch.autograd.Function):  # type: ignore[misc]
         needed = ctx.needs_input_grad[:2]
         if torch.is_grad_enabled():  # create_graph
             x, t = (v.view_as(v) for v in (saved[0] if ctx.spare is None else ctx.spare, target))
-            loss = Formula(ctx.call, ctx.options)(x, t, ctx.options["weight"], ctx.options["temperature"])
+            loss = formula_of(ctx.call, ctx.options)(x, t, ctx.options["weight"], ctx.options["temperature"])
             wanted = [v for v, is_needed in zip((x, t), needed) if is_needed]
             found = iter(torch.autograd.grad(loss, wanted, grad_output, create_graph=True))
             return (*(next(found) if is_needed else None for is_needed in needed), None, None)
@@ -198,20 +258,22 @@ def own_tensor(array: _arrays.Array) -> Any:
 
 
 def kl_div(input: Any, target: Any, **options: Any) -> Any:
-    """The loss as a tensor. Gradients go to input, target, weight and temperature."""
+    """The loss as a tensor. Gradients go to input, target, and what of LEARNED requires one."""
     if torch.jit.is_tracing():
         raise RuntimeError("kldiv.kl_div cannot be traced: its result would be a constant; take torch.nn.functional.kl_div")
-    values, _ = align({"input": input, "target": target, "weight": options["weight"], "mask": options["mask"]},
-                      None if options["dim"] is None else axes_of(options["dim"]))
+    own = {name: options[name] for name in READERS if name in options}
+    values, _ = align({"input": input, "target": target, **own}, None if options["dim"] is None else axes_of(options["dim"]))
     x, t, options = as_tensor(values.pop("input")), as_tensor(values.pop("target")), {**options, **values}
-    if any(_arrays.is_learned(v) for v in (x, t, options["weight"], options["temperature"])):
-        for name, read in ("weight", _arrays.read), ("mask", _arrays.read_mask):
+    learned = {name: options[name] for name in LEARNED if _arrays.is_learned(options.get(name))}
+    if learned or any(map(_arrays.is_learned, (x, t))):
+        for name in own:
             if options[name] is not None and not isinstance(options[name], torch.Tensor):
-                options[name] = own_tensor(read(options[name]))
-    learned = {name: options[name] for name in ("weight", "temperature") if _arrays.is_learned(options[name])}
+                options[name] = own_tensor(READERS[name](options[name]))
     plain = {**options, **{name: value.detach() for name, value in learned.items()}}
     call = Call(x, t, **plain)
-    call.warn(stacklevel=3)
+    call.warn(stacklevel=4)
     if learned:
-        return Formula(call, options)(x, t, options["weight"], options["temperature"])
+        if call.is_sparse:  # the formula does not look at indices and masses
+            call.loss()
+        return formula_of(call, options)(x, t, options["weight"], options["temperature"])
     return _Loss.apply(x, t, call, plain)

@@ -30,11 +30,45 @@ def kl_div(input: Any, target: Any, size_average: bool | None = None, reduce: bo
                "compat": compat, "base": base, "input_space": input_space, "target_space": target_space,
                "temperature": temperature, "dim": dim, "broadcast": broadcast, "weight": weight, "mask": mask,
                "divergence": divergence, "beta": beta, "alpha": alpha, "scale": scale}
-    if any(map(_arrays.is_tensor, (input, target))) or any(map(_arrays.is_learned, (weight, temperature))):
+    return loss_of(input, target, options)
+
+
+def sparse_kl_div(input: Any, indices: Any, values: Any, *, log_normalizer: Any = None, tail: str = "bin",
+                  reduction: str = "mean", log_target: bool = False, base: str | int = "e", input_space: str | None = None,
+                  target_space: str | None = None, temperature: float | None = None, weight: Any = None, mask: Any = None,
+                  divergence: str = "forward", beta: float | None = None, alpha: float | None = None,
+                  scale: str | None = None) -> Any:
+    """The loss of kl_div with a sparse target, which names k elements of each row, as the likeliest words of a teacher.
+
+    Input has the shape [..., n]. Indices are integers of the shape [..., k], positions in rows of input, of which none is twice
+    in a row; values of the same shape are those of target there, in the `target_space`: probabilities, log-probabilities or
+    logits. With r the mass that values leave, and s that of input's other elements, `tail` is "bin": these are one element more
+    with the probabilities r and s; "drop": values are divided by their sum, so that r is 0; or "ignore": only elements that are
+    named have losses.
+
+    Logits of values need a `log_normalizer` of the shape [...], unless the tail is dropped: the log-sum-exp of all n logits of a
+    row over the temperature, (logits / temperature).logsumexp(-1), as the temperature divides logits first. It does not divide
+    log-probabilities: those of another temperature are given as such.
+
+    Losses are those of rows: `reduction` applies to them, weight and mask have the shape [...], or broadcast to it. Rows that
+    are masked may hold anything, also indices of -100. Gradients of tensors go to input and values, and to a weight,
+    temperature and log_normalizer that require one."""
+    if indices is None:
+        raise TypeError("indices are integers, not None")
+    return loss_of(input, values, {
+        "reduction": reduction, "log_target": log_target, "base": base, "input_space": input_space,
+        "target_space": target_space, "temperature": temperature, "dim": -1, "weight": weight, "mask": mask,
+        "divergence": divergence, "beta": beta, "alpha": alpha, "scale": scale, "indices": indices,
+        "log_normalizer": log_normalizer, "tail": tail})
+
+
+def loss_of(input: Any, target: Any, options: dict[str, Any]) -> Any:
+    learned = (options["weight"], options["temperature"], options.get("log_normalizer"))
+    if any(map(_arrays.is_tensor, (input, target))) or any(map(_arrays.is_learned, learned)):
         from . import _torch
         return _torch.kl_div(input, target, **options)
     call = Call(input, target, **options)
-    call.warn(stacklevel=2)
+    call.warn(stacklevel=3)
     return shaped(call.loss(), call)
 
 
@@ -47,7 +81,8 @@ def shaped(loss: Any, call: Call) -> Any:
 
 def value_and_grad(input: Any, target: Any, wrt: str | Sequence[str] = "input", grad_output: Any = None,
                    **options: Any) -> tuple[Any, dict[str, Any]]:
-    """The loss, and its gradients by name: wrt is "input", "target" or both. Options are those of kl_div."""
+    """The loss, and its gradients by name: wrt is "input", "target" or both. Options are those of kl_div. With `indices`, and
+    `log_normalizer` and `tail`, it is that of sparse_kl_div, whose values are the target; so are step's and partial's."""
     names = wanted_of(wrt)
     call = Call(input, target, grad_output=grad_output, **options)
     call.warn(stacklevel=2)
