@@ -58,9 +58,10 @@ struct srv_taken {
 };
 
 /* srv_ahead: bytes of a connection that have come and are not used yet: the beginning of a header, or what follows a
- * request that is being answered. The framing has read the first `checked` of them. */
+ * request that is being answered. They begin at bytes[used]. The framing has read the first `checked` of them. */
 struct srv_ahead {
     char *bytes;
+    size_t used;
     atomic_size_t size;
     size_t checked;
 };
@@ -74,7 +75,7 @@ struct srv_message {
 struct srv_connection {
     struct srv_watched watched;
     enum srv_quota quota;
-    void *session; /* of TLS; NULL on a plain connection */
+    struct srv_session *session; /* of TLS; NULL on a plain connection */
     struct srv_peer peer;
     struct srv_waker waker;
 
@@ -134,7 +135,8 @@ void srv_connection_end(struct srv_connection *connection, const struct srv_erro
 void srv_connection_suspend(struct srv_connection *connection, struct MHD_Connection *library);
 void srv_connection_resume(struct srv_connection *connection);
 
-/* Frees the memory of a body that a thread has put up to be freed, with the watcher locked; false if it has none. */
+/* Frees the memory of a body that a thread has put up to be freed. False if there is none, or if the network thread uses
+ * it at this moment. The watcher is locked. */
 bool srv_connection_take_body(struct srv_connection *connection);
 
 /* Takes back a body that was put up to be freed; false if its memory was freed. Called by the network thread. */
