@@ -114,7 +114,7 @@ void srv_connections_init(srv_look *look);
 bool srv_connections_admit(enum srv_quota quota, size_t limit);
 
 /* Ends a connection to make room for another of its quota; false if enough are about to end. The watcher is locked. */
-bool srv_connection_make_way(struct srv_connection *connection);
+bool srv_connection_evict(struct srv_connection *connection);
 
 /* Adds an admitted connection, before libmicrohttpd takes its descriptor. False, and it does not count any more, if
  * memory or the system's resources are exhausted. */

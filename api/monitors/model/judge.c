@@ -168,7 +168,7 @@ void api_unseen_sum_add(struct api_unseen_sum *sum, const struct api_unseen_coun
 }
 
 /* Judges the heaviest text without a bin by itself: how probable it is that one of as many as there are is so frequent,
- * if each had the greatest share that it may have had. Of texts that were not kept each may be one of its own. */
+ * if each had the largest share that it may have had. Of texts that were not kept each may be one of its own. */
 static void judge_unseen(const struct api_evidence *evidence, const struct api_sum *sum,
                          struct cells *cells, enum api_verdict *level, struct api_pooled *pooled)
 {
