@@ -73,17 +73,6 @@ static void take_kept(const struct srv_ahead *ahead, struct input *in)
     in->may_be_more = in->end > 0;
 }
 
-/* Gives the end of the input's bytes, with room for a piece behind it. */
-static char *make_room(struct srv_ahead *ahead, struct input *in)
-{
-    if (in->bytes != in->room) {
-        memcpy(in->room, in->bytes, in->end);
-        drop_kept(ahead);
-        in->bytes = in->room;
-    }
-    return in->room + in->end;
-}
-
 /* ---- Receiving */
 
 static struct srv_message *message_of(const struct srv_connection *c)
@@ -186,7 +175,12 @@ static ssize_t receive(struct srv_connection *c, struct input *in)
     ssize_t n = receive_in_place(c, in, &tried);
     if (tried)
         return n;
-    n = receive_to(c, in, make_room(&c->ahead, in), PIECE);
+    if (in->bytes != in->room) {
+        memcpy(in->room, in->bytes, in->end);
+        drop_kept(&c->ahead);
+        in->bytes = in->room;
+    }
+    n = receive_to(c, in, in->room + in->end, PIECE);
     in->end += n > 0 ? (size_t)n : 0;
     return n;
 }
@@ -260,12 +254,10 @@ static int leave_input(struct srv_connection *c, const struct input *in)
 {
     struct srv_message *message = message_of(c);
     size_t rest = in->end - in->at;
-    if (message->must_close) {
+    if (message->must_close)
         c->framing.left -= c->framing.left < rest ? c->framing.left : rest;
-        drop_kept(&c->ahead);
-    } else {
-        message->must_close = !keep(&c->ahead, in, in->at);
-    }
+    if (!keep(&c->ahead, in, message->must_close ? in->end : in->at))
+        message->must_close = true;
     return 1;
 }
 
@@ -315,7 +307,7 @@ static ssize_t give(const struct srv_connection *c, const struct input *in, char
     bool is_head = message_of(c)->is_head;
     size_t n = is_head ? sizeof head - 1 : sizeof get - 1;
     if (size < sizeof head + sizeof filler + sizeof end) {
-        errno = ECONNRESET; /* it reads for an error of the socket */
+        errno = ECONNRESET; /* it never asks for so little while a request is ready */
         return -1;
     }
     memcpy(buffer, is_head ? head : get, n);
