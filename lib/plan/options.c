@@ -51,14 +51,14 @@ static bool find(const struct option *option, const char *word, size_t *value,
                    word, option->name, option->expected);
 }
 
-/* Defines kl_reduction_parse and its like, which leave *kind as it is if they fail. */
+/* Defines kl_reduction_parse and its like, which leave *to as it is if they fail. */
 #define PARSE(kind)                                                                                \
-    bool kl_##kind##_parse(const char *name, enum kl_##kind *kind, struct kl_problem *problem)     \
+    bool kl_##kind##_parse(const char *name, enum kl_##kind *to, struct kl_problem *problem)       \
     {                                                                                              \
         size_t value;                                                                              \
         bool is_found = find(&kind##_words, name, &value, problem);                                \
         if (is_found)                                                                              \
-            *kind = (enum kl_##kind)value;                                                         \
+            *to = (enum kl_##kind)value;                                                           \
         return is_found;                                                                           \
     }
 
