@@ -300,6 +300,12 @@ bool api_store_read(struct api_store *store, enum api_statement statement,
            !store->database->last.out_of_memory;
 }
 
+void api_store_count_row(void *context, const struct api_datum *values)
+{
+    (void)values;
+    ++*(size_t *)context;
+}
+
 bool api_store_run(struct api_store *store, enum api_statement statement,
                    const struct api_datum *parameters)
 {

@@ -64,12 +64,13 @@ const char *const *api_store_files(const struct api_store *store);
 bool api_store_is_location(const char *location);
 
 /* Run a statement, with as many parameters as it has. False if it failed: api_store_reason says why, and the
- * transaction must end. api_store_read: gives its rows to `row`. api_store_number: *number becomes the only value of its
+ * transaction must end. api_store_read: gives its rows to `row`, as to api_store_count_row. api_store_number: *number becomes the only value of its
  * last row, and stays as it is without one. */
 bool api_store_run(struct api_store *store, enum api_statement statement,
                    const struct api_datum *parameters);
 bool api_store_read(struct api_store *store, enum api_statement statement,
                     const struct api_datum *parameters, api_row_reader *row, void *context);
+void api_store_count_row(void *context, const struct api_datum *values); /* counts in a size_t */
 bool api_store_number(struct api_store *store, enum api_statement statement,
                       const struct api_datum *parameters, int64_t *number);
 

@@ -6,7 +6,6 @@
 #include <gnutls/x509.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -222,6 +221,7 @@ static ssize_t pull(gnutls_transport_ptr_t of, void *bytes, size_t size)
 struct srv_session *srv_tls_begin(int fd)
 {
     static const gnutls_datum_t protocol = {(unsigned char *)"http/1.1", 8};
+    gnutls_transport_ptr_t receiver, sender;
     struct srv_session *s = calloc(1, sizeof *s);
     if (!s)
         return NULL;
@@ -230,7 +230,9 @@ struct srv_session *srv_tls_begin(int fd)
         free(s);
         return NULL;
     }
-    gnutls_transport_set_ptr2(s->session, s, (gnutls_transport_ptr_t)(intptr_t)fd);
+    gnutls_transport_set_int(s->session, fd);
+    gnutls_transport_get_ptr2(s->session, &receiver, &sender);
+    gnutls_transport_set_ptr2(s->session, s, sender);
     gnutls_transport_set_pull_function(s->session, pull);
     if (gnutls_priority_set(s->session, tls.priorities) == 0 &&
         gnutls_credentials_set(s->session, GNUTLS_CRD_CERTIFICATE, tls.credentials) == 0 &&

@@ -121,10 +121,8 @@ static bool set_reference(struct api_exchange *x, struct api_monitors *monitors,
     bool is_season = monitor->config->settings.period > 0;
     if (!c->has_against && !is_season)
         return api_snapshot_compare(monitors, monitor->id, NULL, first, c->snapshot);
-    const struct api_bins *bins = &monitor->config->bins;
     struct api_moments moments = {.n = 0};
-    double n = 0;
-    c->snapshot->reference = calloc(bins->n_bins, sizeof *c->snapshot->reference);
+    c->snapshot->reference = calloc(monitor->config->bins.n_bins, sizeof *c->snapshot->reference);
     if (!c->snapshot->reference)
         return api_fail_oom(&x->problem);
     if (!c->has_against)
@@ -132,9 +130,7 @@ static bool set_reference(struct api_exchange *x, struct api_monitors *monitors,
     if (!api_period_add_up(monitors, monitor, against_names, max, &c->against,
                            c->snapshot->reference, &moments, &x->problem))
         return false;
-    for (size_t i = 0; i < bins->n_bins; i++)
-        n += c->snapshot->reference[i];
-    c->snapshot->reference_spread = api_moments_spread(&moments, bins, n);
+    api_snapshot_set_spread(c->snapshot, &moments);
     return true;
 }
 

@@ -54,6 +54,15 @@ size_t api_bins_outer(const struct api_bins *bins, const char *name);
 /* Name of the outer bin of that index, NULL for an interval or a label. */
 const char *api_bins_outer_name(const struct api_bins *bins, size_t bin);
 
+/* Sum of the counts of n bins; 0 if there are none, as `counts` is NULL. */
+static inline double api_counts_sum(const double *counts, size_t n)
+{
+    double sum = 0;
+    for (size_t i = 0; counts && i < n; i++)
+        sum += counts[i];
+    return sum;
+}
+
 /* Appends {"edges": [...]} or {"labels": [...]}. */
 void api_bins_write(const struct api_bins *bins, struct api_buffer *out);
 

@@ -22,15 +22,7 @@ struct cells {
     unsigned short bins[MAX_CELLS]; /* index of each bin; n_bins of what was joined of intervals */
 };
 
-static double add_up(const double *v, size_t n)
-{
-    double sum = 0;
-    for (size_t i = 0; i < n; i++)
-        sum += v[i];
-    return sum;
-}
-
-double api_sum_n(const struct api_sum *sum) { return add_up(sum->counts, sum->n_bins); }
+double api_sum_n(const struct api_sum *sum) { return api_counts_sum(sum->counts, sum->n_bins); }
 
 /* True if enough is expected in a cell of both samples together. Beside an exact reference, which is as if it were of
  * infinitely many, that is what it says alone. */
@@ -54,7 +46,8 @@ static void join(const struct api_evidence *evidence, const struct api_sum *sum,
 {
     bool labelled = evidence->bins->labelled;
     size_t other = labelled ? api_bins_other(evidence->bins) : sum->n_bins;
-    double n = add_up(sum->counts, sum->n_bins), n_reference = add_up(sum->reference, sum->n_bins);
+    double n = api_counts_sum(sum->counts, sum->n_bins),
+           n_reference = api_counts_sum(sum->reference, sum->n_bins);
     double rest_counts = labelled ? sum->counts[other] : 0;
     double rest_reference = labelled ? sum->reference[other] : 0;
     cells->n = cells->joined = 0;
@@ -100,7 +93,8 @@ double api_judge_noise_floor(const struct api_evidence *evidence, const struct a
     size_t n = labelled ? cells.n : sum->n_bins;
     for (size_t i = 0; i < n; i++)
         used += counts[i] + reference[i] > 0;
-    double per_count = 1 / add_up(counts, n) + (evidence->exact ? 0 : 1 / add_up(reference, n));
+    double per_count =
+        1 / api_counts_sum(counts, n) + (evidence->exact ? 0 : 1 / api_counts_sum(reference, n));
     return (used - 1) / 2 * per_count;
 }
 
@@ -175,14 +169,14 @@ static void judge_unseen(const struct api_evidence *evidence, const struct api_s
     const struct api_unseen_sum *unseen = &sum->unseen;
     struct kl_drift drift;
     size_t last = cells->n - 1;
-    double n = add_up(cells->counts, cells->n), share = evidence->unseen_share;
+    double n = api_counts_sum(cells->counts, cells->n), share = evidence->unseen_share;
     double texts = (double)unseen->n + sum->counts[api_bins_other(evidence->bins)] - unseen->total;
     if (unseen->n == 0 || !(share < 1))
         return;
     double p_value = fmin(1, binomial_tail(unseen->most, n, share) * texts);
     if (!(p_value < significance_of(evidence->settings)))
         return;
-    double seen = fmin(share * add_up(cells->reference, cells->n), cells->reference[last]);
+    double seen = fmin(share * api_counts_sum(cells->reference, cells->n), cells->reference[last]);
     cells->counts[last] -= unseen->most;
     cells->reference[last] -= seen;
     add_cell(cells, cells->bins[last], unseen->most, seen);
@@ -211,7 +205,8 @@ static enum api_verdict judge_ratios(const struct api_evidence *evidence, const 
                                      struct api_pooled_ratio *ratio)
 {
     const struct api_monitor_settings *settings = evidence->settings;
-    double n = add_up(cells->counts, cells->n), all = add_up(cells->reference, cells->n);
+    double n = api_counts_sum(cells->counts, cells->n),
+           all = api_counts_sum(cells->reference, cells->n);
     double used = 0, added = settings->pseudocount;
     enum api_verdict worst = API_OK;
     for (size_t i = 0; i < cells->n; i++)

@@ -116,14 +116,6 @@ static void add_season(struct sums *sums, double n, const double *reference, dou
     }
 }
 
-static double sum_of(const double *counts, size_t n)
-{
-    double sum = 0;
-    for (size_t i = 0; i < n; i++)
-        sum += counts[i];
-    return sum;
-}
-
 static void begin(struct sums *sums, const struct api_evidence *evidence, struct api_position after)
 {
     struct api_sum *sum = &sums->sum;
@@ -135,7 +127,7 @@ static void begin(struct sums *sums, const struct api_evidence *evidence, struct
     memcpy(sum->counts, evidence->counts, sum->n_bins * sizeof(double));
     memcpy(sum->reference, evidence->reference, sum->n_bins * sizeof(double));
     if (evidence->settings->period > 0) {
-        double n = api_sum_n(sum), n_reference = sum_of(sum->reference, sum->n_bins);
+        double n = api_sum_n(sum), n_reference = api_counts_sum(sum->reference, sum->n_bins);
         sums->weight = n * n / n_reference;
         for (size_t i = 0; i < sum->n_bins; i++)
             sums->seasons[i] = n * sum->reference[i] / n_reference;
@@ -158,7 +150,7 @@ static bool add_window(struct sums *sums)
             0)
         return false;
     double n_reference =
-        pool->compared ? sum_of(api_pool_reference(pool, i), sum->n_bins) : (double)NAN;
+        pool->compared ? api_counts_sum(api_pool_reference(pool, i), sum->n_bins) : (double)NAN;
     if (n_reference == 0)
         return false;
     double n = add(sum->counts, api_pool_counts(pool, i), sum->n_bins);
@@ -226,7 +218,8 @@ enum api_verdict api_pool_fall(const struct api_evidence *evidence, enum api_ver
     struct kl_drift drift;
     struct api_position rose = evidence->turns.rose;
     int order = api_position_compare(evidence->at, rose);
-    if (!evidence->reference || !(sum_of(evidence->reference, evidence->bins->n_bins) > 0) ||
+    if (!evidence->reference ||
+        !(api_counts_sum(evidence->reference, evidence->bins->n_bins) > 0) ||
         evidence->at.start < evidence->turns.pool_from || order == 0)
         return state;
     begin(&sums, evidence, order > 0 ? rose : API_NO_TURNS.rose);

@@ -80,15 +80,6 @@ void api_snapshot_release(struct api_snapshot *snapshot)
 
 /* ---- Scores */
 
-static double sum(const double *v, size_t n)
-{
-    double total = 0;
-    if (v)
-        for (size_t i = 0; i < n; i++)
-            total += v[i];
-    return total;
-}
-
 struct api_evidence api_snapshot_evidence(const struct api_snapshot *snapshot)
 {
     return (struct api_evidence){.settings = &snapshot->settings,
@@ -120,8 +111,8 @@ static void score(const struct api_snapshot *snapshot, struct api_scores *scores
     const struct kl_drift_options options = {.pseudocount = snapshot->settings.pseudocount,
                                              .significance = snapshot->settings.significance,
                                              .exact_reference = snapshot->exact};
-    double n = sum(snapshot->counts, bins->n_bins), nothing = (double)NAN;
-    bool is_known = n > 0 && sum(snapshot->reference, bins->n_bins) > 0;
+    double n = api_counts_sum(snapshot->counts, bins->n_bins), nothing = (double)NAN;
+    bool is_known = n > 0 && api_counts_sum(snapshot->reference, bins->n_bins) > 0;
     *scores = api_no_window.scores;
     scores->drift.n = n;
     if (is_known)

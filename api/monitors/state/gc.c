@@ -62,12 +62,6 @@ static bool delete_windows(struct api_monitors *monitors, int64_t monitor,
            (!pending || *n == 0 || api_previous_refill(&pending->previous, monitors->store));
 }
 
-static void count_row(void *context, const struct api_datum *values)
-{
-    (void)values;
-    ++*(size_t *)context;
-}
-
 bool api_gc_expire(struct api_monitors *monitors, struct api_pending_monitor *pending,
                    bool *expired)
 {
@@ -83,7 +77,8 @@ bool api_gc_expire(struct api_monitors *monitors, struct api_pending_monitor *pe
     bool good =
         delete_windows(monitors, monitor->id, pending, newest - (int64_t)kept, &n_windows) &&
         api_store_read(monitors->store, API_SQL_EVENTS_EXPIRE,
-                       API_ROW(monitor->id, newest - (int64_t)kept), count_row, &n_events);
+                       API_ROW(monitor->id, newest - (int64_t)kept), api_store_count_row,
+                       &n_events);
     *expired = n_windows + n_events > 0;
     return good;
 }
@@ -115,7 +110,7 @@ static bool prune_revisions(struct api_monitors *monitors, const struct api_moni
     size_t n = 0;
     bool good = monitor->revision == 1 ||
                 api_store_read(monitors->store, API_SQL_REVISIONS_PRUNE,
-                               API_ROW(monitor->id, monitor->revision), count_row, &n);
+                               API_ROW(monitor->id, monitor->revision), api_store_count_row, &n);
     monitors->log_has_deleted |= n > 0;
     return good;
 }

@@ -178,18 +178,12 @@ static bool take_lease(struct api_monitors *monitors, const struct api_outbox_jo
                          API_ROW(job->server, monitors->now + LEASE));
 }
 
-static void count_row(void *context, const struct api_datum *values)
-{
-    (void)values;
-    ++*(size_t *)context;
-}
-
 static bool delete (struct api_monitors *monitors, struct api_outbox_job *job)
 {
     return (job->delivered == 0 || api_store_run(monitors->store, API_SQL_OUTBOX_DELETE,
                                                  API_ROW(job->receiver, job->delivered))) &&
            api_store_read(monitors->store, API_SQL_OUTBOX_EXPIRE, API_ROW(monitors->now - MAX_AGE),
-                          count_row, &job->expired);
+                          api_store_count_row, &job->expired);
 }
 
 /* first: the change that waits longest, and its message if it has one. */

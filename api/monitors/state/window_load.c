@@ -220,10 +220,9 @@ static bool add_running(struct api_monitors *monitors, const struct api_previous
 
 void api_snapshot_set_spread(struct api_snapshot *snapshot, const struct api_moments *moments)
 {
-    double n = 0;
-    for (size_t i = 0; i < snapshot->config->bins.n_bins; i++)
-        n += snapshot->reference[i];
-    snapshot->reference_spread = api_moments_spread(moments, &snapshot->config->bins, n);
+    const struct api_bins *bins = &snapshot->config->bins;
+    double n = api_counts_sum(snapshot->reference, bins->n_bins);
+    snapshot->reference_spread = api_moments_spread(moments, bins, n);
 }
 
 bool api_snapshot_compare(struct api_monitors *monitors, int64_t monitor,
