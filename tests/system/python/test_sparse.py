@@ -194,7 +194,7 @@ class Losses(unittest.TestCase):
                  ("target_negative", 4, "values[0, 1, 1]: ", (x, indices, changed(values, (0, 1, 1), -0.1)), named),
                  ("normalizer_missing", None, "log_normalizer is missing", good, logits),
                  ("shape_mismatch", None, "log_normalizer", good, {**logits, "log_normalizer": np.ones((2, 3, 1))}),
-                 ("shape_mismatch", None, "mask has shape [2, 3, 3], ", good, {**named, "mask": np.ones((2, 3, 3), bool)}),
+                 ("shape_mismatch", None, "the axes that remain", good, {**named, "mask": np.ones((2, 3, 3), bool)}),
                  ("tail_invalid", None, "bin, drop, ignore", good, {**named, "tail": "rest"}),
                  ("temperature_unused", None, "logit", good, {"temperature": 2.0})]
         shapes = [(x, indices[:1], values), (x[:1], indices, values), (x, indices[..., :2], values), (x[..., :2], indices, values),
@@ -419,6 +419,23 @@ class Autograd(unittest.TestCase):
                                    mask=mask, log_normalizer=padded, temperature=temperature)
         for each in grad(loss, [padded, temperature]):
             self.assertTrue(each.isfinite().all() and each.any())
+        arrays, logits = (np.array([[1.0, 0.0]]), np.array([[1]]), np.array([[2.0]])), {"input_space": "logit", "target_space": "logit"}
+        normalizer = torch.tensor([2.5], dtype=torch.float64, requires_grad=True)
+        self.assertTrue(gradcheck(lambda v: kldiv.sparse_kl_div(*arrays, log_normalizer=v, **logits), (normalizer,)))
+        with self.assertRaisesRegex(ValueError, "log_normalizer.detach"):
+            kldiv.value_and_grad(arrays[0], arrays[2], indices=arrays[1], log_normalizer=normalizer, **logits)
+
+    def test_a_student_without_mass_elsewhere(self):
+        """The rest of the target's is infinitely far, unless it is what rounding leaves; by the library and by PyTorch's operations."""
+        x = torch.tensor([[0.0, 1.0, -math.inf]], requires_grad=True)
+        for (values, is_rounding), dtype in itertools.product([([0.5, 0.25], False), ([0.75, 0.249995], True)],
+                                                              [torch.float32, torch.float64]):
+            p = torch.tensor([values], dtype=dtype)
+            losses = [kldiv.sparse_kl_div(x, [[0, 1]], p, input_space="logit", weight=torch.ones(1, requires_grad=learns))
+                      for learns in (False, True)]
+            self.assertEqual([bool(loss.isfinite()) for loss in losses], 2 * [is_rounding and dtype == torch.float32])
+            if losses[0].isfinite():
+                torch.testing.assert_close(*losses)
         with self.assertRaisesRegex(kldiv.LossError, r"indices\[0, 1\]"):
             kldiv.sparse_kl_div(torch.zeros(1, 3), torch.tensor([[1, 1]]), torch.tensor([[0.1, 0.1]]), input_space="logit",
                                 temperature=torch.ones((), requires_grad=True))
