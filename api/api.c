@@ -14,7 +14,7 @@
 
 #include <string.h>
 
-/* WORTH_COMPRESSING: the least size, in bytes, of JSON that is compressed. */
+/* WORTH_COMPRESSING: the minimal size, in bytes, of JSON that is compressed. */
 enum { WORTH_COMPRESSING = 1 << 10 };
 
 /* Fails unless there is an endpoint for the path, and for the method. */

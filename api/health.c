@@ -1,6 +1,7 @@
 #include "api/health.h"
 
 #include "api/json/format.h"
+#include "api/metrics/family.h"
 #include "api/monitors/monitors.h"
 #include "api/request/access.h"
 #include "api/request/coding.h"
@@ -84,9 +85,7 @@ static void write_own(const struct api_service *service, const struct api_token 
     struct api_problem ignored = {.code = NULL};
     if (service->metrics)
         service->metrics(service->host, out);
-    api_append_format(out,
-                      "# HELP kldiv_ready 1 if /readyz answers 200, else 0.\n"
-                      "# TYPE kldiv_ready gauge\nkldiv_ready %d\n",
+    api_metrics_value(out, "kldiv_ready", "1 if /readyz answers 200, else 0.",
                       check_ready(service, false, &ignored));
     if (service->monitors)
         api_monitors_write_store(service->monitors, token, out);

@@ -93,7 +93,7 @@ void api_write_bare_time(struct api_buffer *out, int64_t time)
     api_append(out, text, (size_t)(to - text));
 }
 
-void api_write_time(struct api_buffer *out, int64_t time)
+static void write_time(struct api_buffer *out, int64_t time)
 {
     if (time == API_NO_TIME) {
         api_append(out, "null", 4);
@@ -140,7 +140,7 @@ static const char *write_value(struct api_buffer *out, const char *p, va_list *v
         api_append_text(out, va_arg(*values, int) ? "true" : "false");
         return p + 1;
     case 'j':
-        api_write_time(out, va_arg(*values, intmax_t));
+        write_time(out, va_arg(*values, intmax_t));
         return p + 2;
     case 'l':
         write_whole(out, va_arg(*values, long));

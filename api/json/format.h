@@ -26,8 +26,8 @@ size_t api_label_of_value(char *to, enum kl_dtype dtype, double number); /* of a
 void api_write_member(struct api_buffer *out, const char *name, double number);
 
 /* Appends what a template says, in which ' stands for ". Its conversions take what those of printf do: %s a string, of
- * which NULL is null; %g a number, as of api_write_number; %jd a time, as of api_write_time; %ld and %zu a whole number; %d
- * true or false. */
+ * which NULL is null; %g a number, as of api_write_number; %jd a time, as of api_write_bare_time, of which API_NO_TIME is
+ * null; %ld and %zu a whole number; %d true or false. */
 void api_write_json(struct api_buffer *out, const char *template, ...)
     __attribute__((format(printf, 2, 3)));
 
@@ -37,9 +37,7 @@ void api_write_numbers(struct api_buffer *out, const double *numbers, size_t n);
 /* Appends `{"group":...,"name":...`, without a name if that is NULL. */
 void api_write_names(struct api_buffer *out, const char *group, const char *name);
 
-/* Appends a time of RFC 3339 in UTC, with microseconds if it has them, quoted; null for
- * API_NO_TIME. Times are microseconds since 1970. */
-void api_write_time(struct api_buffer *out, int64_t time);
+/* Appends a time of RFC 3339 in UTC, with microseconds if it has them. */
 void api_write_bare_time(struct api_buffer *out, int64_t time);
 
 /* A time as text, for messages; `to` has the memory. */

@@ -40,7 +40,7 @@ struct api_budget {
  * nothing if the budget or the memory is exhausted. `budget` may be NULL. */
 void *api_block_resize(struct api_budget *budget, void *old, size_t old_size, size_t *size);
 
-/* Least actual size, in bytes, of a block requested with `size`. */
+/* Minimal actual size, in bytes, of a block requested with `size`. */
 size_t api_block_size(size_t size);
 
 /* Takes back a block of the size that api_block_resize returned. The block may be NULL. */

@@ -1,5 +1,6 @@
 #include "api/monitors/monitors.h"
 
+#include "api/metrics/family.h"
 #include "api/monitors/state/replace.h"
 #include "api/monitors/state/transaction.h"
 #include "api/notify/notifier.h"
@@ -117,16 +118,13 @@ void api_monitors_write_store(struct api_monitors *monitors, const struct api_to
                               struct api_buffer *out)
 {
     struct api_outage outage;
-    api_append_format(out,
-                      "# HELP kldiv_store_up 1 if the last write to the store worked, and the "
-                      "database has not been silent for 5 s, else 0.\n"
-                      "# TYPE kldiv_store_up gauge\nkldiv_store_up %d\n",
+    api_metrics_value(out, "kldiv_store_up",
+                      "1 if the last write to the store worked, and the database has not been "
+                      "silent for 5 s, else 0.",
                       !api_monitors_outage(monitors, &outage));
-    api_append_format(
-        out,
-        "# HELP kldiv_store_size_bytes Bytes that the store takes, without free ones.\n"
-        "# TYPE kldiv_store_size_bytes gauge\nkldiv_store_size_bytes %lld\n",
-        (long long)atomic_load(&monitors->size));
+    api_metrics_value(out, "kldiv_store_size_bytes",
+                      "Bytes that the store takes, without free ones.",
+                      (double)atomic_load(&monitors->size));
     api_store_metrics_write(&monitors->store_metrics, out);
     if (monitors->notifier)
         api_notifier_write_metrics(monitors->notifier, token, out);

@@ -92,7 +92,7 @@ static void note(struct api_monitors *monitors, bool good)
     char sentence[400];
     pthread_mutex_lock(&monitors->lock);
     if (good)
-        api_outage_end(&monitors->outage);
+        monitors->outage.since = 0;
     else
         api_outage_note(&monitors->outage, monitors->now, api_store_reason(monitors->store));
     pthread_mutex_unlock(&monitors->lock);

@@ -4,28 +4,22 @@
 #include "api/notify/news.h"
 #include "api/notify/slack.h"
 
+#include <stdio.h>
+
 /* ---- JSON */
 
 static void write_change(const struct api_message *message, const struct api_change *change,
                          struct api_buffer *out)
 {
-    api_append_format(out, "{\"id\":\"%llx-%llx\",\"group\":", (unsigned long long)change->monitor,
-                      (unsigned long long)change->queued);
-    api_append_json_string(out, change->group);
-    api_append_text(out, ",\"name\":");
-    if (*change->name)
-        api_append_json_string(out, change->name);
-    else
-        api_append_text(out, "null");
-    api_append_format(out,
-                      ",\"from\":\"%s\",\"to\":\"%s\",\"since\":", api_state_name(change->from),
-                      api_state_name(change->to));
-    api_write_time(out, change->since);
-    api_append_text(out, ",\"at\":");
-    api_write_time(out, change->at);
-    api_write_member(out, "kl", change->kl);
-    api_append_text(out, ",\"sentence\":");
-    api_append_json_string(out, change->sentence);
+    char id[40];
+    snprintf(id, sizeof id, "%llx-%llx", (unsigned long long)change->monitor,
+             (unsigned long long)change->queued);
+    api_write_json(out,
+                   "{'id':%s,'group':%s,'name':%s,'from':%s,'to':%s,'since':%jd,'at':%jd,'kl':%g,'"
+                   "sentence':%s",
+                   id, change->group, *change->name ? change->name : NULL,
+                   api_state_name(change->from), api_state_name(change->to), change->since,
+                   change->at, change->kl, change->sentence);
     api_append_text(out, change->mutes ? ",\"mutes\":true" : "");
     api_append_text(out, ",\"url\":");
     if (message->public_url)
@@ -42,9 +36,7 @@ static void write_change(const struct api_message *message, const struct api_cha
 
 static void write_json(const struct api_message *message, struct api_buffer *out)
 {
-    api_append_format(out, "{\"id\":\"%s\",\"sent_at\":", message->id);
-    api_write_time(out, message->sent_at);
-    api_append_text(out, ",\"text\":");
+    api_write_json(out, "{'id':%s,'sent_at':%jd,'text':", message->id, message->sent_at);
     API_WRITE_STRING(out, api_news_write_line(message, &text));
     api_append_text(out, message->is_test ? ",\"test\":true" : "");
     api_append_text(out, message->is_reminder ? ",\"reminder\":true" : "");
@@ -69,15 +61,14 @@ static void write_alert(const struct api_message *message, const struct api_chan
     int64_t now = message->sent_at, start = change->at < now ? change->at : now;
     if (ends)
         start = change->since != API_NO_TIME && change->since < start ? change->since : start;
-    api_append_format(out, "{\"labels\":{\"alertname\":\"%s\",\"group\":",
-                      message->is_test     ? "KldivTest"
-                      : state == API_STALE ? "KldivDriftStale"
-                                           : "KldivDrift");
-    api_append_json_string(out, change->group);
-    api_append_text(out, ",\"monitor\":");
-    api_append_json_string(out, change->name);
-    api_append_format(out, ",\"severity\":\"%s\"},\"annotations\":{\"summary\":",
-                      api_state_name(state == API_STALE || state == API_OK ? API_WARNING : state));
+    api_write_json(out,
+                   "{'labels':{'alertname':%s,'group':%s,'monitor':%s,'severity':%s},'annotations':"
+                   "{'summary':",
+                   message->is_test     ? "KldivTest"
+                   : state == API_STALE ? "KldivDriftStale"
+                                        : "KldivDrift",
+                   change->group, change->name,
+                   api_state_name(state == API_STALE || state == API_OK ? API_WARNING : state));
     API_WRITE_STRING(out, {
         api_news_write_subject(change, &text);
         api_append_text(&text, " ");
@@ -88,10 +79,7 @@ static void write_alert(const struct api_message *message, const struct api_chan
         API_WRITE_STRING(out, api_news_write(change, &text));
     else
         api_append_json_string(out, change->sentence);
-    api_append_text(out, "},\"startsAt\":");
-    api_write_time(out, start);
-    api_append_text(out, ",\"endsAt\":");
-    api_write_time(out, ends ? now : now + LASTS);
+    api_write_json(out, "},'startsAt':%jd,'endsAt':%jd", start, ends ? now : now + LASTS);
     if (message->public_url) {
         api_append_text(out, ",\"generatorURL\":");
         API_WRITE_STRING(out, api_news_write_url(message, change, &text));

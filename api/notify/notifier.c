@@ -1,6 +1,7 @@
 #include "api/notify/notifier.h"
 
 #include "api/json/format.h"
+#include "api/metrics/family.h"
 #include "api/text/clock.h"
 
 #include <stdio.h>
@@ -126,7 +127,7 @@ bool api_notifier_add_pending(struct api_notifier *notifier, const char *name)
 void api_notifier_write(struct api_notifier *notifier, const struct api_token *token,
                         struct api_buffer *out)
 {
-    const char *before = "{\"name\":";
+    const char *comma = "";
     api_append_text(out, "{\"notifications\":[");
     pthread_mutex_lock(&notifier->lock);
     for (size_t i = 0; i < notifier->receivers->n; i++) {
@@ -134,19 +135,15 @@ void api_notifier_write(struct api_notifier *notifier, const struct api_token *t
         const struct api_receiver_status *status = &notifier->status[i];
         if (!api_receiver_is_of_token(receiver, token))
             continue;
-        api_append_text(out, before);
-        before = ",{\"name\":";
-        api_append_json_string(out, receiver->name);
-        api_append_format(out, ",\"format\":\"%s\",\"pending\":%zu,\"last_success\":",
-                          api_notify_format_names[receiver->format], status->pending);
-        api_write_time(out, status->history.last_success);
-        api_append_text(out, ",\"last_failure\":");
-        api_write_time(out, status->history.last_failure);
-        api_append_text(out, ",\"failing_since\":");
-        api_write_time(out, status->history.failing_since);
-        api_append_text(out, ",\"failure\":");
-        api_append_json_string(out, status->history.failure);
-        api_append(out, "}", 1);
+        const struct api_receiver_history *history = &status->history;
+        api_append_text(out, comma);
+        comma = ",";
+        api_write_json(out,
+                       "{'name':%s,'format':%s,'pending':%zu,'last_success':%jd,'last_failure':%jd,"
+                       "'failing_since':%jd,'failure':%s}",
+                       receiver->name, api_notify_format_names[receiver->format], status->pending,
+                       history->last_success, history->last_failure, history->failing_since,
+                       history->failure);
     }
     pthread_mutex_unlock(&notifier->lock);
     api_append_text(out, "]}\n");
@@ -166,9 +163,9 @@ void api_notifier_write_metrics(struct api_notifier *notifier, const struct api_
 {
     pthread_mutex_lock(&notifier->lock);
     const struct api_receivers *receivers = notifier->receivers;
-    api_append_text(out, "# HELP kldiv_notifications_total Attempts to send a message, by result; "
-                         "of expired ones, changes that were given up.\n"
-                         "# TYPE kldiv_notifications_total counter\n");
+    api_metrics_head(
+        out, "kldiv_notifications_total", "counter",
+        "Attempts to send a message, by result; of expired ones, changes that were given up.");
     for (size_t i = 0; i < receivers->n; i++)
         for (size_t result = 0;
              api_receiver_is_of_token(&receivers->list[i], token) && result < API_NOTIFY_RESULTS;
@@ -178,8 +175,7 @@ void api_notifier_write_metrics(struct api_notifier *notifier, const struct api_
             api_append_format(out, ",result=\"%s\"} %lu\n", result_names[result],
                               notifier->status[i].results[result]);
         }
-    api_append_text(out, "# HELP kldiv_notifications_pending Changes that wait to be sent.\n"
-                         "# TYPE kldiv_notifications_pending gauge\n");
+    api_metrics_head(out, "kldiv_notifications_pending", "gauge", "Changes that wait to be sent.");
     for (size_t i = 0; i < receivers->n; i++) {
         if (!api_receiver_is_of_token(&receivers->list[i], token))
             continue;

@@ -5,6 +5,7 @@
 
 #include <ctype.h>
 #include <fnmatch.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -60,12 +61,6 @@ static bool copy(char **to, const json_t *value, size_t max, const struct locati
     return *to || api_fail_oom(location->problem);
 }
 
-static bool read_name(struct api_receiver *receiver, const json_t *value,
-                      const struct location *location)
-{
-    return copy(&receiver->name, value, 128, location);
-}
-
 /* A password in a URL would be shown by proxies: it belongs into a header. */
 const char *api_receiver_url_reason(const char *url)
 {
@@ -81,11 +76,10 @@ const char *api_receiver_url_reason(const char *url)
     return strlen(url) <= 1900 ? NULL : "must have at most 1900 bytes";
 }
 
-static bool read_url(struct api_receiver *receiver, const json_t *value,
-                     const struct location *location)
+static bool check_url(struct api_receiver *receiver, const json_t *value,
+                      const struct location *location)
 {
-    if (!copy(&receiver->url, value, 2000, location))
-        return false;
+    (void)value;
     const char *reason = api_receiver_url_reason(receiver->url);
     return !reason || fail(location, reason);
 }
@@ -132,18 +126,6 @@ static bool read_states(struct api_receiver *receiver, const json_t *value,
     }
     return receiver->states ||
            fail(location, "must be an array of ok, warning, critical and stale");
-}
-
-static bool read_secret_file(struct api_receiver *receiver, const json_t *value,
-                             const struct location *location)
-{
-    return copy(&receiver->secret_file, value, 2000, location);
-}
-
-static bool read_ca_file(struct api_receiver *receiver, const json_t *value,
-                         const struct location *location)
-{
-    return copy(&receiver->ca_file, value, 2000, location);
 }
 
 /* True for a token of HTTP that is no field which a message has anyway. */
@@ -205,30 +187,42 @@ static bool read_remind(struct api_receiver *receiver, const json_t *value,
 
 /* ---- The file */
 
+/* member: a text of at most `max` bytes is copied to `offset`; then, or where max is 0, `read` does the rest, if any. */
+#define TEXT(member) offsetof(struct api_receiver, member)
 static const struct member {
     const char *name;
     bool is_needed;
+    size_t offset, max;
     bool (*read)(struct api_receiver *receiver, const json_t *value,
                  const struct location *location);
-} members[] = {{"name", true, read_name},      {"url", true, read_url},
-               {"format", true, read_format},  {"groups", false, read_groups},
-               {"states", false, read_states}, {"secret_file", false, read_secret_file},
-               {"header", false, read_header}, {"ca_file", false, read_ca_file},
-               {"remind", false, read_remind}};
+} members[] = {
+    {"name", true, TEXT(name), 128, NULL}, {"url", true, TEXT(url), 2000, check_url},
+    {"format", true, 0, 0, read_format},   {"groups", false, 0, 0, read_groups},
+    {"states", false, 0, 0, read_states},  {"secret_file", false, TEXT(secret_file), 2000, NULL},
+    {"header", false, 0, 0, read_header},  {"ca_file", false, TEXT(ca_file), 2000, NULL},
+    {"remind", false, 0, 0, read_remind}};
 #define N_MEMBERS (sizeof members / sizeof *members)
+
+static bool read_member(const struct member *member, struct api_receiver *receiver,
+                        const json_t *value, const struct location *location)
+{
+    char **text = (char **)((char *)receiver + member->offset);
+    return (member->max == 0 || copy(text, value, member->max, location)) &&
+           (!member->read || member->read(receiver, value, location));
+}
 
 static bool fail_unknown(const char *name, const struct location *location)
 {
     const char *known[N_MEMBERS];
+    char mean[API_MEAN];
     for (size_t i = 0; i < N_MEMBERS; i++)
         known[i] = members[i].name;
     const char *nearest = api_nearest(name, known, N_MEMBERS);
     const struct location at = within(location, name);
     return api_fail_at(location->problem, API_BODY, at.pointer, "option_unknown",
-                       "is no member%s%s%s; they are name, url, format, groups, states, "
-                       "secret_file, header, ca_file and remind",
-                       nearest ? "; did you mean " : "", nearest ? nearest : "",
-                       nearest ? "?" : "");
+                       "is no member%s %shey are name, url, format, groups, states, secret_file, "
+                       "header, ca_file and remind",
+                       api_mean(mean, nearest, ";"), nearest ? "T" : "t");
 }
 
 static bool read_receiver(struct api_receiver *receiver, const json_t *object,
@@ -253,7 +247,7 @@ static bool read_receiver(struct api_receiver *receiver, const json_t *object,
         value = json_object_get(object, members[i].name);
         if (!value && members[i].is_needed)
             return fail(&at, "is missing");
-        if (value && !members[i].read(receiver, value, &at))
+        if (value && !read_member(&members[i], receiver, value, &at))
             return false;
     }
     const struct location remind = within(location, "remind");

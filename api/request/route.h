@@ -12,7 +12,7 @@ const struct api_endpoint *api_route_find(struct api_exchange *x, bool *method_a
  * evaluate. NULL if there is none. */
 const struct api_endpoint *api_route_with_name(const struct api_exchange *x);
 
-/* True if the request is to change something, as its endpoint and its method say. */
+/* True if the request changes state, as its endpoint and its method say. */
 bool api_route_writes(const struct api_exchange *x);
 
 /* Formats the methods that the path supports: "GET, HEAD". */

@@ -11,5 +11,3 @@ void api_outage_note(struct api_outage *outage, int64_t now, const char *reason)
         if ((unsigned char)*p < ' ' || *p == 127)
             *p = ' ';
 }
-
-void api_outage_end(struct api_outage *outage) { *outage = (struct api_outage){.since = 0}; }

@@ -8,6 +8,5 @@ struct api_outage {
     char error[200]; /* one line, cut if it is longer */
 };
 
-/* Notes a failure: the first one begins an outage, others change its error. End forgets it. */
+/* Notes a failure: the first one begins an outage, others change its error. */
 void api_outage_note(struct api_outage *outage, int64_t now, const char *reason);
-void api_outage_end(struct api_outage *outage);

@@ -184,7 +184,7 @@ static void set_parameter(struct parameters *to, int i, const struct api_datum *
     }
 }
 
-/* Greatest number of a $parameter in a statement. */
+/* Maximal number of a $parameter in a statement. */
 static int count_parameters(const char *text)
 {
     int max = 0;

@@ -15,7 +15,7 @@ static const double reply_timeout_s = 20, migration_timeout_s = 86400;
 /* Bounds of the pause, in seconds, between attempts to connect. */
 static const double shortest_pause = 0.1, longest_pause = 5;
 
-/* The least version with all that the statements take, and its number in libpq. */
+/* The oldest version with all that the statements take, and its number in libpq. */
 #define MIN_VERSION "12"
 enum { MIN_VERSION_NUMBER = 120000 };
 

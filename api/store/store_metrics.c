@@ -1,5 +1,6 @@
 #include "api/store/store_metrics.h"
 
+#include "api/metrics/family.h"
 #include "api/text/clock.h"
 
 static const double bounds[] = {0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01,
@@ -23,14 +24,13 @@ void api_store_metrics_add(struct api_store_metrics *metrics, enum api_operation
 
 void api_store_metrics_write(const struct api_store_metrics *metrics, struct api_buffer *out)
 {
-    api_append_text(out, "# HELP kldiv_store_errors_total Operations of the store that failed.\n"
-                         "# TYPE kldiv_store_errors_total counter\n");
+    api_metrics_head(out, "kldiv_store_errors_total", "counter",
+                     "Operations of the store that failed.");
     for (size_t i = 0; i < API_OPERATIONS; i++)
         api_append_format(out, "kldiv_store_errors_total{operation=\"%s\"} %lu\n", names[i],
                           atomic_load(&metrics->operations[i].errors));
-    api_append_text(out, "# HELP kldiv_store_operation_duration_seconds Transactions of the store: "
-                         "writing them, and waiting for the disk.\n"
-                         "# TYPE kldiv_store_operation_duration_seconds histogram\n");
+    api_metrics_head(out, "kldiv_store_operation_duration_seconds", "histogram",
+                     "Transactions of the store: writing them, and waiting for the disk.");
     for (size_t i = 0; i < API_OPERATIONS; i++)
         api_histogram_write(out, "kldiv_store_operation_duration_seconds", labels[i],
                             &metrics->operations[i].seconds, bounds, N_BOUNDS, MICRO);

@@ -28,7 +28,8 @@ bool api_text_infinity(const char *text, size_t size, double *number)
     return false;
 }
 
-bool api_text_is_boolean(const char *text, size_t size, bool *value)
+/* True for "true" and "false" in any case. */
+static bool is_boolean(const char *text, size_t size, bool *value)
 {
     *value = size == 4;
     return (size == 4 && strncasecmp(text, "true", 4) == 0) ||
@@ -183,7 +184,7 @@ bool api_cell_is_boolean(const struct api_cell *cell, bool *value)
 {
     *value = cell->number != 0;
     return cell->kind == API_CELL_BOOLEAN ||
-           (api_cell_is_text(cell) && api_text_is_boolean(cell->text, cell->size, value));
+           (api_cell_is_text(cell) && is_boolean(cell->text, cell->size, value));
 }
 
 bool api_cell_number(const struct api_cell *cell, bool decimal_comma, double *number)

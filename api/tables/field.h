@@ -17,9 +17,6 @@ bool api_text_is_code(const char *text, size_t size);
  * "$12", "(12.50)", "12.5 %", "12 EUR". Thousands have three digits each. */
 bool api_text_is_formatted_number(const char *text, size_t size);
 
-/* True for "true" and "false" in any case. */
-bool api_text_is_boolean(const char *text, size_t size, bool *value);
-
 /* True for the texts that stand for no value: "", NaN, NA, null, None. */
 bool api_text_is_missing(const char *text, size_t size);
 

@@ -123,6 +123,16 @@ static inline const char *read_value(struct api_cells *cells, const char *p, siz
     return cells->sink->cell(cells->sink->context, column, &cell, cells->problem) ? end : NULL;
 }
 
+/* Goes from the end of an element to the next one, or behind the array; NULL if it is malformed. */
+static const char *next_element(struct api_cells *cells, const char *p, bool *is_last)
+{
+    p = api_json_skip_space(p);
+    *is_last = *p == ']';
+    if (!*is_last && *p != ',')
+        return api_cells_malformed(cells, p, "expected ',' or ']'");
+    return *is_last ? p + 1 : api_json_skip_space(p + 1);
+}
+
 const char *api_cells_array(struct api_cells *cells, const char *p, size_t column, bool give,
                             size_t *n)
 {
@@ -130,17 +140,11 @@ const char *api_cells_array(struct api_cells *cells, const char *p, size_t colum
     p = api_json_skip_space(p + 1);
     if (*p == ']')
         return p + 1;
-    for (;;) {
+    for (bool is_last = false; p && !is_last;) {
         p = read_value(cells, p, column, (*n)++, give);
-        if (!p)
-            return NULL;
-        p = api_json_skip_space(p);
-        if (*p == ']')
-            return p + 1;
-        if (*p != ',')
-            return api_cells_malformed(cells, p, "expected ',' or ']'");
-        p = api_json_skip_space(p + 1);
+        p = p ? next_element(cells, p, &is_last) : NULL;
     }
+    return p;
 }
 
 /* ---- Rows */
@@ -239,18 +243,14 @@ const char *api_cells_rows(struct api_cells *cells, const char *p)
     p = api_json_skip_space(p + 1);
     if (*p == ']')
         return p + 1;
-    for (;;) {
+    for (bool is_last = false; p && !is_last;) {
         p = read_row(cells, p, row++);
         if (!p)
             return NULL;
         cells->table->n_rows = row;
-        p = api_json_skip_space(p);
-        if (*p == ']')
-            return p + 1;
-        if (*p != ',')
-            return api_cells_malformed(cells, p, "expected ',' or ']'");
-        p = api_json_skip_space(p + 1);
+        p = next_element(cells, p, &is_last);
     }
+    return p;
 }
 
 /* Skips white space between rows; counts the lines that end from `from` on. */

@@ -1,5 +1,7 @@
 #include "api/text/nearest.h"
 
+#include <ctype.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -15,8 +17,13 @@ size_t api_word_index(const char *const *words, const char *text)
 
 static size_t min(size_t a, size_t b) { return a < b ? a : b; }
 
-/* Damerau–Levenshtein distance with adjacent transpositions only. Both words have at most
- * LONGEST characters. */
+static bool differ(char a, char b)
+{
+    return tolower((unsigned char)a) != tolower((unsigned char)b);
+}
+
+/* Damerau–Levenshtein distance with adjacent transpositions only; the case of letters does not count. Both words have at
+ * most LONGEST characters. */
 static size_t distance(const char *a, const char *b)
 {
     size_t m = strlen(a), n = strlen(b);
@@ -27,9 +34,9 @@ static size_t distance(const char *a, const char *b)
                 d[i][j] = i + j;
                 continue;
             }
-            size_t changed = d[i - 1][j - 1] + (a[i - 1] != b[j - 1]);
+            size_t changed = d[i - 1][j - 1] + (size_t)differ(a[i - 1], b[j - 1]);
             d[i][j] = min(changed, min(d[i - 1][j], d[i][j - 1]) + 1);
-            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+            if (i > 1 && j > 1 && !differ(a[i - 1], b[j - 2]) && !differ(a[i - 2], b[j - 1]))
                 d[i][j] = min(d[i][j], d[i - 2][j - 2] + 1);
         }
     }

@@ -24,11 +24,6 @@ static bool any_nan(const struct kl_job *job, const void *losses)
     return false;
 }
 
-static bool fail_stopped(struct kl_problem *problem)
-{
-    return kl_fail(problem, KL_NO_OPERAND, "stopped", "the call was stopped");
-}
-
 /* KL_REVERSE is KL_FORWARD of the operands in each other's place. Returns the plan itself if it is not that. */
 static const struct kl_plan *exchange(const struct kl_plan *plan, struct kl_plan *exchanged)
 {
@@ -196,8 +191,8 @@ static bool compute(struct kl_job *job, struct kl_pool *pool, const struct kl_re
             kl_reduced(value, job->divisor, plan->reduction, plan->options.compat == KL_ONEFLOW));
     if (job->partial)
         kl_fill_partial(plan, kl_total_exact(&job->total), job->partial);
-    if (kl_is_stopped(plan))
-        return fail_stopped(problem);
+    if (!kl_check_stopped(plan, problem))
+        return false;
     /* Negative probabilities make losses NaN. The first negative one is searched for only if a loss
      * is NaN, or if the call computes no loss. */
     bool math = plan->options.compat == KL_MATH && plan->count > 0;
@@ -205,7 +200,7 @@ static bool compute(struct kl_job *job, struct kl_pool *pool, const struct kl_re
                             (results->loss && any_nan(job, results->loss)));
     if (suspect && !check_negative(plan, problem))
         return false;
-    return !math || !kl_is_stopped(plan) || fail_stopped(problem);
+    return !math || kl_check_stopped(plan, problem);
 }
 
 /* Ends a diagnosis. If it depends on the loss, it uses `loss`, or computes the loss if `loss` is NULL, which may
@@ -221,7 +216,7 @@ static bool end_diagnosis(struct kl_diagnosing *d, struct kl_pool *pool, const v
     if (needs_loss && good)
         value = kl_load(plan->dtype, loss ? loss : &cell, 0);
     kl_diagnosing_end(d, value, good ? diagnosis : NULL);
-    return good && (!kl_is_stopped(plan) || fail_stopped(problem));
+    return good && kl_check_stopped(plan, problem);
 }
 
 /* Diagnoses a call: the rows of each chunk after `job` has computed it, or all rows of a call whose loss is known, or
@@ -238,7 +233,7 @@ static bool diagnose(const struct kl_plan *plan, struct kl_job *job, struct kl_p
         good = compute(job, pool, results, problem);
     } else {
         kl_diagnose_all(d, pool);
-        good = !kl_is_stopped(plan) || fail_stopped(problem);
+        good = kl_check_stopped(plan, problem);
     }
     if (good)
         return end_diagnosis(d, pool, results->loss, results->diagnosis, problem);

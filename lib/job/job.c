@@ -1,5 +1,13 @@
 #include "lib/job/job.h"
 
+#include "lib/plan/problem.h"
+
+bool kl_check_stopped(const struct kl_plan *plan, struct kl_problem *problem)
+{
+    return !kl_is_stopped(plan) ||
+           kl_fail(problem, KL_NO_OPERAND, "stopped", "the call was stopped");
+}
+
 struct kl_array_view kl_array_of(const struct kl_plan *plan, enum kl_array array)
 {
     const struct kl_tensor *tensor = array == KL_OF_INPUT    ? &plan->input

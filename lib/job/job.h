@@ -106,6 +106,9 @@ static inline bool kl_is_stopped(const struct kl_plan *plan)
     return plan->stopped && plan->stopped(plan->stop_context);
 }
 
+/* True unless the caller has stopped the call, which then fails with `stopped`. */
+bool kl_check_stopped(const struct kl_plan *plan, struct kl_problem *problem);
+
 /* As kl_is_stopped, asked once in KL_CHUNK elements. A tile of `tile` elements ends at element `start` of each of `rows`
  * rows. */
 static inline bool kl_is_stopped_at(const struct kl_plan *plan, size_t start, size_t rows,

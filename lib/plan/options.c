@@ -3,99 +3,74 @@
 
 #include <string.h>
 
-static const char *const reductions[] = {
-    [KL_MEAN] = "mean",
-    [KL_BATCHMEAN] = "batchmean",
-    [KL_SUM] = "sum",
-    [KL_NONE] = "none",
-    [KL_ELEMENTWISE_MEAN] = "elementwise_mean",
+/* option: the words of an enumeration, by their values. expected: what its error adds. */
+struct option {
+    const char *name, *code, *expected;
+    const char *words[5];
 };
 
-static const char *const compats[] = {
-    [KL_PYTORCH] = "pytorch",
-    [KL_ONEFLOW] = "oneflow",
-    [KL_MATH] = "math",
-};
+static const struct option
+    reduction_words = {"reduction",
+                       "reduction_invalid",
+                       "",
+                       {[KL_MEAN] = "mean",
+                        [KL_BATCHMEAN] = "batchmean",
+                        [KL_SUM] = "sum",
+                        [KL_NONE] = "none",
+                        [KL_ELEMENTWISE_MEAN] = "elementwise_mean"}},
+    compat_words = {"compat",
+                    "compat_invalid",
+                    ": pytorch, oneflow or math",
+                    {[KL_PYTORCH] = "pytorch", [KL_ONEFLOW] = "oneflow", [KL_MATH] = "math"}},
+    divergence_words =
+        {"divergence",
+         "divergence_invalid",
+         ": forward, reverse, js or skew",
+         {[KL_FORWARD] = "forward", [KL_REVERSE] = "reverse", [KL_JS] = "js", [KL_SKEW] = "skew"}},
+    tail_words = {"tail",
+                  "tail_invalid",
+                  ": bin, drop or ignore",
+                  {[KL_TAIL_BIN] = "bin", [KL_TAIL_DROP] = "drop", [KL_TAIL_IGNORE] = "ignore"}},
+    scale_words = {"scale",
+                   "scale_invalid",
+                   ": none or temperature_squared",
+                   {[KL_UNSCALED] = "none", [KL_TEMPERATURE_SQUARED] = "temperature_squared"}},
+    base_words = {"base", "base_invalid", ": e or 2", {[KL_NATS] = "e", [KL_BITS] = "2"}},
+    space_words = {"space",
+                   "space_invalid",
+                   ": log_prob, prob or logit",
+                   {[KL_LOG_PROB] = "log_prob", [KL_PROB] = "prob", [KL_LOGIT] = "logit"}};
 
-static bool find(const char *name, const char *const *names, size_t n, size_t *index)
+static bool find(const struct option *option, const char *word, size_t *value,
+                 struct kl_problem *problem)
 {
-    for (*index = 0; *index < n; ++*index)
-        if (strcmp(name, names[*index]) == 0)
+    for (*value = 0; *value < sizeof option->words / sizeof *option->words; ++*value)
+        if (option->words[*value] && strcmp(word, option->words[*value]) == 0)
             return true;
-    return false;
+    return kl_fail(problem, KL_NO_OPERAND, option->code, "%.100s is not a valid value for %s%s",
+                   word, option->name, option->expected);
 }
 
-bool kl_reduction_parse(const char *name, enum kl_reduction *reduction, struct kl_problem *problem)
-{
-    size_t i;
-    if (!find(name, reductions, sizeof reductions / sizeof *reductions, &i))
-        return kl_fail(problem, KL_NO_OPERAND, "reduction_invalid",
-                       "%.100s is not a valid value for reduction", name);
-    *reduction = (enum kl_reduction)i;
-    return true;
-}
+/* Defines kl_reduction_parse and its like, which leave *to as it is if they fail. */
+#define PARSE(kind)                                                                                \
+    bool kl_##kind##_parse(const char *name, enum kl_##kind *to, struct kl_problem *problem)       \
+    {                                                                                              \
+        size_t value;                                                                              \
+        bool is_found = find(&kind##_words, name, &value, problem);                                \
+        if (is_found)                                                                              \
+            *to = (enum kl_##kind)value;                                                           \
+        return is_found;                                                                           \
+    }
+
+PARSE(reduction)
+PARSE(compat)
+PARSE(divergence)
+PARSE(tail)
+PARSE(scale)
+PARSE(base)
+PARSE(space)
 
 const char *kl_reduction_name(enum kl_reduction reduction)
 {
-    return (unsigned)reduction <= KL_ELEMENTWISE_MEAN ? reductions[reduction] : NULL;
-}
-
-bool kl_compat_parse(const char *name, enum kl_compat *compat, struct kl_problem *problem)
-{
-    size_t i;
-    if (!find(name, compats, sizeof compats / sizeof *compats, &i))
-        return kl_fail(problem, KL_NO_OPERAND, "compat_invalid",
-                       "%.100s is not a valid value for compat: pytorch, oneflow or math", name);
-    *compat = (enum kl_compat)i;
-    return true;
-}
-
-bool kl_divergence_parse(const char *name, enum kl_divergence *divergence,
-                         struct kl_problem *problem)
-{
-    static const char *const divergences[] = {"forward", "reverse", "js", "skew"};
-    size_t i;
-    if (!find(name, divergences, sizeof divergences / sizeof *divergences, &i))
-        return kl_fail(problem, KL_NO_OPERAND, "divergence_invalid",
-                       "'%.40s' is not a divergence: forward, reverse, js or skew", name);
-    *divergence = (enum kl_divergence)i;
-    return true;
-}
-
-bool kl_tail_parse(const char *name, enum kl_tail *tail, struct kl_problem *problem)
-{
-    static const char *const tails[] = {"bin", "drop", "ignore"};
-    size_t i;
-    if (!find(name, tails, sizeof tails / sizeof *tails, &i))
-        return kl_fail(problem, KL_NO_OPERAND, "tail_invalid",
-                       "'%.40s' is not a tail: bin, drop or ignore", name);
-    *tail = (enum kl_tail)i;
-    return true;
-}
-
-bool kl_scale_parse(const char *name, enum kl_scale *scale, struct kl_problem *problem)
-{
-    *scale = strcmp(name, "none") == 0 ? KL_UNSCALED : KL_TEMPERATURE_SQUARED;
-    return *scale == KL_UNSCALED || strcmp(name, "temperature_squared") == 0 ||
-           kl_fail(problem, KL_NO_OPERAND, "scale_invalid",
-                   "scale must be none or temperature_squared, not '%.40s'", name);
-}
-
-bool kl_base_parse(const char *name, enum kl_base *base, struct kl_problem *problem)
-{
-    *base = strcmp(name, "2") == 0 ? KL_BITS : KL_NATS;
-    return *base == KL_BITS || strcmp(name, "e") == 0 ||
-           kl_fail(problem, KL_NO_OPERAND, "base_invalid", "base must be e or 2, not '%.40s'",
-                   name);
-}
-
-bool kl_space_parse(const char *name, enum kl_space *space, struct kl_problem *problem)
-{
-    static const char *const spaces[] = {"log_prob", "prob", "logit"};
-    size_t i;
-    if (!find(name, spaces, sizeof spaces / sizeof *spaces, &i))
-        return kl_fail(problem, KL_NO_OPERAND, "space_invalid",
-                       "'%.40s' is not a space: log_prob, prob or logit", name);
-    *space = (enum kl_space)(KL_LOG_PROB + i);
-    return true;
+    return (unsigned)reduction <= KL_ELEMENTWISE_MEAN ? reduction_words.words[reduction] : NULL;
 }

@@ -47,22 +47,48 @@ static const void *element_at(const struct kl_sparse_call *call, size_t row, siz
     return kl_row_at(call, row) + i * kl_dtype_size(call->plan->input.dtype);
 }
 
-/* Calls `add` for each run of elements of a row that are not named. */
+/* Copies a piece of a row with `absent` in place of the elements that are named. */
+static void copy_piece(const struct kl_sparse_call *call, const void *from, size_t n,
+                       const uint64_t *named, double absent, void *to)
+{
+    enum kl_dtype dtype = call->plan->input.dtype;
+    memcpy(to, from, n * kl_dtype_size(dtype));
+    for (size_t i = 0; i < KL_PIECE / 64; i++)
+        for (uint64_t word = named[i]; word; word &= word - 1)
+            kl_store(dtype, to, 64 * i + (size_t)__builtin_ctzll(word), absent);
+}
+
+static bool has_named(const uint64_t *named)
+{
+    uint64_t any = 0;
+    for (size_t i = 0; i < KL_PIECE / 64; i++)
+        any |= named[i];
+    return any;
+}
+
+/* Calls `add` for the elements of a row that are not named. Pieces with others are copied without them, as short runs
+ * would take a kernel ten times as long. */
 static void for_rest(const struct kl_sparse_call *call, size_t row, const uint64_t *named,
                      void (*add)(const struct kl_sparse_call *call, const void *from, size_t n,
                                  void *to),
                      void *to)
 {
-    size_t start = 0;
-    for (size_t i = 0; i < kl_named_size(call) / sizeof *named; i++)
-        for (uint64_t word = named[i]; word; word &= word - 1) {
-            size_t end = 64 * i + (size_t)__builtin_ctzll(word);
-            if (end > start)
-                add(call, element_at(call, row, start), end - start, to);
-            start = end + 1;
-        }
-    if (call->length > start)
-        add(call, element_at(call, row, start), call->length - start, to);
+    double absent = call->plan->spaces[KL_INPUT] == KL_PROB ? 0 : -(double)INFINITY;
+    double piece[KL_PIECE];
+    size_t done = 0;
+    for (size_t start = 0; start < call->length; start += KL_PIECE) {
+        const uint64_t *bits = named + start / 64;
+        size_t n = kl_min(KL_PIECE, call->length - start);
+        if (!has_named(bits))
+            continue;
+        if (start > done)
+            add(call, element_at(call, row, done), start - done, to);
+        copy_piece(call, element_at(call, row, start), n, bits, absent, piece);
+        add(call, piece, n, to);
+        done = start + n;
+    }
+    if (call->length > done)
+        add(call, element_at(call, row, done), call->length - done, to);
 }
 
 /* rest: a sum, of exponentials of (v - offset) scale, or of probabilities. */

@@ -173,8 +173,7 @@ static bool compute(struct kl_sparse_call *call, const struct kl_tensor *grad_ou
         kl_store(plan->dtype, call->results->loss, i, call->losses[i]);
     if (call->results->grad[KL_INPUT] || call->results->grad[KL_TARGET])
         kl_pool_run(pool, tasks, scatter_rows, call, NULL);
-    return !kl_is_stopped(plan) ||
-           kl_fail(problem, KL_NO_OPERAND, "stopped", "the call was stopped");
+    return kl_check_stopped(plan, problem);
 }
 
 bool kl_run_sparse(const struct kl_plan *plan, const struct kl_tensor *grad_output,

@@ -23,7 +23,7 @@ static struct {
     } quotas[SRV_QUOTAS];
 } table;
 
-static const struct srv_error made_way = {
+static const struct srv_error evicted = {
     "too_many_connections", "the slowest connection was closed for a new one; try again"};
 
 void srv_connections_init(srv_look *look) { table.look = look; }
@@ -54,18 +54,18 @@ void srv_connection_end(struct srv_connection *c, const struct srv_error *why)
     srv_watch_by(&c->watched, srv_now_ms() + SOON_MS);
 }
 
-static bool makes_way(const struct srv_connection *c)
+static bool is_evicted(const struct srv_connection *c)
 {
-    return atomic_load(&c->ending) == &made_way;
+    return atomic_load(&c->ending) == &evicted;
 }
 
-bool srv_connection_make_way(struct srv_connection *c)
+bool srv_connection_evict(struct srv_connection *c)
 {
     if (table.quotas[c->quota].ending == SRV_ENDING)
         return false;
-    srv_connection_end(c, &made_way);
-    table.quotas[c->quota].ending += makes_way(c);
-    return makes_way(c);
+    srv_connection_end(c, &evicted);
+    table.quotas[c->quota].ending += is_evicted(c);
+    return is_evicted(c);
 }
 
 /* ---- Counts */
@@ -157,7 +157,7 @@ void srv_connection_remove(struct srv_connection *c)
     srv_watcher_lock();
     srv_watch_remove(&c->watched);
     table.quotas[c->quota].open--;
-    table.quotas[c->quota].ending -= makes_way(c);
+    table.quotas[c->quota].ending -= is_evicted(c);
     srv_watcher_unlock();
     srv_waker_remove(&c->waker);
     free_connection(c);

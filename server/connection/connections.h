@@ -58,9 +58,10 @@ struct srv_taken {
 };
 
 /* srv_ahead: bytes of a connection that have come and are not used yet: the beginning of a header, or what follows a
- * request that is being answered. The framing has read the first `checked` of them. */
+ * request that is being answered. They begin at bytes[used]. The framing has read the first `checked` of them. */
 struct srv_ahead {
     char *bytes;
+    size_t used;
     atomic_size_t size;
     size_t checked;
 };
@@ -74,7 +75,7 @@ struct srv_message {
 struct srv_connection {
     struct srv_watched watched;
     enum srv_quota quota;
-    void *session; /* of TLS; NULL on a plain connection */
+    struct srv_session *session; /* of TLS; NULL on a plain connection */
     struct srv_peer peer;
     struct srv_waker waker;
 
@@ -113,7 +114,7 @@ void srv_connections_init(srv_look *look);
 bool srv_connections_admit(enum srv_quota quota, size_t limit);
 
 /* Ends a connection to make room for another of its quota; false if enough are about to end. The watcher is locked. */
-bool srv_connection_make_way(struct srv_connection *connection);
+bool srv_connection_evict(struct srv_connection *connection);
 
 /* Adds an admitted connection, before libmicrohttpd takes its descriptor. False, and it does not count any more, if
  * memory or the system's resources are exhausted. */
@@ -134,7 +135,8 @@ void srv_connection_end(struct srv_connection *connection, const struct srv_erro
 void srv_connection_suspend(struct srv_connection *connection, struct MHD_Connection *library);
 void srv_connection_resume(struct srv_connection *connection);
 
-/* Frees the memory of a body that a thread has put up to be freed, with the watcher locked; false if it has none. */
+/* Frees the memory of a body that a thread has put up to be freed. False if there is none, or if the network thread uses
+ * it at this moment. The watcher is locked. */
 bool srv_connection_take_body(struct srv_connection *connection);
 
 /* Takes back a body that was put up to be freed; false if its memory was freed. Called by the network thread. */

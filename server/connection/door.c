@@ -21,12 +21,14 @@ _Static_assert(MHD_VERSION == 0x00097500, "the door was not tried with this libm
  * which stay in the second-level cache. */
 enum { PIECE = 16 << 10, IN_PLACE = 64 << 10, AT_ONCE = 256 << 10 };
 
-/* input: bytes of the connection that its thread reads: a header and what follows it, or a piece of a body. The framing has
- * read those before `at`. may_be_more: the socket was not drained. */
+/* input: bytes of the connection that its thread reads: a header and what follows it, or a piece of a body. They lie in
+ * the room, or among the bytes that have waited. The framing has read those before `at`. may_be_more: the socket was not
+ * drained. */
 struct input {
+    const char *bytes;
     size_t at, end;
     bool may_be_more;
-    char bytes[SRV_HEADER_SIZE + PIECE];
+    char room[SRV_HEADER_SIZE + PIECE];
 };
 
 static const struct srv_reader *reader;
@@ -35,34 +37,40 @@ void srv_door_init(const struct srv_reader *r) { reader = r; }
 
 /* ---- Bytes that wait */
 
-/* Keeps the bytes of the input from `from` on; false if no memory is left. */
-static bool keep(struct srv_connection *c, const struct input *in, size_t from)
+static void drop_kept(struct srv_ahead *ahead)
 {
-    struct srv_ahead *ahead = &c->ahead;
+    free(ahead->bytes);
+    ahead->bytes = NULL;
+    ahead->used = ahead->checked = 0;
+    atomic_store(&ahead->size, 0);
+}
+
+/* Keeps the bytes of the input from `from` on; false if no memory is left. */
+static bool keep(struct srv_ahead *ahead, const struct input *in, size_t from)
+{
     size_t size = in->end - from;
-    ahead->bytes = size > 0 ? malloc(size) : NULL;
-    if (size > 0 && !ahead->bytes)
-        return false;
-    if (size > 0)
+    if (size == 0) {
+        drop_kept(ahead);
+        return true;
+    }
+    if (in->bytes != in->room)
+        ahead->used += from;
+    else if ((ahead->bytes = malloc(size)))
         memcpy(ahead->bytes, in->bytes + from, size);
+    else
+        return false;
     ahead->checked = in->at - from;
     atomic_store(&ahead->size, size);
     return true;
 }
 
-static void take_kept(struct srv_connection *c, struct input *in)
+/* Reads what has waited where it lies, so that each of many requests does not copy those behind it. */
+static void take_kept(const struct srv_ahead *ahead, struct input *in)
 {
-    struct srv_ahead *ahead = &c->ahead;
     in->at = ahead->checked;
     in->end = atomic_load(&ahead->size);
+    in->bytes = in->end > 0 ? ahead->bytes + ahead->used : in->room;
     in->may_be_more = in->end > 0;
-    if (in->end == 0)
-        return;
-    memcpy(in->bytes, ahead->bytes, in->end);
-    free(ahead->bytes);
-    ahead->bytes = NULL;
-    ahead->checked = 0;
-    atomic_store(&ahead->size, 0);
 }
 
 /* ---- Receiving */
@@ -90,7 +98,7 @@ static ssize_t receive_to(struct srv_connection *c, struct input *in, char *to, 
 {
     ssize_t n =
         c->session ? srv_tls_receive(c->session, to, size) : recv(c->watched.fd, to, size, 0);
-    in->may_be_more = n == (ssize_t)size || (c->session && n > 0);
+    in->may_be_more = n == (ssize_t)size || (c->session && n > 0 && srv_tls_has_more(c->session));
     return n;
 }
 
@@ -167,7 +175,12 @@ static ssize_t receive(struct srv_connection *c, struct input *in)
     ssize_t n = receive_in_place(c, in, &tried);
     if (tried)
         return n;
-    n = receive_to(c, in, in->bytes + in->end, PIECE);
+    if (in->bytes != in->room) {
+        memcpy(in->room, in->bytes, in->end);
+        drop_kept(&c->ahead);
+        in->bytes = in->room;
+    }
+    n = receive_to(c, in, in->room + in->end, PIECE);
     in->end += n > 0 ? (size_t)n : 0;
     return n;
 }
@@ -243,7 +256,7 @@ static int leave_input(struct srv_connection *c, const struct input *in)
     size_t rest = in->end - in->at;
     if (message->must_close)
         c->framing.left -= c->framing.left < rest ? c->framing.left : rest;
-    else if (!keep(c, in, in->at))
+    if (!keep(&c->ahead, in, message->must_close ? in->end : in->at))
         message->must_close = true;
     return 1;
 }
@@ -254,7 +267,9 @@ static int wait_for_more(struct srv_connection *c, struct input *in)
     static const struct srv_error no_memory = {"out_of_memory",
                                                "no memory is left for the request; try again"};
     bool is_header = !message_of(c) && !srv_framing_is_between_requests(&c->framing);
-    if (!keep(c, in, is_header ? 0 : in->end))
+    if (atomic_load(&c->phase) == SRV_IDLE && c->session && srv_tls_is_amid_record(c->session))
+        srv_connection_enter(c, SRV_HEADER);
+    if (!keep(&c->ahead, in, is_header ? 0 : in->end))
         return refuse(c, in, &no_memory);
     errno = in->may_be_more ? EINTR : EAGAIN;
     return -1;
@@ -263,7 +278,7 @@ static int wait_for_more(struct srv_connection *c, struct input *in)
 /* Reads on. Gives 1 if the request may be answered; 0 if the connection ends; -1, with errno set, to wait for more. */
 static int read_on(struct srv_connection *c, struct input *in)
 {
-    take_kept(c, in);
+    take_kept(&c->ahead, in);
     send_go_on(c);
     if (atomic_load(&c->ending) && (message_of(c) || in->at > 0))
         return end_reading(c, in);
@@ -292,7 +307,7 @@ static ssize_t give(const struct srv_connection *c, const struct input *in, char
     bool is_head = message_of(c)->is_head;
     size_t n = is_head ? sizeof head - 1 : sizeof get - 1;
     if (size < sizeof head + sizeof filler + sizeof end) {
-        errno = ECONNRESET; /* it reads for an error of the socket */
+        errno = ECONNRESET; /* it never asks for so little while a request is ready */
         return -1;
     }
     memcpy(buffer, is_head ? head : get, n);

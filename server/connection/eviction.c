@@ -25,7 +25,7 @@ static bool evict_slowest(enum srv_quota quota)
             slowest = c;
         }
     }
-    bool made = slowest && srv_connection_make_way(slowest);
+    bool made = slowest && srv_connection_evict(slowest);
     srv_watcher_unlock();
     return made;
 }

@@ -6,8 +6,11 @@
 #include <gnutls/x509.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/socket.h>
 
 /* PRIORITIES: the versions, key exchanges and ciphers of RFC 9325. */
 #define PRIORITIES                                                                                 \
@@ -198,23 +201,44 @@ bool srv_tls_is_on(void) { return atomic_load(&tls.is_on); }
 
 /* ---- Sessions */
 
-void *srv_tls_begin(int fd)
+/* is_amid_record: GnuTLS holds the beginning of a record, and the socket no more of it. */
+struct srv_session {
+    gnutls_session_t session;
+    int fd;
+    bool is_connected; /* the handshake is over */
+    bool is_amid_record;
+};
+
+/* Receives for GnuTLS, which asks for the 5 bytes of a record's header, or for what is missing of a record. */
+static ssize_t pull(gnutls_transport_ptr_t of, void *bytes, size_t size)
 {
-    static const gnutls_datum_t protocol = {(unsigned char *)"http/1.1", 8};
-    gnutls_session_t session = NULL;
-    if (gnutls_init(&session, GNUTLS_SERVER | GNUTLS_NO_SIGNAL | GNUTLS_NONBLOCK) != 0)
-        return NULL;
-    gnutls_transport_set_int(session, fd);
-    if (gnutls_priority_set(session, tls.priorities) == 0 &&
-        gnutls_credentials_set(session, GNUTLS_CRD_CERTIFICATE, tls.credentials) == 0 &&
-        gnutls_alpn_set_protocols(session, &protocol, 1, 0) == 0)
-        return session;
-    gnutls_deinit(session);
-    return NULL;
+    struct srv_session *s = of;
+    ssize_t n = recv(s->fd, bytes, size, 0);
+    if (n < 0 && errno == EAGAIN)
+        s->is_amid_record = size != 5;
+    return n;
 }
 
-/* A session's pointer is set once its handshake is over. */
-static bool is_connected(gnutls_session_t session) { return gnutls_session_get_ptr(session); }
+struct srv_session *srv_tls_begin(int fd)
+{
+    static const gnutls_datum_t protocol = {(unsigned char *)"http/1.1", 8};
+    struct srv_session *s = calloc(1, sizeof *s);
+    if (!s)
+        return NULL;
+    s->fd = fd;
+    if (gnutls_init(&s->session, GNUTLS_SERVER | GNUTLS_NO_SIGNAL | GNUTLS_NONBLOCK) != 0) {
+        free(s);
+        return NULL;
+    }
+    gnutls_transport_set_ptr2(s->session, s, (gnutls_transport_ptr_t)(intptr_t)fd);
+    gnutls_transport_set_pull_function(s->session, pull);
+    if (gnutls_priority_set(s->session, tls.priorities) == 0 &&
+        gnutls_credentials_set(s->session, GNUTLS_CRD_CERTIFICATE, tls.credentials) == 0 &&
+        gnutls_alpn_set_protocols(s->session, &protocol, 1, 0) == 0)
+        return s;
+    srv_tls_end(s);
+    return NULL;
+}
 
 /* The result of a system call for that of GnuTLS. */
 static ssize_t result_of(ssize_t n)
@@ -229,24 +253,33 @@ static ssize_t result_of(ssize_t n)
 }
 
 /* Goes on with the handshake. The bytes that the server sends in it fit into the send buffer of a new socket. */
-static int shake_hands(gnutls_session_t session)
+static int shake_hands(struct srv_session *s)
 {
-    int result = gnutls_handshake(session);
-    if (result == 0)
-        gnutls_session_set_ptr(session, session);
-    else if (gnutls_error_is_fatal(result))
-        gnutls_alert_send_appropriate(session, result);
+    int result = gnutls_handshake(s->session);
+    s->is_connected = result == 0;
+    if (result < 0 && gnutls_error_is_fatal(result))
+        gnutls_alert_send_appropriate(s->session, result);
     return result;
 }
 
-/* GnuTLS ends a call also after a record of its own, with others behind it. */
-ssize_t srv_tls_receive(void *session, void *bytes, size_t size)
+/* GnuTLS reads a record at a time, so that others are in the socket still. */
+bool srv_tls_has_more(struct srv_session *s)
 {
-    int unread = 0, result = is_connected(session) ? 0 : shake_hands(session);
-    ssize_t n = result_of(result < 0 ? result : gnutls_record_recv(session, bytes, size));
-    bool is_drained = n < 0 && errno == EAGAIN;
-    if (is_drained && ioctl(gnutls_transport_get_int(session), FIONREAD, &unread) == 0 && unread)
-        errno = EINTR;
+    int unread = 0;
+    return gnutls_record_check_pending(s->session) > 0 ||
+           (ioctl(s->fd, FIONREAD, &unread) == 0 && unread > 0);
+}
+
+bool srv_tls_is_amid_record(const struct srv_session *s) { return s->is_amid_record; }
+
+/* GnuTLS ends a call also after a record of its own, with others behind it. */
+ssize_t srv_tls_receive(struct srv_session *s, void *bytes, size_t size)
+{
+    s->is_amid_record = false;
+    int result = s->is_connected ? 0 : shake_hands(s);
+    ssize_t n = result_of(result < 0 ? result : gnutls_record_recv(s->session, bytes, size));
+    if (n < 0 && errno == EAGAIN)
+        errno = srv_tls_has_more(s) ? EINTR : EAGAIN;
     return n;
 }
 
@@ -271,14 +304,14 @@ static gnutls_datum_t next_record(unsigned char *copy, const struct iovec *piece
     return next;
 }
 
-ssize_t srv_tls_send(void *session, const struct iovec *pieces, size_t n, size_t *ahead)
+ssize_t srv_tls_send(struct srv_session *s, const struct iovec *pieces, size_t n, size_t *ahead)
 {
     unsigned char copy[RECORD] __attribute__((uninitialized));
     size_t sent = *ahead, end = sent + TURN;
     gnutls_datum_t next;
     *ahead = 0;
     while (sent < end && (next = next_record(copy, pieces, n, sent)).size > 0) {
-        ssize_t size = gnutls_record_send(session, next.data, next.size);
+        ssize_t size = gnutls_record_send(s->session, next.data, next.size);
         if (size < 0 && size != GNUTLS_E_INTERRUPTED)
             return size == GNUTLS_E_AGAIN && sent > 0 ? (ssize_t)sent : result_of(size);
         sent += size > 0 ? (size_t)size : 0;
@@ -290,16 +323,17 @@ ssize_t srv_tls_send(void *session, const struct iovec *pieces, size_t n, size_t
     return -1;
 }
 
-void srv_tls_bye(void *session)
+void srv_tls_bye(struct srv_session *s)
 {
-    if (is_connected(session))
-        gnutls_bye(session, GNUTLS_SHUT_WR);
+    if (s->is_connected)
+        gnutls_bye(s->session, GNUTLS_SHUT_WR);
 }
 
-void srv_tls_end(void *session)
+void srv_tls_end(struct srv_session *s)
 {
-    srv_tls_bye(session);
-    gnutls_deinit(session);
+    srv_tls_bye(s);
+    gnutls_deinit(s->session);
+    free(s);
 }
 
 void srv_tls_stop(void)

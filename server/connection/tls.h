@@ -18,23 +18,32 @@ time_t srv_tls_until(void);
 /* True once a pair was taken. */
 bool srv_tls_is_on(void);
 
-/* Begins a session on a connection, whose descriptor does not block; NULL if there is no memory. Its network thread alone
- * uses it. */
-void *srv_tls_begin(int fd);
+/* srv_session: TLS of a connection. The connection's network thread alone uses it. */
+struct srv_session;
+
+/* Begins a session on a connection, whose descriptor does not block; NULL if there is no memory. */
+struct srv_session *srv_tls_begin(int fd);
 
 /* Receives as recv() does, after the handshake; also with EINTR, where it is to be called again soon: only EAGAIN says
- * that the socket is drained. Gives at most one record: there may be more. */
-ssize_t srv_tls_receive(void *session, void *bytes, size_t size);
+ * that the socket is drained. Gives bytes of one record at most. */
+ssize_t srv_tls_receive(struct srv_session *session, void *bytes, size_t size);
+
+/* True if more bytes are here, of which epoll will not tell again. */
+bool srv_tls_has_more(struct srv_session *session);
+
+/* True if the beginning of a record has been received and its end has not come. */
+bool srv_tls_is_amid_record(const struct srv_session *session);
 
 /* Sends pieces as sendmsg() does: until all is sent, or the socket takes no more. What was not sent is to be sent next.
  * After many bytes it ends with EINTR: the same pieces, of which the first *ahead bytes are sent, are to be sent again. */
-ssize_t srv_tls_send(void *session, const struct iovec *pieces, size_t n, size_t *ahead);
+ssize_t srv_tls_send(struct srv_session *session, const struct iovec *pieces, size_t n,
+                     size_t *ahead);
 
 /* Tells the client that no more will be sent, if the handshake is over. */
-void srv_tls_bye(void *session);
+void srv_tls_bye(struct srv_session *session);
 
 /* As srv_tls_bye; then frees the session, before its descriptor is closed. */
-void srv_tls_end(void *session);
+void srv_tls_end(struct srv_session *session);
 
 /* Frees the pair, after the last handshake. */
 void srv_tls_stop(void);

@@ -78,7 +78,7 @@ unsigned long srv_log_lost(void)
     return srv_log_stream_lost(&logger.all) + srv_log_stream_lost(&logger.audit);
 }
 
-bool srv_log_enabled(enum srv_log_level level) { return level <= logger.level; }
+static bool is_enabled(enum srv_log_level level) { return level <= logger.level; }
 
 /* ---- Lines */
 
@@ -233,7 +233,7 @@ static void add_formatted(struct api_buffer *line, const char *format, va_list a
 void srv_log(enum srv_log_level level, const char *format, ...)
 {
     unsigned long skipped = 0;
-    if (!srv_log_enabled(level) || (level == SRV_LOG_WARNING && is_too_often(format, &skipped)))
+    if (!is_enabled(level) || (level == SRV_LOG_WARNING && is_too_often(format, &skipped)))
         return;
     struct api_buffer line = {0}, message = {0};
     va_list arguments;
@@ -318,7 +318,7 @@ static void add_request(struct api_buffer *line, const struct srv_access *access
 void srv_log_access(const struct srv_access *access)
 {
     bool audits = logger.audits && access->is_audit;
-    if (!audits && !srv_log_enabled(SRV_LOG_INFO))
+    if (!audits && !is_enabled(SRV_LOG_INFO))
         return;
     char usual[USUAL_LINE];
     struct api_buffer line = {0};
@@ -349,7 +349,7 @@ void srv_log_slow(const struct srv_access *access)
                                                   [SRV_SENT] = FIELD("send_ms")};
     static const char words[] = "slow request";
     unsigned long skipped = 0;
-    if (!srv_log_enabled(SRV_LOG_WARNING) || is_too_often(words, &skipped))
+    if (!is_enabled(SRV_LOG_WARNING) || is_too_often(words, &skipped))
         return;
     struct api_buffer line = {0};
     begin_line(&line, SRV_LOG_WARNING);
@@ -365,7 +365,7 @@ void srv_log_slow(const struct srv_access *access)
 
 void srv_log_migration(const struct api_migrated *migrated)
 {
-    if (!srv_log_enabled(SRV_LOG_INFO))
+    if (!is_enabled(SRV_LOG_INFO))
         return;
     struct api_buffer line = {0};
     begin_line(&line, SRV_LOG_INFO);

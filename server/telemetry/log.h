@@ -28,8 +28,6 @@ void srv_log_stop(void);
 /* Lines that were dropped: standard error was not read, or the file of --audit-log could not be written. */
 unsigned long srv_log_lost(void);
 
-bool srv_log_enabled(enum srv_log_level level);
-
 /* Writes one line. `format` has %s, %zu and %d alone; texts of %s are quoted as above. At most 10 warnings of one format
  * are written in 10 s; the next one after that tells how many were not. */
 void srv_log(enum srv_log_level level, const char *format, ...)

@@ -2,6 +2,7 @@
 
 #include "api/endpoints.h"
 #include "api/loss/warnings.h"
+#include "api/metrics/family.h"
 #include "api/metrics/histogram.h"
 #include "server/telemetry/log.h"
 
@@ -120,21 +121,9 @@ void srv_metrics_connection_ended(const char *code)
     increment(&counters.ended[index_of(code, endings, COUNT(endings))], 1);
 }
 
-static void head(struct api_buffer *out, const char *name, const char *type, const char *help)
-{
-    api_append_format(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
-}
-
-static void single(struct api_buffer *out, const char *name, const char *type, const char *help,
-                   double value)
-{
-    head(out, name, type, help);
-    api_append_format(out, "%s %.15g\n", name, value);
-}
-
 static void write_requests(struct api_buffer *out)
 {
-    head(out, "kldiv_http_requests_total", "counter", "Requests answered.");
+    api_metrics_head(out, "kldiv_http_requests_total", "counter", "Requests answered.");
     for (size_t r = 0; r == 0 || api_endpoints[r - 1].path; r++)
         for (size_t m = 0; m < COUNT(methods); m++)
             for (size_t s = 0; s < COUNT(statuses); s++) {
@@ -145,8 +134,8 @@ static void write_requests(struct api_buffer *out)
                                       "code=\"%s\"} %lu\n",
                                       route_name(r), methods[m], statuses[s], n);
             }
-    head(out, "kldiv_http_request_duration_seconds", "histogram",
-         "From the request's header to the end of its response.");
+    api_metrics_head(out, "kldiv_http_request_duration_seconds", "histogram",
+                     "From the request's header to the end of its response.");
     for (size_t r = 0; r == 0 || api_endpoints[r - 1].path; r++) {
         char labels[80];
         snprintf(labels, sizeof labels, "route=\"%s\",", route_name(r));
@@ -155,14 +144,14 @@ static void write_requests(struct api_buffer *out)
         api_histogram_write(out, "kldiv_http_request_duration_seconds", labels,
                             &counters.seconds[r], seconds_bounds, COUNT(seconds_bounds), MICRO);
     }
-    head(out, "kldiv_http_request_size_bytes", "histogram", "Bodies of requests.");
+    api_metrics_head(out, "kldiv_http_request_size_bytes", "histogram", "Bodies of requests.");
     api_histogram_write(out, "kldiv_http_request_size_bytes", "", &counters.body_bytes,
                         bytes_bounds, COUNT(bytes_bounds), 1);
 }
 
 static void write_warnings(struct api_buffer *out)
 {
-    head(out, "kldiv_warnings_total", "counter", "Warnings given in responses.");
+    api_metrics_head(out, "kldiv_warnings_total", "counter", "Warnings given in responses.");
     for (unsigned i = 0; i < API_WARNINGS; i++)
         api_append_format(out, "kldiv_warnings_total{code=\"%s\"} %lu\n", api_warning_code(i),
                           atomic_load(&counters.warnings[i]));
@@ -170,60 +159,62 @@ static void write_warnings(struct api_buffer *out)
 
 static void write_connections(const struct srv_snapshot *snapshot, struct api_buffer *out)
 {
-    single(out, "kldiv_connections_limit", "gauge", "Effective --max-connections.",
-           (double)snapshot->max_connections);
-    single(out, "kldiv_connections_open", "gauge", "Connections of all addresses.",
-           (double)snapshot->open_connections);
-    single(out, "kldiv_connections_refused_total", "counter", "Connections over --max-connections.",
-           (double)atomic_load(&counters.refused));
-    head(out, "kldiv_connections_ended_total", "counter", "Connections ended by the server.");
+    api_metrics_value(out, "kldiv_connections_limit", "Effective --max-connections.",
+                      (double)snapshot->max_connections);
+    api_metrics_value(out, "kldiv_connections_open", "Connections of all addresses.",
+                      (double)snapshot->open_connections);
+    api_metrics_value(out, "kldiv_connections_refused_total", "Connections over --max-connections.",
+                      (double)atomic_load(&counters.refused));
+    api_metrics_head(out, "kldiv_connections_ended_total", "counter",
+                     "Connections ended by the server.");
     for (size_t i = 0; i < COUNT(endings); i++)
         api_append_format(out, "kldiv_connections_ended_total{code=\"%s\"} %lu\n", endings[i],
                           atomic_load(&counters.ended[i]));
-    single(out, "kldiv_jobs_pending", "gauge", "Requests that wait for a job thread or have one.",
-           (double)snapshot->pending_jobs);
+    api_metrics_value(out, "kldiv_jobs_pending", "Requests that wait for a job thread or have one.",
+                      (double)snapshot->pending_jobs);
 }
 
 static void write_memory(const struct api_budget *budget, size_t reserved, struct api_buffer *out)
 {
-    single(out, "kldiv_memory_limit_bytes", "gauge", "Effective --max-memory.",
-           (double)budget->limit);
-    single(out, "kldiv_memory_reserved_bytes", "gauge",
-           "Held for bodies, tensors, responses and monitors; at most --max-memory.",
-           (double)reserved);
-    single(
-        out, "kldiv_memory_retained_bytes", "gauge",
+    api_metrics_value(out, "kldiv_memory_limit_bytes", "Effective --max-memory.",
+                      (double)budget->limit);
+    api_metrics_value(out, "kldiv_memory_reserved_bytes",
+                      "Held for bodies, tensors, responses and monitors; at most --max-memory.",
+                      (double)reserved);
+    api_metrics_value(
+        out, "kldiv_memory_retained_bytes",
         "Held by monitors, of what is reserved; new ones are refused beyond half of --max-memory.",
         (double)atomic_load(&budget->retained));
-    single(out, "kldiv_memory_idle_bytes", "gauge",
-           "Kept for reuse for 10 s; freed earlier if the limit demands it.",
-           (double)atomic_load(&budget->idle));
+    api_metrics_value(out, "kldiv_memory_idle_bytes",
+                      "Kept for reuse for 10 s; freed earlier if the limit demands it.",
+                      (double)atomic_load(&budget->idle));
 }
 
 static void write_regions(struct api_regions *regions, struct api_buffer *out)
 {
     size_t bytes = 0, n = regions ? api_regions_count(regions, &bytes) : 0;
-    single(out, "kldiv_shared_memory_regions", "gauge", "Registered regions of shared memory.",
-           (double)n);
-    single(out, "kldiv_shared_memory_bytes", "gauge", "Bytes of these regions together.",
-           (double)bytes);
+    api_metrics_value(out, "kldiv_shared_memory_regions", "Registered regions of shared memory.",
+                      (double)n);
+    api_metrics_value(out, "kldiv_shared_memory_bytes", "Bytes of these regions together.",
+                      (double)bytes);
 }
 
 void srv_metrics_reload(bool good) { atomic_store(&counters.reload_failed, !good); }
 
 static void write_operation(const struct srv_snapshot *snapshot, struct api_buffer *out)
 {
-    single(out, "kldiv_config_last_reload_successful", "gauge",
-           "0 if a file could not be read again at the last reload, else 1.",
-           !atomic_load(&counters.reload_failed));
-    single(out, "kldiv_log_lines_lost_total", "counter",
-           "Lines of the log that were dropped: standard error was not read, or the file of "
-           "--audit-log could not be written.",
-           (double)srv_log_lost());
+    api_metrics_value(out, "kldiv_config_last_reload_successful",
+                      "0 if a file could not be read again at the last reload, else 1.",
+                      !atomic_load(&counters.reload_failed));
+    api_metrics_value(
+        out, "kldiv_log_lines_lost_total",
+        "Lines of the log that were dropped: standard error was not read, or the file of "
+        "--audit-log could not be written.",
+        (double)srv_log_lost());
     if (snapshot->certificate_until > 0)
-        single(out, "kldiv_tls_certificate_expiry_timestamp_seconds", "gauge",
-               "End of the certificate of --tls-cert, in Unix time.",
-               (double)snapshot->certificate_until);
+        api_metrics_value(out, "kldiv_tls_certificate_expiry_timestamp_seconds",
+                          "End of the certificate of --tls-cert, in Unix time.",
+                          (double)snapshot->certificate_until);
 }
 
 /* ---- The process */
@@ -275,21 +266,22 @@ static void write_process(struct api_buffer *out)
     double page = (double)sysconf(_SC_PAGESIZE);
     struct rlimit files;
     double files_open = count_open_files();
-    single(out, "process_cpu_seconds_total", "counter", "User and system CPU time spent.",
-           cpu_seconds());
+    api_metrics_value(out, "process_cpu_seconds_total", "User and system CPU time spent.",
+                      cpu_seconds());
     if (files_open >= 0)
-        single(out, "process_open_fds", "gauge", "Open file descriptors.", files_open);
+        api_metrics_value(out, "process_open_fds", "Open file descriptors.", files_open);
     if (getrlimit(RLIMIT_NOFILE, &files) == 0)
-        single(out, "process_max_fds", "gauge",
-               "Maximal number of file descriptors that may be open.", (double)files.rlim_cur);
+        api_metrics_value(out, "process_max_fds",
+                          "Maximal number of file descriptors that may be open.",
+                          (double)files.rlim_cur);
     if (read_memory(&virtual_pages, &resident_pages)) {
-        single(out, "process_resident_memory_bytes", "gauge", "Resident memory.",
-               (double)resident_pages * page);
-        single(out, "process_virtual_memory_bytes", "gauge", "Virtual memory.",
-               (double)virtual_pages * page);
+        api_metrics_value(out, "process_resident_memory_bytes", "Resident memory.",
+                          (double)resident_pages * page);
+        api_metrics_value(out, "process_virtual_memory_bytes", "Virtual memory.",
+                          (double)virtual_pages * page);
     }
-    single(out, "process_start_time_seconds", "gauge", "Start of the process, in Unix time.",
-           start_time);
+    api_metrics_value(out, "process_start_time_seconds", "Start of the process, in Unix time.",
+                      start_time);
 }
 
 /* Reads the requests in flight first: a request that is not among them is in all counts. Reads the memory first, too,
@@ -298,16 +290,17 @@ void srv_metrics_write(const struct srv_snapshot *snapshot, struct api_buffer *o
 {
     long in_flight = atomic_load_explicit(&counters.in_flight, memory_order_acquire);
     size_t reserved = atomic_load(&snapshot->budget->used);
-    head(out, "kldiv_build_info", "gauge", "1, with version and instruction set as labels.");
+    api_metrics_head(out, "kldiv_build_info", "gauge",
+                     "1, with version and instruction set as labels.");
     api_append_format(out, "kldiv_build_info{version=\"%s\",simd=\"%s\"} 1\n", KLDIV_VERSION,
                       kl_simd_name());
-    single(out, "kldiv_draining", "gauge", "1 from SIGTERM on, else 0.", snapshot->is_draining);
+    api_metrics_value(out, "kldiv_draining", "1 from SIGTERM on, else 0.", snapshot->is_draining);
     write_requests(out);
-    single(out, "kldiv_http_requests_in_flight", "gauge", "Requests being read or answered.",
-           (double)in_flight);
+    api_metrics_value(out, "kldiv_http_requests_in_flight", "Requests being read or answered.",
+                      (double)in_flight);
     write_connections(snapshot, out);
-    single(out, "kldiv_elements_total", "counter", "Elements of input compared with target.",
-           (double)atomic_load(&counters.elements));
+    api_metrics_value(out, "kldiv_elements_total", "Elements of input compared with target.",
+                      (double)atomic_load(&counters.elements));
     write_warnings(out);
     write_memory(snapshot->budget, reserved, out);
     write_regions(snapshot->regions, out);

@@ -153,7 +153,7 @@ static bool check_members(const struct api_table *table, bool single, struct api
     enum { TABLES = 3 };
     const char *known[TABLES + API_WEIGHTS_MEMBERS] = {"timestamp", "columns", "rows"}, *name;
     size_t n = TABLES + (!single ? 0 : table->has_values ? 1 : API_WEIGHTS_MEMBERS);
-    char pointer[200];
+    char pointer[200], mean[API_MEAN];
     json_t *value;
     if (single)
         memcpy(known + TABLES, api_weights_members, API_WEIGHTS_MEMBERS * sizeof *known);
@@ -168,8 +168,7 @@ static bool check_members(const struct api_table *table, bool single, struct api
         api_pointer_to_member(pointer, sizeof pointer, "#/", name);
         return api_fail_at(
             problem, API_BODY, pointer, "option_unknown",
-            "observations have no member '%.60s' here%s%s%s%s", name,
-            nearest ? "; did you mean '" : "", nearest ? nearest : "", nearest ? "'?" : "",
+            "observations have no member '%.60s' here%s%s", name, api_mean(mean, nearest, ""),
             single || table->has_values
                 ? ""
                 : "; a table is {\"columns\": {NAME: [...]}}, {\"rows\": [{...}]} or "

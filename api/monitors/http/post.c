@@ -210,9 +210,8 @@ static bool write_results(const struct api_observations *o, struct api_buffer *o
     api_append_text(out, single ? "" : "]");
     if (o->is_timed)
         api_timed_write(o, out);
-    api_append_text(out, ",\"warnings\":[");
-    api_append(out, o->warnings.data, o->warnings.size);
-    api_append_text(out, "]}\n");
+    api_write_warnings(&o->warnings, out);
+    api_append_text(out, "}\n");
     return !single || !first;
 }
 

@@ -75,11 +75,8 @@ static struct api_config *load_promoted(const struct api_monitors *monitors,
     for (size_t i = 0; i < old->bins.n_bins; i++)
         weights.n += counts[i];
     api_weights_set_spread(&weights, api_moments_spread(moments, &old->bins, weights.n));
-    api_append_text(&text, "{\"bins\":");
-    api_bins_write(&old->bins, &text);
-    api_append_text(&text, ",\"reference\":");
-    api_weights_write(&weights, &old->bins, &text);
-    api_append(&text, "}", 2);
+    api_config_write_definition(&old->bins, &weights, &text);
+    api_append(&text, "", 1);
     if (!text.failed)
         config = api_config_load(text.data, old->others, monitors->budget, problem);
     else

@@ -245,13 +245,6 @@ static void write_replaced(const struct api_replacing *d, size_t i, struct api_b
     api_config_write(r->config, r->group, r->name, &r->state, r->revision, out);
 }
 
-static void write_warnings(const struct api_replacing *d, struct api_buffer *out)
-{
-    api_append_text(out, ",\"warnings\":[");
-    api_append(out, d->references.warnings.data, d->references.warnings.size);
-    api_append(out, "]", 1);
-}
-
 static void write_preview(const struct api_replacing *d, bool single, struct api_buffer *out)
 {
     if (!d->is_dry || !d->previews)
@@ -293,7 +286,7 @@ bool api_replacing_write(struct api_exchange *x)
     else
         write_group(d, api_group_of(x), out);
     if (!name || d->references.warnings.size > 0)
-        write_warnings(d, out);
+        api_write_warnings(&d->references.warnings, out);
     write_preview(d, name != NULL, out);
     api_append_text(out, "}\n");
     if (!name || d->is_dry)

@@ -281,6 +281,13 @@ void api_warn(struct api_buffer *warnings, const char *code, const char *column,
     api_append_text(warnings, "}");
 }
 
+void api_write_warnings(const struct api_buffer *warnings, struct api_buffer *out)
+{
+    api_append_text(out, ",\"warnings\":[");
+    api_append(out, warnings->data, warnings->size);
+    api_append(out, "]", 1);
+}
+
 const char api_nested_message[] =
     "an array or an object is among the values, which must be numbers, strings, booleans or null: "
     "the column is left out";

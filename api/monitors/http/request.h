@@ -81,6 +81,9 @@ bool api_read_timestamp(const json_t *parameter, const json_t *member, int64_t *
 void api_warn(struct api_buffer *warnings, const char *code, const char *column, size_t count,
               size_t line, const char *message);
 
+/* Appends the member of a response that has these warnings, and a comma before it. */
+void api_write_warnings(const struct api_buffer *warnings, struct api_buffer *out);
+
 /* Appends a warning of a name that the table has not as it is: see enum api_flaw. */
 void api_warn_of_name(struct api_buffer *warnings, const struct api_column *column);
 

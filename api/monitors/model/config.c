@@ -80,14 +80,20 @@ static char *take_text(struct api_buffer *text)
     return copy;
 }
 
+void api_config_write_definition(const struct api_bins *bins, const struct api_weights *reference,
+                                 struct api_buffer *out)
+{
+    api_append_text(out, "{\"bins\":");
+    api_bins_write(bins, out);
+    api_append_text(out, ",\"reference\":");
+    api_weights_write(reference, bins, out);
+    api_append_text(out, "}");
+}
+
 static bool write_definition(struct api_config *config)
 {
     struct api_buffer text = {0};
-    api_append_text(&text, "{\"bins\":");
-    api_bins_write(&config->bins, &text);
-    api_append_text(&text, ",\"reference\":");
-    api_weights_write(&config->reference, &config->bins, &text);
-    api_append_text(&text, "}");
+    api_config_write_definition(&config->bins, &config->reference, &text);
     config->definition = take_text(&text);
     return config->definition != NULL;
 }

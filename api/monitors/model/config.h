@@ -29,6 +29,10 @@ struct api_config *api_config_new(const struct api_monitor_settings *given, cons
                                   struct api_bins *bins, struct api_weights *reference,
                                   struct api_problem *problem);
 
+/* Appends a definition, as the store has it. */
+void api_config_write_definition(const struct api_bins *bins, const struct api_weights *reference,
+                                 struct api_buffer *out);
+
 /* Counts, for the budget, what a config holds until it is released, and what a monitor holds by it: its
  * open window with a reference, and `more` bytes. `is_stored` is true if it was accepted before. Fails if
  * monitors hold as much as they may. */

@@ -133,16 +133,6 @@ static enum api_verdict level_of(const struct api_monitor_settings *settings, do
     return kl >= settings->warning && shows ? API_WARNING : API_OK;
 }
 
-static struct api_pooled pooled_of(const struct api_sum *sum, const struct kl_drift *drift)
-{
-    return (struct api_pooled){.windows = sum->windows,
-                               .n = drift->n,
-                               .kl = drift->kl,
-                               .p_value = drift->p_value,
-                               .noise_floor = drift->noise_floor,
-                               .bins = drift->df + 1};
-}
-
 /* ---- Texts without a bin */
 
 /* Probability that of n trials at least k succeed, each with this probability, in (0, 1); 1 if as many are expected: so
@@ -178,7 +168,7 @@ void api_unseen_sum_add(struct api_unseen_sum *sum, const struct api_unseen_coun
 }
 
 /* Judges the heaviest text without a bin by itself: how probable it is that one of as many as there are is so frequent,
- * if each had the greatest share that it may have had. Of texts that were not kept each may be one of its own. */
+ * if each had the largest share that it may have had. Of texts that were not kept each may be one of its own. */
 static void judge_unseen(const struct api_evidence *evidence, const struct api_sum *sum,
                          struct cells *cells, enum api_verdict *level, struct api_pooled *pooled)
 {
@@ -201,7 +191,7 @@ static void judge_unseen(const struct api_evidence *evidence, const struct api_s
     if (level_of(evidence->settings, drift.kl, p_value) <= *level)
         return;
     *level = level_of(evidence->settings, drift.kl, p_value);
-    *pooled = pooled_of(sum, &drift);
+    *pooled = api_pooled_of(sum->windows, &drift);
 }
 
 /* ---- Single cells */
@@ -268,7 +258,7 @@ enum api_verdict api_judge(const struct api_evidence *evidence, const struct api
     else
         score(evidence, sum->counts, sum->reference, sum->n_bins, &drift);
     enum api_verdict level = level_of(evidence->settings, drift.kl, drift.p_value);
-    *pooled = pooled_of(sum, &drift);
+    *pooled = api_pooled_of(sum->windows, &drift);
     if (labelled)
         judge_unseen(evidence, sum, &cells, &level, pooled);
     if (by_ratio > API_OK && by_ratio >= level) {

@@ -56,6 +56,6 @@ double api_judge_noise_floor(const struct api_evidence *evidence, const struct a
 void api_judge_score(const struct api_evidence *evidence, const struct api_sum *sum,
                      struct kl_drift *drift);
 
-/* Least n for a verdict: 50 of labels, and of numbers at least 5 for each bin, if the settings leave it open. */
+/* Minimal n for a verdict: 50 of labels, and of numbers at least 5 for each bin, if the settings leave it open. */
 double api_min_observations(const struct api_monitor_settings *settings,
                             const struct api_bins *bins);

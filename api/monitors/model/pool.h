@@ -57,7 +57,7 @@ bool api_pool_is_before(const struct api_pool *pool, struct api_position at);
  * level decides, then the fewest windows. */
 void api_pool_judge(const struct api_evidence *evidence, struct api_scores *scores);
 
-/* The state that a state falls to after a window: it is judged by the least number of last windows, at least
+/* The state that a state falls to after a window: it is judged by the smallest number of last windows, at least
  * clear_after, whose expected noise is at most half of the warning threshold, and falls if the divergence
  * without that noise is below half of a threshold. The distance between rise and fall keeps a shift at a
  * threshold from raising alarms again and again. Windows up to the one at which the state rose are not among them, for

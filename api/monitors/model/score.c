@@ -107,16 +107,10 @@ struct api_evidence api_snapshot_evidence(const struct api_snapshot *snapshot)
  * the window as it is. */
 static void take_verdict(const struct api_scores *stored, struct api_scores *scores)
 {
-    const struct kl_drift *drift = &scores->drift;
     scores->verdict = stored->verdict;
     scores->pooled = stored->pooled;
     if (scores->pooled.windows == 1 && isnan(scores->pooled.n))
-        scores->pooled = (struct api_pooled){.windows = 1,
-                                             .n = drift->n,
-                                             .kl = drift->kl,
-                                             .p_value = drift->p_value,
-                                             .noise_floor = drift->noise_floor,
-                                             .bins = drift->df + 1};
+        scores->pooled = api_pooled_of(1, &scores->drift);
 }
 
 static void score(const struct api_snapshot *snapshot, struct api_scores *scores,

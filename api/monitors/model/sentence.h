@@ -8,7 +8,7 @@
 enum { API_SENTENCE = 320 };
 
 /* Writes the sentence: mean and standard deviation, where both sides are known; the cell that was judged by its ratio; and,
- * unless that decided alone, the bins that contribute most to the divergence: the greatest, and up to two more that make
+ * unless that decided alone, the bins that contribute most to the divergence: the largest, and up to two more that make
  * up a twentieth each; of an infinite divergence those that are infinite. "" if there is none. Labels are quoted, cut
  * at 40 bytes where a character ends, and have blanks for control characters. A pure function. */
 void api_sentence_write(const struct api_bins *bins, const struct api_scores *scores,

@@ -38,7 +38,7 @@ extern const char *const api_weights_members[];
 bool api_weights_to_counts(struct api_weights *weights, const struct api_bins *bins,
                            struct api_problem *problem);
 
-/* The greatest share of all values, but for one reference in a million, that a text which is no label may have had; 1
+/* The largest share of all values, but for one reference in a million, that a text which is no label may have had; 1
  * if nothing is known of it. */
 double api_weights_unseen_share(const struct api_weights *weights, const struct api_bins *bins);
 

@@ -36,6 +36,17 @@ struct api_pooled {
     struct api_pooled_ratio ratio;
 };
 
+/* The pool of so many windows, by its scores. */
+static inline struct api_pooled api_pooled_of(size_t windows, const struct kl_drift *drift)
+{
+    return (struct api_pooled){.windows = windows,
+                               .n = drift->n,
+                               .kl = drift->kl,
+                               .p_value = drift->p_value,
+                               .noise_floor = drift->noise_floor,
+                               .bins = drift->df + 1};
+}
+
 /* api_scores: scores of counts; those of `drift` are NaN if there is no reference, or no
  * count. Of a window that is read from the store, what the store does not keep is 0: n, n_reference, statistic, df.
  *

@@ -110,7 +110,7 @@ static bool clear_reference(const struct judging *j, struct api_snapshot *snapsh
     return snapshot->reference || api_transaction_fail_oom(j->monitors);
 }
 
-/* Learns from a window before the deleted one, whose state is known: a fall was decided by the least number of windows that
+/* Learns from a window before the deleted one, whose state is known: a fall was decided by the smallest number of windows that
  * suffices, which is found again. */
 static bool learn(struct judging *j, struct api_window *row)
 {

@@ -1,6 +1,7 @@
 #include "api/monitors/state/metrics.h"
 
 #include "api/json/format.h"
+#include "api/metrics/family.h"
 #include "api/request/coding.h"
 #include "api/request/response.h"
 #include "api/text/clock.h"
@@ -172,8 +173,7 @@ static void write_groups(const struct samples *samples, struct api_buffer *out)
     const struct sample *of_monitors = (const void *)samples->of_monitors.data;
     size_t n = samples->of_monitors.size / sizeof *of_monitors, states[API_VERDICTS] = {0};
     if (n > 0)
-        api_append_format(out, "# HELP %s Monitors of the group by state.\n# TYPE %s gauge\n", name,
-                          name);
+        api_metrics_head(out, name, "gauge", "Monitors of the group by state.");
     for (size_t i = 0; i < n && !out->failed; i++) {
         const struct sample *this = &of_monitors[i], *next = this + 1;
         const char *labels = samples->labels.data + this->labels;
@@ -198,8 +198,7 @@ static void write_lines(const struct samples *samples, bool groups_only, struct 
     const struct sample *of_monitors = (const void *)samples->of_monitors.data;
     size_t n = samples->of_monitors.size / sizeof *of_monitors;
     for (size_t i = 0; i < N_FAMILIES && n > 0 && !groups_only; i++) {
-        api_append_format(out, "# HELP %s %s\n# TYPE %s %s\n", families[i].name, families[i].help,
-                          families[i].name, families[i].type);
+        api_metrics_head(out, families[i].name, families[i].type, families[i].help);
         for (size_t j = 0; j < n && !out->failed; j++)
             write_sample(&of_monitors[j], &families[i],
                          samples->labels.data + of_monitors[j].labels, out);

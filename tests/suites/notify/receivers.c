@@ -67,7 +67,7 @@ Test(notify_receivers, tell_what_is_wrong_and_where)
         {"[{\"name\":\"a\",\"format\":\"json\"}]", "#/0/url", "missing"},
         {"[{\"name\":\"a\",\"url\":\"http://h\"}]", "#/0/format", "missing"},
         {"[{\"name\":\"\",\"url\":\"http://h\",\"format\":\"json\"}]", "#/0/name", "1 to 128"},
-        {ONE(",\"grups\":[]"), "#/0/grups", "did you mean groups?"},
+        {ONE(",\"grups\":[]"), "#/0/grups", "did you mean 'groups'? They are name"},
         {"[{\"name\":\"a\",\"url\":\"ftp://h\",\"format\":\"json\"}]", "#/0/url", "http://"},
         {"[{\"name\":\"a\",\"url\":\"file:///etc/passwd\",\"format\":\"json\"}]", "#/0/url",
          "http://"},

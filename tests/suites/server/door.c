@@ -7,6 +7,7 @@
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -104,6 +105,28 @@ static ssize_t get(const struct channel *c, char *bytes, size_t size)
 {
     return c->tls ? gnutls_record_recv(c->tls->session, bytes, size)
                   : recv(c->fd, bytes, size, MSG_DONTWAIT);
+}
+
+/* Reads until a text has come, for 5 s at most. */
+static bool reads(const struct channel *c, const char *text)
+{
+    struct api_buffer got = {0};
+    char bytes[16384];
+    bool has_come = false;
+    for (double end = now_seconds() + 5; !has_come && now_seconds() < end;) {
+        ssize_t n = get(c, bytes, sizeof bytes);
+        if (n == 0)
+            break;
+        if (n < 0)
+            poll(&(struct pollfd){.fd = c->fd, .events = POLLIN}, 1, 20);
+        if (n > 0)
+            api_append(&got, bytes, (size_t)n);
+        api_append(&got, "", 1);
+        has_come = strstr(got.data, text);
+        got.size--;
+    }
+    api_buffer_free(&got);
+    return has_come;
 }
 
 /* Length of the response that the bytes begin with; 0 if it is not complete. */
@@ -212,6 +235,62 @@ Test(door, answers_random_pipelines_by_tls)
     stop_secure(&server);
 }
 
+/* ---- A drain while a record arrives */
+
+/* record: bytes that GnuTLS would send. */
+struct record {
+    char bytes[400];
+    size_t size;
+};
+
+static ssize_t hold_back(gnutls_transport_ptr_t to, const void *bytes, size_t size)
+{
+    struct record *record = to;
+    cr_assert_leq(size, sizeof record->bytes - record->size);
+    memcpy(record->bytes + record->size, bytes, size);
+    record->size += size;
+    return (ssize_t)size;
+}
+
+/* Makes the record of a request, of which nothing is sent. */
+static struct record make_record(struct tls_client *client)
+{
+    static const char get[] = "GET /livez HTTP/1.1\r\nHost: a\r\n\r\n";
+    struct record record = {.size = 0};
+    gnutls_transport_set_ptr2(client->session, (gnutls_transport_ptr_t)(intptr_t)client->fd,
+                              &record);
+    gnutls_transport_set_push_function(client->session, hold_back);
+    cr_assert_eq(gnutls_record_send(client->session, get, sizeof get - 1), sizeof get - 1);
+    return record;
+}
+
+/* Kept connections on which a part of a request's record has come: of its header, all of that, of its bytes. The last one
+ * has sent nothing more, and ends. */
+Test(door, a_drain_waits_for_a_record_that_has_begun)
+{
+    static const size_t cuts[] = {1, 4, 5, 6, 30, 0};
+    struct tls_client clients[COUNT(cuts)];
+    struct record records[COUNT(cuts)];
+    struct server server = start_secure(NULL);
+    for (size_t i = 0; i < COUNT(cuts); i++) {
+        clients[i] = connect_secure(&server);
+        cr_expect_eq(tls_get(&clients[i], "/livez"), 200);
+        records[i] = make_record(&clients[i]);
+        send(clients[i].fd, records[i].bytes, cuts[i], MSG_NOSIGNAL);
+    }
+    wait_ms(100);
+    kill(server.pid, SIGTERM);
+    cr_expect(server_logs(&server, "info draining", 1));
+    wait_ms(300);
+    for (size_t i = 0; i < COUNT(cuts); i++) {
+        struct channel c = {.fd = clients[i].fd, .tls = &clients[i]};
+        send(clients[i].fd, records[i].bytes + cuts[i], records[i].size - cuts[i], MSG_NOSIGNAL);
+        cr_expect_eq(reads(&c, "HTTP/1.1 200 "), cuts[i] > 0, "cut %zu", cuts[i]);
+        tls_close(&clients[i]);
+    }
+    stop_secure(&server);
+}
+
 /* ---- 100 Continue that meets a full socket */
 
 #define ALIVE "GET /livez HTTP/1.1\r\nHost: a\r\n\r\n"
@@ -243,26 +322,6 @@ static void send_requests(const struct channel *c, int n)
         sent += (size_t)size;
     }
     api_buffer_free(&bytes);
-}
-
-/* Reads until a text has come, for 5 s at most. */
-static bool reads(const struct channel *c, const char *text)
-{
-    struct api_buffer got = {0};
-    char bytes[16384];
-    bool has_come = false;
-    for (double end = now_seconds() + 5; !has_come && now_seconds() < end;) {
-        ssize_t n = get(c, bytes, sizeof bytes);
-        if (n <= 0)
-            poll(&(struct pollfd){.fd = c->fd, .events = POLLIN}, 1, 20);
-        if (n > 0)
-            api_append(&got, bytes, (size_t)n);
-        api_append(&got, "", 1);
-        has_come = strstr(got.data, text);
-        got.size--;
-    }
-    api_buffer_free(&got);
-    return has_come;
 }
 
 /* Where about as many responses as the socket has room for come before it, 100 Continue comes when the client reads, and

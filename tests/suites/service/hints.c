@@ -1,7 +1,9 @@
 /* Errors of requests that say what the sender most likely meant. */
+#include "api/loss/options.h"
 #include "tests/suites/support/support.h"
 
 #include <criterion/criterion.h>
+#include <ctype.h>
 #include <string.h>
 
 Test(hints, errors_name_what_to_send)
@@ -34,4 +36,30 @@ Test(hints, errors_name_what_to_send)
         cr_expect_not(strstr(detail, "JSON_ALLOW_NUL"));
         answer_free(&answer);
     }
+}
+
+/* Each word of each option, all of its letters and the first alone in upper case: the error names the word. */
+Test(hints, words_in_upper_case_are_recognized)
+{
+    static const char body[] = "{\"input\": -1, \"target\": 1}";
+    int asked = 0;
+    for (const struct api_field *row = api_loss_options; row->name; row++)
+        for (size_t i = 0; row->words && row->words[i]; i++)
+            for (int all = 0; all < 2; all++) {
+                char word[40], query[100], mean[100];
+                strcpy(word, row->words[i]);
+                for (char *p = word; *p && (all || p == word); p++)
+                    *p = (char)toupper(*p);
+                if (strcmp(word, row->words[i]) == 0)
+                    continue; /* a digit */
+                snprintf(query, sizeof query, "%s=%s", row->name, word);
+                snprintf(mean, sizeof mean, "; did you mean '%s'?", row->words[i]);
+                struct answer answer = ask("POST", "/kl_div", query, NULL, body, sizeof body - 1);
+                cr_expect_eq(answer.status, 422, "%s: %d", query, answer.status);
+                cr_expect(strstr(text_of(answer.json, "detail"), mean), "%s: %s", query,
+                          text_of(answer.json, "detail"));
+                answer_free(&answer);
+                asked++;
+            }
+    cr_expect_gt(asked, 40);
 }

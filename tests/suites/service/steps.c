@@ -201,6 +201,44 @@ Test(steps, are_not_repeated_for_ever)
     monitors_end(&service);
 }
 
+/* A response either has all header fields that its endpoint gave it, or is an error: none is lost in silence. */
+static size_t n_fields;
+
+static bool write_fields(struct api_exchange *x)
+{
+    for (size_t i = 0; i < n_fields; i++)
+        api_response_header(&x->response, "X-Field", "value");
+    return write_answer(x);
+}
+
+Test(steps, have_all_header_fields_or_fail)
+{
+    static const struct api_steps wide = {
+        .state = sizeof(char *), .parse = parse, .write = write_fields, .drop = drop};
+    static const struct api_endpoint row[] = {{"POST", "/wide", "", 0, &wide}, {0}};
+    static const struct question question = {.path = "/wide"};
+    struct api_service service = service_of(1 << 20);
+    service.endpoints = row;
+    size_t failed = 0;
+    for (n_fields = 1; n_fields < 20; n_fields++) {
+        char body[API_PADDING + 1] = "";
+        size_t found = 0;
+        struct api_exchange x = question_exchange(&question, &service, 0);
+        script = (struct script){.fails = 0};
+        cr_assert(api_begin(&x));
+        x.request.body = body;
+        cr_expect(api_handle(&x, API_LIGHT_NS));
+        for (size_t i = 0; i < x.response.n_headers; i++)
+            found += strcmp(x.response.headers[i].name, "X-Field") == 0;
+        failed += x.response.status == 500;
+        cr_expect_eq(x.response.status == 200 ? found : n_fields, n_fields, "%zu of %zu", found,
+                     n_fields);
+        cr_expect(x.response.status == 200 || strcmp(x.problem.code, "internal_error") == 0);
+        api_end(&x);
+    }
+    cr_expect(failed > 0 && failed < 10, "%zu", failed);
+}
+
 /* Bodies are held to what their endpoint takes, also when they come without a length. */
 Test(steps, hold_bodies_to_their_limit)
 {
