@@ -75,10 +75,10 @@ class Trainers(unittest.TestCase):
         self.check(kldiv.kl_div(self.student, self.teacher, **named), -mean(p.exp() * q), entropy)
         self.check(kldiv.kl_div(self.student, self.teacher, divergence="reverse", **named), mean(q.exp() * (q - p)))
 
-    def top(self, logits, k=4):
+    def top(self, logits, k=4, temperature=1.0):
         """Indices of the k greatest logits, and logarithms of the student's and the teacher's probabilities there."""
         indices = logits.detach().topk(k).indices
-        return (indices, *(v.gather(-1, indices) for v in self.rows()))
+        return (indices, *(v.gather(-1, indices) for v in self.rows(temperature)))
 
     def sparse(self, indices, values, **options):
         options = {"target_space": "log_prob", "mask": self.mask, **options}
@@ -89,12 +89,13 @@ class Trainers(unittest.TestCase):
 
     def test_top_k_of_trl(self):
         """With a tail: of the teacher's support for the forward divergence, of the student's for the reverse one."""
-        for beta, support in (0, self.teacher), (1, self.student):
-            indices, q, p = self.top(support)
+        for (beta, support), temperature in itertools.product([(0, self.teacher), (1, self.student)], (1.0, 2.0)):
+            indices, q, p = self.top(support, temperature=temperature)
             rest_q, rest_p = (torch.log(-torch.expm1(v.logsumexp(-1, keepdim=True).clamp(max=-1e-7))) for v in (q, p))
             with_rest = [torch.cat(pair, -1) for pair in ((q, rest_q), (p, rest_p))]
             a, b = with_rest[::-1] if beta else with_rest
-            self.check(self.sparse(indices, p, divergence="js", beta=beta), self.mean((b.exp() * (b - a)).sum(-1)))
+            ours = self.sparse(indices, p, divergence="js", beta=beta, temperature=temperature)
+            self.check(ours, self.mean((b.exp() * (b - a)).sum(-1)))
 
     def test_top_k_of_both_renormalized(self):
         """TRL's without a tail, and NeMo-RL's by default: a dense call of the logits of the support."""

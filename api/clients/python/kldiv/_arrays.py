@@ -101,15 +101,14 @@ def read(value: Any) -> Array:
 
 
 def read_indices(value: Any) -> Array:
-    """Positions of elements in their rows. int32 and int64 are read where they lie; other integers become int64."""
+    """Positions of elements in their rows. int32 and int64 are read where they lie; other integers become int64, in which those
+    of uint64 that it has not are negative, and so in no row."""
     if is_tensor(value):
         name = str(value.dtype).replace("torch.", "")
         check_integers(name)
         return read_tensor(value if name in INDEX_DTYPES else value.to(torch_module().int64), INDEX_DTYPES)
     array = as_numpy(value)
     check_integers(array.dtype.name)
-    if array.dtype.name == "uint64":  # what int64 has not is in no row
-        array = np.minimum(array, np.uint64(np.iinfo(np.int64).max))
     array = np.require(array, array.dtype.newbyteorder("=") if array.dtype.name in INDEX_DTYPES else np.int64, "C")
     return Array(0, array.shape, array.ctypes.data, array)
 
