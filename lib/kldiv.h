@@ -82,6 +82,7 @@ enum kl_operand {
  *                       is set, and `index` is that of the first one in row-major order
  *   mass_invalid        values of a row of a sparse target that sum to more than 1; `index` is that of its first one
  *   normalizer_missing  values of a sparse target that are logits, without a log_normalizer
+ *   normalizer_unused   a log_normalizer of values that are not logits
  *   sparse_unsupported  broadcasting, other axes than the last, or a diagnosis, of a sparse target
  *   stopped             the caller's plan.stopped said so
  *   out_of_memory       */
@@ -371,6 +372,7 @@ struct kl_plan {
     enum kl_divergence divergence; /* that applies: at the ends of beta and alpha no mixture */
     double share;                  /* target's of the mixture: beta or alpha */
     struct kl_sparse sparse;       /* `indices` NULL if there is none */
+    bool zero_if_empty;            /* the mean of no losses is 0, as OneFlow has it, not NaN */
     bool exchanged; /* the library's own: input and target have taken each other's place */
 };
 

@@ -77,6 +77,7 @@ static const struct kind {
     {"indices_missing", 422, "There is no sparse target"},
     {"mass_invalid", 422, "The probabilities of a sparse target sum to more than 1"},
     {"normalizer_missing", 422, "The logits of a sparse target lack log_normalizer"},
+    {"normalizer_unused", 422, "There are no logits for log_normalizer"},
     {"sparse_unsupported", 422, "The option is not for sparse targets"},
     {"partial_none", 422, "Losses that are not reduced have no partial result"},
     {"partial_gradient", 422, "A gradient has no partial result"},

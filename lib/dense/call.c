@@ -188,7 +188,7 @@ static bool compute(struct kl_job *job, struct kl_pool *pool, const struct kl_re
     if (results->loss && !job->losses)
         kl_store(
             plan->dtype, results->loss, 0,
-            kl_reduced(value, job->divisor, plan->reduction, plan->options.compat == KL_ONEFLOW));
+            kl_reduced(value, job->divisor, plan->reduction, plan->zero_if_empty));
     if (job->partial)
         kl_fill_partial(plan, kl_total_exact(&job->total), job->partial);
     if (!kl_check_stopped(plan, problem))

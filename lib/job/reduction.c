@@ -131,7 +131,7 @@ void kl_fill_partial(const struct kl_plan *plan, const struct kl_exact *sum,
                      struct kl_partial *partial)
 {
     *partial =
-        (struct kl_partial){.sum = *sum, .zero_if_empty = plan->options.compat == KL_ONEFLOW};
+        (struct kl_partial){.sum = *sum, .zero_if_empty = plan->zero_if_empty};
     add_mean_divisor(plan, &partial->weights);
     kl_exact_add(&partial->entries, entries_of(plan));
 }

@@ -225,6 +225,9 @@ static bool set_sparse(struct kl_plan *plan, struct kl_problem *problem)
         return kl_fail(problem, KL_NO_OPERAND, "tail_invalid", "tail is not one of enum kl_tail");
     if (!set_sparse_shape(plan, problem))
         return false;
+    if (normalizer && plan->spaces[KL_TARGET] != KL_LOGIT)
+        return kl_fail(problem, KL_LOG_NORMALIZER, "normalizer_unused",
+                       "log_normalizer is of logits, and target holds none");
     if (needs && !normalizer)
         return kl_fail(problem, KL_TARGET, "normalizer_missing",
                        "the probabilities of some logits depend on all: log_normalizer is missing");
@@ -283,7 +286,10 @@ static void set_loss(struct kl_plan *plan)
 bool kl_plan(struct kl_plan *plan, const struct kl_tensor *input, const struct kl_tensor *target,
              const struct kl_options *options, struct kl_problem *problem)
 {
-    *plan = (struct kl_plan){.input = *input, .target = *target, .options = *options};
+    *plan = (struct kl_plan){.input = *input,
+                             .target = *target,
+                             .options = *options,
+                             .zero_if_empty = options->compat == KL_ONEFLOW};
     if (!check_options(options, problem))
         return false;
     set_reduction(plan);

@@ -91,6 +91,7 @@ static bool plan_inner(struct kl_sparse_call *call, struct kl_problem *problem)
     if (!kl_plan(&call->inner, &input, &target, &options, problem))
         return false;
     call->inner.options.scale = plan->options.scale;
+    call->inner.zero_if_empty = plan->zero_if_empty;
     call->inner.temperature = plan->temperature;
     call->inner.stopped = plan->stopped;
     call->inner.stop_context = plan->stop_context;

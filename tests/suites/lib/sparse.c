@@ -430,6 +430,7 @@ Test(sparse, shapes_and_options_are_checked)
         {2, {2, 3}, {.target_space = KL_LOGIT}, KL_TAIL_BIN, false, "normalizer_missing"},
         {2, {2, 3}, {.target_space = KL_LOGIT}, KL_TAIL_DROP, false, NULL},
         {2, {2, 3}, {.target_space = KL_LOGIT}, KL_TAIL_BIN, true, NULL},
+        {2, {2, 3}, {.reduction = KL_SUM}, KL_TAIL_DROP, true, "normalizer_unused"},
         {2, {2, 3}, {.reduction = KL_SUM}, (enum kl_tail)3, false, "tail_invalid"},
     };
     static const double values[12];

@@ -38,6 +38,7 @@ static const struct {
     {"target_space=logit", PROBS INDICES ", \"log_normalizer\": [1, \"x\"]}", "element_invalid",
      "#/log_normalizer/1"},
     {NULL, PROBS "\"log_normalizer\": [1, 2]}", "indices_missing", "#/log_normalizer"},
+    {NULL, PROBS INDICES ", \"log_normalizer\": [1, 2]}", "normalizer_unused", "#/log_normalizer"},
     {"tail=drop", PROBS "\"mask\": [1, 1]}", "indices_missing", "tail"},
     {NULL, PROBS "\"tail\": \"ignore\"}", "indices_missing", "#/tail"},
     {"tail=none", PROBS INDICES "}", "tail_invalid", "tail"},
@@ -86,6 +87,18 @@ Test(sparse_requests, may_say_what_is_the_default)
         char query[100];
         snprintf(query, sizeof query, "%s%s", start, calls[i][0]);
         cr_expect_eq(loss_of(query, calls[i][1]), expected, "case %zu", i);
+    }
+}
+
+Test(sparse_requests, of_masked_rows_alone_have_the_mean_of_their_compat)
+{
+    static const char *const means[][2] = {{"compat=oneflow", "{\"loss\":0.0,"},
+                                           {"compat=math", "{\"loss\":\"NaN\","}};
+    for (size_t i = 0; i < COUNT(means); i++) {
+        struct answer answer = ask_loss(means[i][0], PROBS INDICES ", \"mask\": [0, 0]}");
+        cr_expect(strncmp(answer.response.body.data, means[i][1], strlen(means[i][1])) == 0,
+                  "%s: %.40s", means[i][0], answer.response.body.data);
+        answer_free(&answer);
     }
 }
 
