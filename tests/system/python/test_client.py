@@ -67,6 +67,32 @@ class Losses(unittest.TestCase):
         total, divisor = (math.fsum(v for part in parts for v in part[i]) for i in (0, 1))
         self.assertEqual(np.float32(total / divisor), kldiv.kl_div(x, t, dim=1))
 
+    def test_sparse_targets(self):
+        x, t = operands((6, 40))
+        logits = np.log(t)
+        normalizer = np.log(np.exp(logits).sum(-1))
+        with self.client.region(1 << 20) as region:
+            for kind in np.int64, np.int32, np.uint16:
+                indices = np.argsort(-t, -1)[:, :5].astype(kind)
+                for values, options in [
+                        (t, {}), (t, {"tail": "drop", "reduction": "none", "divergence": "js", "weight": t[:, 0], "mask": x[:, 0] > -2}),
+                        (logits, {"target_space": "logit", "log_normalizer": normalizer, "reduction": "sum"})]:
+                    named = np.take_along_axis(values, indices.astype(np.int64), -1)
+                    own = kldiv.sparse_kl_div(x, indices, named, **options)
+                    for student in x, region.array(x):  # as safetensors, and by the Open Inference Protocol
+                        theirs = self.client.sparse_kl_div(student, indices, named, **options)
+                        self.assertEqual((own.tobytes(), own.shape), (theirs.tobytes(), theirs.shape))
+                        _, grads = self.client.value_and_grad(student, named, ["input", "target"], indices=indices,
+                                                              **{**options, "reduction": "sum"})
+                        _, same = kldiv.value_and_grad(x, named, ["input", "target"], indices=indices,
+                                                       **{**options, "reduction": "sum"})
+                        self.assertEqual([grads[name].tobytes() for name in same], [same[name].tobytes() for name in same])
+        indices[3, 1] = 40
+        with self.assertRaises(kldiv.ServiceError) as raised:
+            self.client.sparse_kl_div(x, indices, np.take_along_axis(t, indices % 40, -1))
+        self.assertEqual((raised.exception.code, raised.exception.pointer), ("indices_invalid", "#/indices/3/1"))
+        self.assertRaises(TypeError, self.client.sparse_kl_div, x, t, t)
+
     def test_shared_memory(self):
         x, t = operands((50, 40))
         with self.client.region(1 << 20) as region:

@@ -113,6 +113,10 @@ def read_indices(value: Any) -> Array:
     return Array(0, array.shape, array.ctypes.data, array)
 
 
+def is_wide(indices: Array) -> bool:
+    return "int64" in str(indices.value.dtype)
+
+
 def check_integers(dtype: str) -> None:
     if not dtype.startswith(("int", "uint")):
         raise TypeError(f"indices are integers, not {dtype}: topk() gives values first, indices second")

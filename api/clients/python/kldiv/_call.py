@@ -141,7 +141,7 @@ class Call:
             raise TypeError("log_normalizer is of values that are logits: target_space is not logit")
         normalizer = None if log_normalizer is None else self.tensor(_arrays.read(log_normalizer))
         self.keep(indices)
-        return ctypes.addressof(self.keep(Sparse(indices.pointer, "int64" in str(indices.value.dtype), tail, normalizer)))
+        return ctypes.addressof(self.keep(Sparse(indices.pointer, _arrays.is_wide(indices), tail, normalizer)))
 
     def run(self, function: Any, *arguments: Any) -> None:
         """Calls a function of the library, whose last argument is a problem."""

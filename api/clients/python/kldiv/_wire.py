@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import ctypes
 import json
-from typing import Any, Mapping
+from typing import Any, Mapping, Sequence
 
 import numpy as np
 
@@ -24,7 +24,14 @@ def bytes_of(array: Array, size: int) -> memoryview:
 
 
 def element_size(name: str, array: Array) -> int:
-    return 1 if name == "mask" else SIZES[array.dtype]
+    return 1 if name == "mask" else (8 if _arrays.is_wide(array) else 4) if name == "indices" else SIZES[array.dtype]
+
+
+def type_name(name: str, array: Array, types: Sequence[str]) -> str:
+    """The type of a tensor's elements, of which `types` are the numbers."""
+    if name == "indices":
+        return ("INT" if types is INFERENCE_TYPES else "I") + ("64" if _arrays.is_wide(array) else "32")
+    return "BOOL" if name == "mask" else types[array.dtype]
 
 
 def size_of(name: str, array: Array) -> int:
@@ -32,11 +39,11 @@ def size_of(name: str, array: Array) -> int:
 
 
 def safetensors(tensors: Mapping[str, Array]) -> list[Buffer]:
-    """A file of these tensors: its header, then their memory as it is. `mask` is of booleans."""
+    """A file of these tensors: its header, then their memory as it is. `mask` is of booleans, `indices` of integers."""
     header, parts, end = dict[str, Any](), list[Buffer](), 0
     for name, array in tensors.items():
         begin, end = end, end + size_of(name, array)
-        header[name] = {"dtype": "BOOL" if name == "mask" else TYPES[array.dtype], "shape": list(array.shape),
+        header[name] = {"dtype": type_name(name, array, TYPES), "shape": list(array.shape),
                         "data_offsets": [begin, end]}
         parts.append(bytes_of(array, end - begin))
     return [safetensors_header(header), *parts]

@@ -41,6 +41,7 @@ class AsyncClient:
     close = awaited(Client.close)
     groups = awaited(Client.groups)
     kl_div = awaited(Client.kl_div)
+    sparse_kl_div = awaited(Client.sparse_kl_div)
     partial = awaited(Client.partial)
     ready = awaited(Client.ready)
     region = awaited(Client.region)

@@ -95,29 +95,40 @@ class Client:
         options.update(size_average=size_average, reduce=reduce, reduction=reduction, log_target=log_target)
         return self._call({"input": input, "target": target, "weight": weight, "mask": mask}, options)["loss"]
 
+    def sparse_kl_div(self, input: Any, indices: Any, values: Any, *, log_normalizer: Any = None, weight: Any = None,
+                      mask: Any = None, **options: Any) -> Any:
+        """What kldiv.sparse_kl_div gives, computed by the service."""
+        if indices is None:
+            raise TypeError("indices are integers, not None")
+        return self._call({"input": input, "target": values, "indices": indices, "log_normalizer": log_normalizer,
+                           "weight": weight, "mask": mask}, options)["loss"]
+
     def value_and_grad(self, input: Any, target: Any, wrt: str | Sequence[str] = "input", grad_output: Any = None,
-                       *, weight: Any = None, mask: Any = None, **options: Any) -> tuple[Any, dict[str, Any]]:
+                       *, weight: Any = None, mask: Any = None, indices: Any = None, log_normalizer: Any = None,
+                       **options: Any) -> tuple[Any, dict[str, Any]]:
         """The loss, and its gradients by name, as kldiv.value_and_grad gives them. With tensors of PyTorch,
         input.backward(grads["input"]) continues the gradient into a model."""
         names = wanted_of(wrt)
-        results = self._call({"input": input, "target": target, "weight": weight, "mask": mask,
-                              "grad_output": grad_output}, {**options, "gradient": names})
+        results = self._call({"input": input, "target": target, "weight": weight, "mask": mask, "indices": indices,
+                              "log_normalizer": log_normalizer, "grad_output": grad_output}, {**options, "gradient": names})
         return results["loss"], {name: results[f"gradient.{name}"] for name in names}
 
-    def partial(self, input: Any, target: Any, *, weight: Any = None, mask: Any = None,
-                **options: Any) -> tuple[tuple[float, float], tuple[float, float]]:
+    def partial(self, input: Any, target: Any, *, weight: Any = None, mask: Any = None, indices: Any = None,
+                log_normalizer: Any = None, **options: Any) -> tuple[tuple[float, float], tuple[float, float]]:
         """Sum and divisor of a shard, each a number and its rounding error, which merge by math.fsum."""
-        results = self._call({"input": input, "target": target, "weight": weight, "mask": mask},
-                             {**options, "partial": True})
+        results = self._call({"input": input, "target": target, "weight": weight, "mask": mask, "indices": indices,
+                              "log_normalizer": log_normalizer}, {**options, "partial": True})
         high_low = [tuple(float(v) for v in results[name]) for name in ("sum", "divisor")]
         return high_low[0], high_low[1]  # type: ignore[return-value]
 
     def _call(self, tensors: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
         as_tensor = any(_arrays.is_tensor(tensors[name]) for name in ("input", "target"))
-        _arrays.refuse_learned(weight=tensors["weight"], temperature=options.get("temperature"))
+        _arrays.refuse_learned(weight=tensors["weight"], temperature=options.get("temperature"),
+                               log_normalizer=tensors.get("log_normalizer"))
         check_types(options)
         values, labels = align(tensors, options.get("dim"))
-        arrays = {name: _arrays.read_mask(value) if name == "mask" else _arrays.read(value) for name, value in values.items()}
+        readers = {"mask": _arrays.read_mask, "indices": _arrays.read_indices}
+        arrays = {name: readers.get(name, _arrays.read)(value) for name, value in values.items()}
         shared = {name: place for name, array in arrays.items() if (place := self._place(name, array))}
         send = self._infer if shared and not options.get("partial") else self._post
         results, metadata = send(arrays, shared, options, as_tensor)
@@ -148,7 +159,7 @@ class Client:
                as_tensor: bool) -> tuple[dict[str, Any], dict[str, str]]:
         inputs, parts = [], []
         for name, array in arrays.items():
-            datatype = "BOOL" if name == "mask" else _wire.INFERENCE_TYPES[array.dtype]
+            datatype = _wire.type_name(name, array, _wire.INFERENCE_TYPES)
             parameters = shared.get(name)
             if parameters is None:
                 parts.append(_wire.bytes_of(array, _wire.size_of(name, array)))
