@@ -86,7 +86,7 @@ struct kl_mixture_sums kl_compute_mixture_row(struct kl_workspace *b, const stru
     const struct kl_mixture mixture = mixture_of(job);
     enum kl_dtype dtype = job->plan->dtype;
     size_t at = row * tile->length;
-    struct kl_mixture_row constants = {.mixture = &mixture};
+    struct kl_mixture_row constants = {.mixture = &mixture, .has_exps = b->has_exps};
     const char *operands[KL_OPERANDS];
     double *grads[KL_OPERANDS], *probs[KL_OPERANDS];
     for (int i = 0; i < KL_OPERANDS; i++) {
@@ -104,8 +104,10 @@ struct kl_mixture_sums kl_compute_mixture_row(struct kl_workspace *b, const stru
 static void find_softmaxes(struct kl_workspace *b)
 {
     b->sentinel = (double)NAN;
-    if (!kl_find_row_sums(b, false, &b->plain) && b->job->plan->dtype == KL_FLOAT64)
+    if (!kl_find_row_sums(b, true, &b->plain) && b->job->plan->dtype == KL_FLOAT64) {
         kl_find_softmaxes(b);
+        b->has_exps = false;
+    }
     b->stage[KL_INPUT] = b->stage[KL_TARGET] = KL_NOT_LOADED;
 }
 

@@ -145,6 +145,8 @@ struct kl_mixture_row {
     const struct kl_mixture *mixture;
     struct kl_shift shifts[KL_OPERANDS];
     double log_sum_exp[KL_OPERANDS];
+    bool
+        has_exps; /* `probs` hold exponentials of (v - offset) scale, so that they are not computed again */
 };
 
 /* kl_mixture_sums: of losses, and of derivatives by the logarithms of each operand. */

@@ -10,27 +10,26 @@
  * close, logarithms of p, q and m do. Of operands of 24 bits fewer are close, by shorter series. */
 
 /* CLOSE_F64, CLOSE_F32: |d| up to which elements are close. Series are within 2^-50, and 2^-44, of themselves. */
-#define CLOSE_F64 MAX_SERIES
+#define CLOSE_F64 0.25
 #define CLOSE_F32 0.0625
 
+/* d + expm1(-d) by its Taylor series. */
 INLINE vd close_exp_rest(bool is_f64, vd d)
 {
-    static const double inverse_factorials[] = {1 / 2.0,   1 / 6.0,    1 / 24.0,    1 / 120.0,
-                                                1 / 720.0, 1 / 5040.0, 1 / 40320.0, 1 / 362880.0};
-    if (is_f64)
-        return close_series(d);
-    return v_mul(v_mul(d, d), horner(inverse_factorials, 7, v_mul(d, v_set(-1))));
+    static const double inverse_factorials[] = {
+        1 / 2.0,     1 / 6.0,      1 / 24.0,      1 / 120.0,      1 / 720.0,      1 / 5040.0,
+        1 / 40320.0, 1 / 362880.0, 1 / 3628800.0, 1 / 39916800.0, 1 / 479001600.0};
+    return v_mul(v_mul(d, d), horner(inverse_factorials, is_f64 ? 10 : 6, v_mul(d, v_set(-1))));
 }
 
 /* u - log1p(u) by the series of the inverse hyperbolic tangent: with z = u / (2 + u), log1p(u) is 2 (z + z^3 / 3 + ...), and u - 2 z
  * is u z. |u| is at most expm1(CLOSE), as is that of u / (1 + u). */
 INLINE vd close_log_rest(bool is_f64, vd u)
 {
-    static const double odd[] = {2 / 3.0,  2 / 5.0,  2 / 7.0,  2 / 9.0,  2 / 11.0, 2 / 13.0,
-                                 2 / 15.0, 2 / 17.0, 2 / 19.0, 2 / 21.0, 2 / 23.0, 2 / 25.0};
+    static const double odd[] = {2 / 3.0,  2 / 5.0,  2 / 7.0,  2 / 9.0,
+                                 2 / 11.0, 2 / 13.0, 2 / 15.0, 2 / 17.0};
     vd z = v_div(u, v_add(u, v_set(2))), z2 = v_mul(z, z);
-    vd tail = is_f64 ? horner(odd, 11, z2) : horner(odd, 4, z2);
-    return v_mul(z, v_sub(u, v_mul(z2, tail)));
+    return v_mul(z, v_sub(u, v_mul(z2, horner(odd, is_f64 ? 7 : 4, z2))));
 }
 
 /* mixed: an element of both operands: p is of the one whose share is `share`. */
@@ -127,14 +126,14 @@ INLINE vd mixed_product(const struct mixing *m, const struct mixed *e, vd a, vd 
 INLINE vd log_of_small_rest(const struct mixing *m, const struct mixed *e, vd p_log)
 {
     vd u = v_mul(v_set(m->rest), v_sub(v_div(e->q, e->p), v_set(1)));
-    vm small = m_not(m_or(v_gt(v_abs(u), v_set(0.5)), not_finite(u)));
+    vm small = m_not(m_or(v_gt(v_abs(u), v_set(CLOSE_F64)), not_finite(u)));
     return v_select(small, v_sub(close_log_rest(m->is_f64, u), u), p_log);
 }
 
 INLINE struct mixed_result mix_far(const struct mixing *m, const struct mixed *e)
 {
     const vd zero = v_set(0), share = v_set(m->share), rest = v_set(m->rest);
-    vd log_mean = m->is_f64 ? log_minus_f64(e->mean, zero) : log_to_sum(e->mean);
+    vd log_mean = log_minus_f32(e->mean, zero);
     if (m->has_zeros)
         log_mean = v_select(v_eq(e->mean, zero), v_set(-INFINITY), log_mean);
     struct mixed_result result = {.p_log = v_sub(e->log_p, log_mean),
@@ -288,8 +287,9 @@ TARGET_ATTR static void mixture(const struct kl_mixture *mixture, double *x, dou
 /* mixed_row: one operand of a row: the logarithm of a probability is (v - offset) scale - log_sum_exp. */
 struct mixed_row {
     const char *v;
-    vd offset, scale, log_sum_exp;
+    vd offset, scale, log_sum_exp, inverse_sum;
     double *grads, *probs; /* or NULL */
+    bool has_exps;
 };
 
 INLINE struct mixed_row mixed_row(const struct kl_mixture_row *row, const char *v,
@@ -300,14 +300,27 @@ INLINE struct mixed_row mixed_row(const struct kl_mixture_row *row, const char *
                               v_set(row->shifts[operand].offset),
                               v_set(row->shifts[operand].scale),
                               v_set(row->log_sum_exp[operand]),
+                              v_set(exp(-row->log_sum_exp[operand])),
                               grads[operand],
-                              probs[operand]};
+                              probs[operand],
+                              row->has_exps};
 }
 
 INLINE vd row_log(const struct mixed_row *row, vd v)
 {
     vd scaled = v_mul(v_sub(v, row->offset), row->scale);
     return v_max_nan(v_set(-700), v_sub(scaled, row->log_sum_exp));
+}
+
+/* MIN_PROB: exp(-700). */
+#define MIN_PROB 0x1.14f2b0fb9307fp-1010
+
+INLINE vd row_prob(bool is_f64, const struct mixed_row *row, vd log, size_t i, size_t left)
+{
+    if (row->has_exps)
+        return v_max_nan(v_set(MIN_PROB),
+                         v_mul(load_part(row->probs + i, left, 0), row->inverse_sum));
+    return is_f64 ? exp_f64(log) : exp_f32(log);
 }
 
 /* log(p / q) from the logits, so that their difference has no other rounding error than its own. */
@@ -320,11 +333,11 @@ INLINE vd row_ratio(const struct mixed_row *of_p, const struct mixed_row *of_q, 
 }
 
 INLINE struct mixed load_row(const struct mixing *m, const struct mixed_row *of_p,
-                             const struct mixed_row *of_q, vd p, vd q)
+                             const struct mixed_row *of_q, vd p, vd q, size_t i, size_t left)
 {
     struct mixed e = {.log_p = row_log(of_p, p), .log_q = row_log(of_q, q)};
-    e.p = m->is_f64 ? exp_f64(e.log_p) : exp_f32(e.log_p);
-    e.q = m->is_f64 ? exp_f64(e.log_q) : exp_f32(e.log_q);
+    e.p = row_prob(m->is_f64, of_p, e.log_p, i, left);
+    e.q = row_prob(m->is_f64, of_q, e.log_q, i, left);
     e.d = v_sub(e.log_p, e.log_q);
     if (m->is_f64)
         e.d = row_ratio(of_p, of_q, p, q, e.d);
@@ -346,7 +359,7 @@ INLINE struct mixed_sums add_mixed(struct mixed_sums sums, enum kl_dtype dtype,
     bool whole = left >= LANES;
     vd p = whole ? load(dtype, ps) : load_elements_part(dtype, ps, left);
     vd q = whole ? load(dtype, qs) : load_elements_part(dtype, qs, left);
-    struct mixed e = load_row(m, of_p, of_q, p, q);
+    struct mixed e = load_row(m, of_p, of_q, p, q, i, left);
     vm close = m_not(v_gt(v_abs(e.d), v_set(m->is_f64 ? CLOSE_F64 : CLOSE_F32)));
     struct mixed_result result = mix(m, &e, close);
     vd by_p, by_q;
