@@ -11,7 +11,9 @@
 
 /* CLOSE_F64, CLOSE_F32: |d| up to which elements are close. Series are within 2^-50, and 2^-44, of themselves. */
 #define CLOSE_F64 0.25
-#define CLOSE_F32 0.0625
+#define CLOSE_F32 0x1p-6
+
+INLINE vd max_close(bool is_f64) { return v_set(is_f64 ? CLOSE_F64 : CLOSE_F32); }
 
 /* d + expm1(-d) by its Taylor series. */
 INLINE vd close_exp_rest(bool is_f64, vd d)
@@ -19,7 +21,7 @@ INLINE vd close_exp_rest(bool is_f64, vd d)
     static const double inverse_factorials[] = {
         1 / 2.0,     1 / 6.0,      1 / 24.0,      1 / 120.0,      1 / 720.0,      1 / 5040.0,
         1 / 40320.0, 1 / 362880.0, 1 / 3628800.0, 1 / 39916800.0, 1 / 479001600.0};
-    return v_mul(v_mul(d, d), horner(inverse_factorials, is_f64 ? 10 : 6, v_mul(d, v_set(-1))));
+    return v_mul(v_mul(d, d), horner(inverse_factorials, is_f64 ? 10 : 4, v_mul(d, v_set(-1))));
 }
 
 /* u - log1p(u) by the series of the inverse hyperbolic tangent: with z = u / (2 + u), log1p(u) is 2 (z + z^3 / 3 + ...), and u - 2 z
@@ -29,7 +31,7 @@ INLINE vd close_log_rest(bool is_f64, vd u)
     static const double odd[] = {2 / 3.0,  2 / 5.0,  2 / 7.0,  2 / 9.0,
                                  2 / 11.0, 2 / 13.0, 2 / 15.0, 2 / 17.0};
     vd z = v_div(u, v_add(u, v_set(2))), z2 = v_mul(z, z);
-    return v_mul(z, v_sub(u, v_mul(z2, horner(odd, is_f64 ? 7 : 4, z2))));
+    return v_mul(z, v_sub(u, v_mul(z2, horner(odd, is_f64 ? 7 : 2, z2))));
 }
 
 /* mixed: an element of both operands: p is of the one whose share is `share`. */
@@ -126,7 +128,7 @@ INLINE vd mixed_product(const struct mixing *m, const struct mixed *e, vd a, vd 
 INLINE vd log_of_small_rest(const struct mixing *m, const struct mixed *e, vd p_log)
 {
     vd u = v_mul(v_set(m->rest), v_sub(v_div(e->q, e->p), v_set(1)));
-    vm small = m_not(m_or(v_gt(v_abs(u), v_set(CLOSE_F64)), not_finite(u)));
+    vm small = m_not(m_or(v_gt(v_abs(u), max_close(m->is_f64)), not_finite(u)));
     return v_select(small, v_sub(close_log_rest(m->is_f64, u), u), p_log);
 }
 
@@ -248,7 +250,7 @@ INLINE void mixture_of(bool is_f64, bool is_js, const struct kl_mixture *mixture
     const struct mixing m = mixing_of(is_f64, is_js, mixture->are_whole, true, mixture);
     int p = swaps(mixture) ? KL_INPUT : KL_TARGET, q = !p;
     double *const v[KL_OPERANDS] = {x, t};
-    const vd max = v_set(is_f64 ? CLOSE_F64 : CLOSE_F32), zero = v_set(0);
+    const vd max = max_close(is_f64), zero = v_set(0);
     for (size_t i = 0; i < n; i += LANES) {
         size_t left = n - i;
         struct mixed e = load_mixed(&m, mixture->are_probs[p], mixture->are_probs[q], v[p], v[q],
@@ -360,7 +362,7 @@ INLINE struct mixed_sums add_mixed(struct mixed_sums sums, enum kl_dtype dtype,
     vd p = whole ? load(dtype, ps) : load_elements_part(dtype, ps, left);
     vd q = whole ? load(dtype, qs) : load_elements_part(dtype, qs, left);
     struct mixed e = load_row(m, of_p, of_q, p, q, i, left);
-    vm close = m_not(v_gt(v_abs(e.d), v_set(m->is_f64 ? CLOSE_F64 : CLOSE_F32)));
+    vm close = m_not(v_gt(v_abs(e.d), max_close(m->is_f64)));
     struct mixed_result result = mix(m, &e, close);
     vd by_p, by_q;
     find_mixed_grads(m, &e, &result, &by_p, &by_q);

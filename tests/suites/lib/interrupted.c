@@ -161,6 +161,31 @@ Test(interrupted, random_calls)
     }
 }
 
+/* Rows of several tiles, whose derivatives are found from memory that may be lacking. */
+Test(interrupted, mixtures_of_long_rows)
+{
+    static const int last[] = {-1};
+    static const size_t shape[] = {2, 9000};
+    unsigned long long state = 10;
+    for (int i = 0; i < 4; i++) {
+        enum kl_dtype dtype = i % 2 ? KL_FLOAT64 : KL_FLOAT32;
+        struct kl_options options = {.reduction = KL_SUM,
+                                     .divergence = i < 2 ? KL_JS : KL_SKEW,
+                                     .input_space = KL_LOGIT,
+                                     .target_space = KL_LOGIT,
+                                     .dim = last,
+                                     .n_dim = 1};
+        *(i < 2 ? &options.beta : &options.alpha) = 0.3;
+        for (int k = 0; k < KL_OPERANDS; k++)
+            fill(dtype, KL_LOGIT, data[k], &state);
+        const struct kl_tensor input = {dtype, 2, shape, data[0]};
+        const struct kl_tensor target = {dtype, 2, shape, data[1]};
+        struct kl_plan plan;
+        cr_assert(kl_plan(&plan, &input, &target, &options, NULL));
+        interrupt_all(&plan, i < 2 ? "js" : "skew");
+    }
+}
+
 /* ---- How long a call goes on without asking */
 
 /* MAX_SECONDS: a hundred times what the header says, of a machine that others use, too. */
