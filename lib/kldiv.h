@@ -307,8 +307,8 @@ struct kl_options {
     enum kl_scale scale;
 
     /* Losses are those of rows, as with the last axis in `dim`, which may name it: so weight, mask and grad_output have the shape
-     * [...]. 0 times an infinite logarithm is 0 whatever `compat` is, and a negative probability of target an error. What masked
-     * rows hold has no effect, their indices included. Derivatives by input are those by all n elements, by target those by values.
+     * [...]. Rules are those of KL_MATH whatever `compat` is: 0 times an infinite logarithm is 0, and a negative probability of target
+     * an error. What masked rows hold has no effect, their indices included. Derivatives by input are those by all n elements, by target those by values.
      * Time grows with n only as a log-sum-exp of input does. NULL for a target of all elements. */
     const struct kl_sparse *sparse;
 };
