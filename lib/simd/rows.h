@@ -72,21 +72,35 @@ INLINE vd shifted_exp(enum kl_dtype dtype, const char *v, struct kl_shift shift,
     return v_select(v_gt(v_set(-700), log), v_set(0), prob_of(dtype == KL_FLOAT64, log));
 }
 
+/* Sets lanes of the vector that begins with element i to 0: those of skipped[at] and the next ones. Returns how many of k
+ * indices are before its end. */
+INLINE size_t skip_lanes(vd *v, size_t i, const int64_t *skipped, size_t at, size_t k)
+{
+    double lanes[LANES];
+    v_store_f64(lanes, *v);
+    for (; at < k && (size_t)skipped[at] < i + LANES; at++)
+        lanes[(size_t)skipped[at] - i] = 0;
+    *v = v_load_f64(lanes);
+    return at;
+}
+
 /* Sums by blocks, whose sums are compensated. */
-INLINE struct kl_sum exp_sum_of(enum kl_dtype dtype, const char *v, struct kl_shift shift, size_t n)
+INLINE struct kl_sum exp_sum_of(enum kl_dtype dtype, const char *v, struct kl_shift shift, size_t n,
+                                const int64_t *skipped, size_t k)
 {
     enum { BLOCK_VECTORS = 16 };
     struct running sum = {v_set(0), v_set(0)};
-    for (size_t i = 0; i < n;) {
+    for (size_t i = 0, at = 0; i < n;) {
         size_t end = n - i < BLOCK_VECTORS * LANES ? n : i + BLOCK_VECTORS * LANES;
         vd block = v_set(0);
-        for (; end - i >= LANES; i += LANES)
-            block = v_add(block, shifted_exp(dtype, v + i * size_of(dtype), shift, LANES));
-        if (i < end) {
+        for (; i < end; i += LANES) {
             vd part = shifted_exp(dtype, v + i * size_of(dtype), shift, end - i);
-            block = v_add(block, v_select(first_lanes(end - i), part, v_set(0)));
+            if (end - i < LANES)
+                part = v_select(first_lanes(end - i), part, v_set(0));
+            if (at < k && (size_t)skipped[at] < i + LANES)
+                at = skip_lanes(&part, i, skipped, at, k);
+            block = v_add(block, part);
         }
-        i = end;
         sum = add_block(sum, block);
     }
     return total_of(sum);
@@ -466,9 +480,9 @@ INLINE void scan_of(enum kl_dtype dtype, bool with_exps, const char *from, doubl
         cached_grads_of(dtype, row, p, q, grads, n);                                               \
     }                                                                                              \
     TARGET_ATTR static struct kl_sum exp_sum_##suffix(const void *v, struct kl_shift shift,        \
-                                                      size_t n)                                    \
+                                                      size_t n, const int64_t *skipped, size_t k)  \
     {                                                                                              \
-        return exp_sum_of(dtype, v, shift, n);                                                     \
+        return exp_sum_of(dtype, v, shift, n, skipped, k);                                         \
     }                                                                                              \
     TARGET_ATTR static void exp_scale_##suffix(const void *v, struct kl_shift shift,               \
                                                double factor, void *to, size_t n)                  \

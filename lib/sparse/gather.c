@@ -82,18 +82,11 @@ static void for_rest(const struct kl_sparse_call *call, size_t row, const int64_
     }
 }
 
-/* rest: a sum, of exponentials of (v - offset) scale, or of probabilities. */
+/* rest: the sum of probabilities, or the maximum of elements. */
 struct rest {
-    struct kl_shift shift;
     struct kl_sum sum;
     double max;
 };
-
-static void add_exps(const struct kl_sparse_call *call, const void *from, size_t n, void *to)
-{
-    struct rest *rest = to;
-    kl_sum_merge(&rest->sum, call->kernel->exp_sum[call->plan->input.dtype](from, rest->shift, n));
-}
 
 static void add_probs(const struct kl_sparse_call *call, const void *from, size_t n, void *to)
 {
@@ -115,21 +108,25 @@ static const double LOW_REST = 0x1p-960;
 static double log_rest(const struct kl_sparse_call *call, size_t row, const int64_t *sorted,
                        struct kl_shift shift, struct kl_sum *sum)
 {
-    struct rest rest = {.shift = shift, .sum = {0, 0}, .max = -(double)INFINITY};
+    struct rest rest = {.sum = {0, 0}, .max = -(double)INFINITY};
+    enum kl_dtype dtype = call->plan->input.dtype;
+    const char *from = kl_row_at(call, row);
     bool is_prob = call->plan->spaces[KL_INPUT] == KL_PROB;
-    for_rest(call, row, sorted, is_prob ? add_probs : add_exps, &rest);
+    if (is_prob)
+        for_rest(call, row, sorted, add_probs, &rest);
+    else
+        rest.sum = call->kernel->exp_sum[dtype](from, shift, call->length, sorted, call->k);
     *sum = rest.sum;
-    double mass = kl_sum_value(rest.sum);
+    double mass = kl_sum_value(rest.sum), offset = shift.offset;
     if (is_prob || !(mass < LOW_REST))
         return log(mass);
     for_rest(call, row, sorted, find_max, &rest);
     *sum = (struct kl_sum){0, 0};
     if (rest.max == -(double)INFINITY) /* or there is no such element */
         return rest.max;
-    rest.sum = *sum;
-    rest.shift.offset = rest.max;
-    for_rest(call, row, sorted, add_exps, &rest);
-    return (rest.max - shift.offset) * shift.scale + log(kl_sum_value(rest.sum));
+    shift.offset = rest.max;
+    rest.sum = call->kernel->exp_sum[dtype](from, shift, call->length, sorted, call->k);
+    return (rest.max - offset) * shift.scale + log(kl_sum_value(rest.sum));
 }
 
 /* Gathers input's probabilities if that is what it holds, or else their logarithms. */
@@ -151,9 +148,10 @@ static void gather_input(struct kl_sparse_call *call, size_t row, const int64_t 
         size_t index = (size_t)kl_index_at(call, row * call->k + i);
         double v = kl_load(dtype, element_at(call, row, index), 0);
         to[i] = is_logit ? (v - shift.offset) * shift.scale : is_prob && v < 0 ? (double)NAN : v;
-        if (is_logit)
-            kl_sum_add(&sum, exp(to[i]));
     }
+    if (is_logit)
+        kl_sum_merge(
+            &sum, call->kernel->exp_sum[KL_FLOAT64](to, (struct kl_shift){0, 1}, call->k, NULL, 0));
     of_row->offset = shift.offset;
     of_row->log_sum_exp = is_logit ? log(kl_sum_value(sum)) : is_prob ? 0 : -shift.offset;
     of_row->log_rest = rest - of_row->log_sum_exp;

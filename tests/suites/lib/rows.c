@@ -166,6 +166,27 @@ static void check_exponentials(const struct kl_kernel *kernel, double *v, double
 
 Test(rows, exponentials_and_logarithms) { for_each(check_exponentials); }
 
+/* Some elements are skipped: none, all, or each with its own chance. */
+static void check_exp_sums(const struct kl_kernel *kernel, double *v, double *other, size_t n)
+{
+    const struct kl_shift shift = {3, 0.5};
+    for (int chance = 0; chance <= 4; chance++) {
+        int64_t skipped[MAX];
+        size_t k = 0;
+        long double exact = 0;
+        for (size_t i = 0; i < n; i++)
+            if (other[i] <= 1e-3 + chance / 4.0)
+                skipped[k++] = (int64_t)i;
+            else
+                exact += expl((v[i] - 3) / 2);
+        double ours = kl_sum_value(kernel->exp_sum[KL_FLOAT64](v, shift, n, skipped, k));
+        cr_expect(near(ours, (double)exact, 4), "%s: %zu of %zu: %.17g, not %.17Lg", kernel->name,
+                  k, n, ours, exact);
+    }
+}
+
+Test(rows, sums_of_exponentials) { for_each(check_exp_sums); }
+
 /* Checks losses of probabilities by quotients: ordinary ones, near 1, and invalid ones. */
 static void check_quotients(const struct kl_kernel *kernel, double *v, double *other, size_t n)
 {
