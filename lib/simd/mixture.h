@@ -70,17 +70,20 @@ INLINE struct mixing mixing_of(bool is_f64, bool is_js, bool are_whole, bool has
 
 INLINE vd mixed_exp(bool is_f64, vd v) { return is_f64 ? row_exp(v) : exp_or_zero(false, v); }
 
-INLINE vd mixed_log(vd v)
+INLINE vd mixed_log(bool is_f64, vd v)
 {
     const vd zero = v_set(0);
-    return v_select(v_eq(v, zero), v_set(-INFINITY), log_minus_f64(v, zero));
+    vd log = is_f64 ? log_minus_f64(v, zero) : log_minus_f32(v, zero);
+    return v_select(v_eq(v, zero), v_set(-INFINITY), log);
 }
 
 INLINE vm both(vm a, vm b) { return m_not(m_or(m_not(a), m_not(b))); }
 
-/* log(p / q) of probabilities or logarithms, each without a rounding error of its own. */
-INLINE vd ratio_of(bool p_is_prob, bool q_is_prob, const struct mixed *e)
+/* log(p / q) of probabilities or logarithms, each without a rounding error of its own; of 24 bits it may have one. */
+INLINE vd ratio_of(bool is_f64, bool p_is_prob, bool q_is_prob, const struct mixed *e)
 {
+    if (!is_f64)
+        return v_sub(e->log_p, e->log_q);
     if (p_is_prob && q_is_prob) {
         vd r = v_div(e->p, e->q);
         return v_sub(log_minus_f64(r, v_set(0)), v_div(v_mul_sub(r, e->q, e->p), e->p));
@@ -191,12 +194,12 @@ INLINE struct mixed load_mixed(const struct mixing *m, bool p_is_prob, bool q_is
     vd p = load_part(ps + i, left, p_is_prob), q = load_part(qs + i, left, q_is_prob);
     struct mixed e = {.p = p_is_prob ? p : mixed_exp(m->is_f64, p),
                       .q = q_is_prob ? q : mixed_exp(m->is_f64, q)};
-    e.log_p = p_is_prob ? mixed_log(p) : p;
-    e.log_q = q_is_prob ? mixed_log(q) : q;
+    e.log_p = p_is_prob ? mixed_log(m->is_f64, p) : p;
+    e.log_q = q_is_prob ? mixed_log(m->is_f64, q) : q;
     e.mean = v_fma(v_set(m->share), e.p, v_mul(v_set(m->rest), e.q));
     e.zero = v_mul(e.mean, v_set(0));
     e.special = m_or(m_or(v_special(e.p), v_special(e.q)), v_special(e.mean));
-    e.d = ratio_of(p_is_prob, q_is_prob, &e);
+    e.d = ratio_of(m->is_f64, p_is_prob, q_is_prob, &e);
     if (log_ratio)
         e.d = v_mul(load_part(log_ratio + i, left, 0), v_set(sign));
     return e;
