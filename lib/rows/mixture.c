@@ -155,9 +155,9 @@ void kl_sum_mixture_rows(struct kl_workspace *b)
         if (!kl_is_row_masked(b, i))
             KL_FOR_EACH_TILE (b, tile) {
                 struct kl_mixture_sums sums = compute_row(b, &tile, i, b->single || b->row_cache);
-                kl_sum_merge(&loss, sums.losses);
+                kl_sum_add(&loss, sums.losses);
                 for (int operand = 0; operand < KL_OPERANDS; operand++)
-                    kl_sum_merge(&grads[operand], sums.grads[operand]);
+                    kl_sum_add(&grads[operand], sums.grads[operand]);
             }
         b->group->high[i] = loss.high, b->group->low[i] = loss.low;
         for (int operand = 0; operand < KL_OPERANDS; operand++)

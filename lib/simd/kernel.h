@@ -151,7 +151,7 @@ struct kl_mixture_row {
 
 /* kl_mixture_sums: of losses, and of derivatives by the logarithms of each operand. */
 struct kl_mixture_sums {
-    struct kl_sum losses, grads[KL_OPERANDS];
+    double losses, grads[KL_OPERANDS];
 };
 
 /* kl_row_stats: extremes and sums of a row; `exps` sums exponentials within 2^-16. */

@@ -413,9 +413,9 @@ INLINE struct kl_mixture_sums mixture_row_of(enum kl_dtype dtype, bool is_js,
         by_p = add_block(by_p, sums.by_p);
         by_q = add_block(by_q, sums.by_q);
     }
-    struct kl_mixture_sums sums = {.losses = total_of(losses)};
-    sums.grads[p] = total_of(by_p);
-    sums.grads[q] = total_of(by_q);
+    struct kl_mixture_sums sums = {.losses = total_from(0, losses)};
+    sums.grads[p] = total_from(0, by_p);
+    sums.grads[q] = total_from(0, by_q);
     return sums;
 }
 
