@@ -106,7 +106,7 @@ static void compute_mixture_grads(struct kl_workspace *b, const struct kl_tile *
     const struct kl_kernel *kernel = b->job->kernel;
     size_t n = kl_tile_size(tile);
     kl_compute_mixture(b, tile);
-    memcpy(b->grads, b->mixed_grads[operand], n * sizeof *b->grads);
+    memcpy(b->grads, b->mixture_grads[operand], n * sizeof *b->grads);
     if (grads->factors)
         kernel->multiply(b->grads, grads->factors, n);
     else

@@ -52,11 +52,11 @@ void kl_compute_mixture(struct kl_workspace *b, const struct kl_tile *tile)
 {
     const struct kl_job *job = b->job;
     const struct kl_mixture mixture = mixture_of(job);
-    struct kl_mixed to = {.losses = b->mixed_losses};
-    if (b->has_mixture && b->mixed_start == tile->start)
+    struct kl_mixture_results to = {.losses = b->mixture_losses};
+    if (b->has_mixture && b->mixture_start == tile->start)
         return;
     for (int i = 0; i < KL_OPERANDS; i++)
-        to.grads[i] = kl_is_wanted(job, i) ? b->mixed_grads[i] : NULL;
+        to.grads[i] = kl_is_wanted(job, i) ? b->mixture_grads[i] : NULL;
     if (needs_ratios(job)) {
         find_ratios(b, tile, b->scratch);
         to.log_ratio = b->scratch;
@@ -65,7 +65,7 @@ void kl_compute_mixture(struct kl_workspace *b, const struct kl_tile *tile)
     job->kernel->mixture(&mixture, b->v[KL_INPUT], b->v[KL_TARGET], &to, kl_tile_size(tile));
     b->stage[KL_INPUT] = b->stage[KL_TARGET] = KL_NOT_LOADED; /* v holds probabilities */
     b->has_mixture = true;
-    b->mixed_start = tile->start;
+    b->mixture_start = tile->start;
 }
 
 /* ---- Long rows of logits, one by one from where they are: a pass for the softmaxes, and one for the sums of losses and
@@ -96,7 +96,7 @@ static struct kl_mixture_terms terms_at(struct kl_workspace *b, const struct kl_
 {
     size_t n = b->group->end - b->group->start, at = row * tile->length;
     if (!b->row_cache)
-        return (struct kl_mixture_terms){b->mixed_grads[operand] + at, b->v[operand] + at};
+        return (struct kl_mixture_terms){b->mixture_grads[operand] + at, b->v[operand] + at};
     bool is_second = operand == KL_TARGET && kl_is_wanted(b->job, KL_INPUT);
     double *grads = b->row_cache + (is_second ? 2 * n : 0) + (tile->start - b->group->start);
     return (struct kl_mixture_terms){grads, grads + n};

@@ -132,9 +132,9 @@ struct kl_mixture {
     double share;
 };
 
-/* kl_mixed: what is computed of each element: losses, and derivatives by what each operand holds; NULL for what is not wanted.
+/* kl_mixture_results: what is computed of each element: losses, and derivatives by what each operand holds; NULL for what is not wanted.
  * `log_ratio` is log(p / q), more exactly than from the rounded logarithms, or NULL. */
-struct kl_mixed {
+struct kl_mixture_results {
     const double *log_ratio;
     double *losses, *grads[KL_OPERANDS];
 };
@@ -294,7 +294,7 @@ struct kl_kernel {
                              size_t n);
     void (*close_terms)(const struct kl_close_rows *rows, double *losses, double *rests, size_t n);
     void (*mixture)(const struct kl_mixture *mixture, double *x, double *t,
-                    const struct kl_mixed *to, size_t n);
+                    const struct kl_mixture_results *to, size_t n);
     void (*bin_counts)(const struct kl_thresholds *t, const void *values, size_t n,
                        uint64_t *counts);
 };
