@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { RUNS = 15, ROWS = 64, LENGTH = 32000, MAX_K = 512 };
+enum { RUNS = 61, ROWS = 16, LENGTH = 32000, MAX_K = 512 };
 
 static char *input, *values, *grad;
 static int32_t indices[ROWS * MAX_K];
