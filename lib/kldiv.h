@@ -308,8 +308,8 @@ struct kl_options {
     enum kl_scale scale;
 
     /* Losses are those of rows, as with the last axis in `dim`, which may name it: so weight, mask and grad_output have the shape
-     * [...]. 0 times an infinite logarithm is 0 whatever `compat` is, and a negative probability of target an error. What masked
-     * rows hold has no effect, their indices included. Derivatives by input are those by all n elements, by target those by values.
+     * [...]. Rules are those of KL_MATH whatever `compat` is: 0 times an infinite logarithm is 0, and a negative probability of target
+     * an error. What masked rows hold has no effect, their indices included. Derivatives by input are those by all n elements, by target those by values.
      * Time grows with n only as a log-sum-exp of input does. NULL for a target of all elements. */
     const struct kl_sparse *sparse;
 };
@@ -448,7 +448,7 @@ struct kl_results {
 };
 
 /* Computes the loss and its derivatives in one pass over the operands in memory, two or three where they
- * are logits, four of a mixture of long rows. Derivatives are multiplied by `grad_output`, the derivative of whatever is differentiated
+ * are logits, four of a mixture of rows of more than 2^18. Derivatives are multiplied by `grad_output`, the derivative of whatever is differentiated
  * by the loss: NULL for 1, or a tensor of the loss's shape and any dtype. With u its element (its
  * only one, unless the reduction is none), w that of weight and N what the reduction divides by, g
  * is u w / N; where losses were summed over dim, the g of their sum. By log-probabilities x and by
@@ -489,9 +489,10 @@ bool kl_run_gradients(const struct kl_plan *plan, const struct kl_tensor *grad_o
 
 /* The most bytes that kl_run_gradients allocates while it runs: none for elements that lie alike in all
  * arrays; some 144 KiB for rows and what is broadcast, 16 bytes for each 512 elements of rows that are
- * few, long and side by side, and more where derivatives are summed back to operands that were broadcast. A sparse
- * target takes 16 (k + 1) + 32 bytes a row, 8 (k + 1) more for each operand with derivatives, and n / 8 bytes a thread, of
- * which those of up to 64 threads are counted.
+ * few, long and side by side, and more where derivatives are summed back to operands that were broadcast. KL_JS and
+ * KL_SKEW with derivatives by rows of 1,025 to 2^18 logits take 16 bytes a logit, for each operand and thread, of which
+ * those of one thread are counted; without that memory they take longer. A sparse target takes 16 (k + 1) + 32 bytes a row,
+ * 8 (k + 1) more for each operand with derivatives, and n / 8 bytes a thread, of which those of up to 64 threads are counted.
  * kl_diagnose allocates kl_diagnosis_scratch(), and as much as kl_run besides where the loss may overflow; so does
  * a diagnosis among the results without a loss, and with one whichever is more. No call takes more than 48 KiB of the
  * calling thread's stack. */

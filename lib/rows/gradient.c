@@ -106,7 +106,7 @@ static void compute_mixture_grads(struct kl_workspace *b, const struct kl_tile *
     const struct kl_kernel *kernel = b->job->kernel;
     size_t n = kl_tile_size(tile);
     kl_compute_mixture(b, tile);
-    memcpy(b->grads, b->mixed_grads[operand], n * sizeof *b->grads);
+    memcpy(b->grads, b->mixture_grads[operand], n * sizeof *b->grads);
     if (grads->factors)
         kernel->multiply(b->grads, grads->factors, n);
     else
@@ -263,16 +263,15 @@ static void compute_mixture_row(struct kl_workspace *b, const struct kl_tile *ti
                                 double factor, const struct kl_grads *to)
 {
     const struct kl_job *job = b->job;
-    size_t at = row * tile->length;
-    if (!b->single)
-        kl_compute_mixture_row(b, tile, row, true);
+    struct kl_mixture_terms terms[KL_OPERANDS];
+    kl_find_mixture_terms(b, tile, row, terms);
     for (int i = 0; i < KL_OPERANDS; i++) {
         const struct kl_softmax_row by = {.q_factor = -factor * b->grad_sums[i][row],
                                           .p_factor = -factor};
         const struct kl_grads grads = {.by = {to->by[i]}, .is_f64 = {to->is_f64[i]}};
         if (to->by[i])
-            job->kernel->cached_grads[job->plan->dtype](&by, b->mixed_grads[i] + at, b->v[i] + at,
-                                                        &grads, tile->length);
+            job->kernel->cached_grads[job->plan->dtype](&by, terms[i].grads, terms[i].probs, &grads,
+                                                        tile->length);
     }
 }
 

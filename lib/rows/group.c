@@ -81,7 +81,7 @@ void kl_compute_losses(struct kl_workspace *b, const struct kl_tile *tile)
     bool is_log = kl_rule_is_log(job->rule), has_quotients = kl_has_quotients(job->plan);
     if (kl_is_mixture(job->plan)) {
         kl_compute_mixture(b, tile);
-        memcpy(b->losses, b->mixed_losses, kl_tile_size(tile) * sizeof *b->losses);
+        memcpy(b->losses, b->mixture_losses, kl_tile_size(tile) * sizeof *b->losses);
         return;
     }
     if (job->plan->divergence ==

@@ -52,11 +52,11 @@ void kl_compute_mixture(struct kl_workspace *b, const struct kl_tile *tile)
 {
     const struct kl_job *job = b->job;
     const struct kl_mixture mixture = mixture_of(job);
-    struct kl_mixed to = {.losses = b->mixed_losses};
-    if (b->has_mixture && b->mixed_start == tile->start)
+    struct kl_mixture_results to = {.losses = b->mixture_losses};
+    if (b->has_mixture && b->mixture_start == tile->start)
         return;
     for (int i = 0; i < KL_OPERANDS; i++)
-        to.grads[i] = kl_is_wanted(job, i) ? b->mixed_grads[i] : NULL;
+        to.grads[i] = kl_is_wanted(job, i) ? b->mixture_grads[i] : NULL;
     if (needs_ratios(job)) {
         find_ratios(b, tile, b->scratch);
         to.log_ratio = b->scratch;
@@ -65,11 +65,11 @@ void kl_compute_mixture(struct kl_workspace *b, const struct kl_tile *tile)
     job->kernel->mixture(&mixture, b->v[KL_INPUT], b->v[KL_TARGET], &to, kl_tile_size(tile));
     b->stage[KL_INPUT] = b->stage[KL_TARGET] = KL_NOT_LOADED; /* v holds probabilities */
     b->has_mixture = true;
-    b->mixed_start = tile->start;
+    b->mixture_start = tile->start;
 }
 
-/* ---- Long rows of logits, one by one from where they are: a pass for the softmaxes, one for the sums of losses and
- * derivatives, and one for the derivatives, unless the group is a single tile, which keeps them. */
+/* ---- Long rows of logits, one by one from where they are: a pass for the softmaxes, and one for the sums of losses and
+ * derivatives, whose terms are cached; those of longer rows than the cache has room for take one pass more. */
 
 bool kl_sums_mixture_rows(const struct kl_job *job)
 {
@@ -79,33 +79,69 @@ bool kl_sums_mixture_rows(const struct kl_job *job)
            (equal || !job->layout->elementwise) && (job->masks_rows || !job->mask.data);
 }
 
-struct kl_mixture_sums kl_compute_mixture_row(struct kl_workspace *b, const struct kl_tile *tile,
-                                              size_t row, bool stores)
+/* MAX_CACHED: elements of the longest row whose terms are cached, 16 bytes for each element and operand. */
+enum { MAX_CACHED = 1 << 18 };
+
+size_t kl_mixture_cache_size(const struct kl_job *job)
+{
+    size_t n = job->layout->inner.volume;
+    size_t operands = (size_t)kl_is_wanted(job, KL_INPUT) + kl_is_wanted(job, KL_TARGET);
+    bool caches = n > job->tile.length && n <= MAX_CACHED && kl_sums_mixture_rows(job);
+    return caches ? operands * 2 * n * sizeof(double) : 0;
+}
+
+/* The destination of the terms of a row of a tile: of a group that is a single tile the workspace holds them. */
+static struct kl_mixture_terms terms_at(struct kl_workspace *b, const struct kl_tile *tile,
+                                        size_t row, int operand)
+{
+    size_t n = b->group->end - b->group->start, at = row * tile->length;
+    if (!b->row_cache)
+        return (struct kl_mixture_terms){b->mixture_grads[operand] + at, b->v[operand] + at};
+    bool is_second = operand == KL_TARGET && kl_is_wanted(b->job, KL_INPUT);
+    double *grads = b->row_cache + (is_second ? 2 * n : 0) + (tile->start - b->group->start);
+    return (struct kl_mixture_terms){grads, grads + n};
+}
+
+/* Computes the sums of a row of a tile; `stores` its terms. */
+static struct kl_mixture_sums compute_row(struct kl_workspace *b, const struct kl_tile *tile,
+                                          size_t row, bool stores)
 {
     const struct kl_job *job = b->job;
     const struct kl_mixture mixture = mixture_of(job);
     enum kl_dtype dtype = job->plan->dtype;
-    size_t at = row * tile->length;
-    struct kl_mixture_row constants = {.mixture = &mixture};
+    struct kl_mixture_row constants = {.mixture = &mixture, .has_exps = b->has_exps};
     const char *operands[KL_OPERANDS];
     double *grads[KL_OPERANDS], *probs[KL_OPERANDS];
     for (int i = 0; i < KL_OPERANDS; i++) {
-        operands[i] = (const char *)kl_operand(b, tile, i) + at * kl_dtype_size(dtype);
+        struct kl_mixture_terms terms = terms_at(b, tile, row, i);
+        operands[i] =
+            (const char *)kl_operand(b, tile, i) + row * tile->length * kl_dtype_size(dtype);
         constants.shifts[i] = (struct kl_shift){b->row_max[i][row], 1 / job->plan->temperature};
         constants.log_sum_exp[i] = b->log_sum_exp[i][row];
-        grads[i] = stores && kl_is_wanted(job, i) ? b->mixed_grads[i] + at : NULL;
-        probs[i] = b->v[i] + at;
+        grads[i] = stores && kl_is_wanted(job, i) ? terms.grads : NULL;
+        probs[i] = terms.probs;
     }
     return job->kernel->mixture_row[dtype](&constants, operands[KL_INPUT], operands[KL_TARGET],
                                            grads, probs, tile->length);
+}
+
+void kl_find_mixture_terms(struct kl_workspace *b, const struct kl_tile *tile, size_t row,
+                           struct kl_mixture_terms terms[KL_OPERANDS])
+{
+    if (!b->single && !b->row_cache)
+        compute_row(b, tile, row, true);
+    for (int i = 0; i < KL_OPERANDS; i++)
+        terms[i] = terms_at(b, tile, row, i);
 }
 
 /* Sums of exponentials of rows that have no finite loss of KL_FORWARD have too few bits for float64. */
 static void find_softmaxes(struct kl_workspace *b)
 {
     b->sentinel = (double)NAN;
-    if (!kl_find_row_sums(b, false, &b->plain) && b->job->plan->dtype == KL_FLOAT64)
+    if (!kl_find_row_sums(b, true, &b->plain) && b->job->plan->dtype == KL_FLOAT64) {
         kl_find_softmaxes(b);
+        b->has_exps = false;
+    }
     b->stage[KL_INPUT] = b->stage[KL_TARGET] = KL_NOT_LOADED;
 }
 
@@ -118,10 +154,10 @@ void kl_sum_mixture_rows(struct kl_workspace *b)
         grads[KL_INPUT] = grads[KL_TARGET] = loss;
         if (!kl_is_row_masked(b, i))
             KL_FOR_EACH_TILE (b, tile) {
-                struct kl_mixture_sums sums = kl_compute_mixture_row(b, &tile, i, b->single);
-                kl_sum_merge(&loss, sums.losses);
+                struct kl_mixture_sums sums = compute_row(b, &tile, i, b->single || b->row_cache);
+                kl_sum_add(&loss, sums.losses);
                 for (int operand = 0; operand < KL_OPERANDS; operand++)
-                    kl_sum_merge(&grads[operand], sums.grads[operand]);
+                    kl_sum_add(&grads[operand], sums.grads[operand]);
             }
         b->group->high[i] = loss.high, b->group->low[i] = loss.low;
         for (int operand = 0; operand < KL_OPERANDS; operand++)

@@ -3,7 +3,7 @@
 
 #include "lib/rows/workspace.h"
 
-/* Computes the losses of a tile to b->mixed_losses, and the derivatives that are wanted to b->mixed_grads, by a softmax's
+/* Computes the losses of a tile to b->mixture_losses, and the derivatives that are wanted to b->mixture_grads, by a softmax's
  * logarithms where an operand holds logits, whose row_max and log_sum_exp are set; operands in b->v become probabilities.
  * Nothing to do if the tile was the last one. */
 void kl_compute_mixture(struct kl_workspace *b, const struct kl_tile *tile);
@@ -11,10 +11,17 @@ void kl_compute_mixture(struct kl_workspace *b, const struct kl_tile *tile);
 /* True if rows of logits are computed one by one, from where they are; kl_compute_mixture is not called then. */
 bool kl_sums_mixture_rows(const struct kl_job *job);
 
-/* Finds the losses of the group's rows, and the sums of their derivatives by logarithms, to b->grad_sums. Of a group of a
- * single tile, b->mixed_grads and b->v keep derivatives and probabilities. */
+/* Finds the losses of the group's rows, and the sums of their derivatives by logarithms, to b->grad_sums. */
 void kl_sum_mixture_rows(struct kl_workspace *b);
 
-/* The sums of a row of a tile; `stores` its derivatives and probabilities likewise. */
-struct kl_mixture_sums kl_compute_mixture_row(struct kl_workspace *b, const struct kl_tile *tile,
-                                              size_t row, bool stores);
+/* kl_mixture_terms: of a row of a tile, the derivatives by an operand's logarithms, and its probabilities. */
+struct kl_mixture_terms {
+    double *grads, *probs;
+};
+
+/* Finds the terms of a row whose sums are known. */
+void kl_find_mixture_terms(struct kl_workspace *b, const struct kl_tile *tile, size_t row,
+                           struct kl_mixture_terms terms[KL_OPERANDS]);
+
+/* The bytes of a row_cache. */
+size_t kl_mixture_cache_size(const struct kl_job *job);

@@ -7,6 +7,7 @@
  * its own, and these are added in the shards' order. */
 #include "lib/rows/parallel.h"
 
+#include "lib/rows/mixture.h"
 #include "lib/rows/workspace.h"
 #include "lib/threads/pool.h"
 
@@ -30,6 +31,9 @@ struct schedule {
     struct kl_sum *segment_sums;    /* for each segment of each row, if there are several */
     double *grad_sums[KL_OPERANDS]; /* for each shard, (high, low) of each element of the operand */
     void *scratch;                  /* of the calling thread */
+    size_t row_cache_size;
+    void **row_caches; /* that no thread uses, each with the address of the next one */
+    pthread_mutex_t lock;
 };
 
 static size_t ceiling(size_t a, size_t b) { return a / b + (a % b != 0); }
@@ -93,7 +97,7 @@ static void sum_weighed_rows(struct kl_job *job)
 /* Chooses the job's layout and tiles, and its chunks. */
 static struct schedule schedule_of(struct kl_job *job)
 {
-    struct schedule s = {.job = job};
+    struct schedule s = {.job = job, .lock = PTHREAD_MUTEX_INITIALIZER};
     kl_layout_of(job->layout, job->plan, false);
     sum_weighed_rows(job);
     choose_tiles(job);
@@ -105,6 +109,7 @@ static struct schedule schedule_of(struct kl_job *job)
         s.groups_per_chunk = power_below(s.groups_per_chunk);
     s.chunks = ceiling(s.groups, s.groups_per_chunk) * s.segments;
     s.shards = shards_of(job->plan, job->gradients, s.chunks);
+    s.row_cache_size = kl_mixture_cache_size(job);
     return s;
 }
 
@@ -124,7 +129,7 @@ static size_t grad_sums_of(const struct schedule *s, int operand)
 size_t kl_rows_scratch_size(struct kl_job *job)
 {
     struct schedule s = schedule_of(job);
-    return KL_THREAD_SCRATCH + segment_sums_of(&s) * sizeof(struct kl_sum) +
+    return KL_THREAD_SCRATCH + s.row_cache_size + segment_sums_of(&s) * sizeof(struct kl_sum) +
            (grad_sums_of(&s, KL_INPUT) + grad_sums_of(&s, KL_TARGET)) * sizeof(double);
 }
 
@@ -245,9 +250,32 @@ static void run_chunk(const struct schedule *s, size_t chunk, const struct kl_gr
         kl_total_merge(&job->total, &sums.of_rows);
 }
 
+/* A row_cache, or NULL if there is no memory for it: the call then takes more time. */
+static void *take_row_cache(struct schedule *s)
+{
+    if (s->row_cache_size == 0)
+        return NULL;
+    pthread_mutex_lock(&s->lock);
+    void **cache = s->row_caches;
+    s->row_caches = cache ? *cache : NULL;
+    pthread_mutex_unlock(&s->lock);
+    return cache ? cache : malloc(s->row_cache_size);
+}
+
+static void return_row_cache(struct schedule *s, void **cache)
+{
+    if (!cache)
+        return;
+    pthread_mutex_lock(&s->lock);
+    *cache = s->row_caches;
+    s->row_caches = cache;
+    pthread_mutex_unlock(&s->lock);
+}
+
 static void run_shard(void *context, size_t shard, void *scratch)
 {
-    const struct schedule *s = context;
+    struct schedule *s = context;
+    struct kl_workspace *b = kl_workspace_of(scratch);
     const struct kl_plan *plan = s->job->plan;
     struct kl_gradient gradients[KL_OPERANDS] = {s->job->gradients[KL_INPUT],
                                                  s->job->gradients[KL_TARGET]};
@@ -258,8 +286,10 @@ static void run_shard(void *context, size_t shard, void *scratch)
         }
     size_t from = s->chunks / s->shards * shard + kl_min(shard, s->chunks % s->shards);
     size_t n = s->chunks / s->shards + (shard < s->chunks % s->shards);
+    b->row_cache = take_row_cache(s);
     for (size_t i = 0; i < n; i++)
         run_chunk(s, from + i, gradients, scratch);
+    return_row_cache(s, (void *)b->row_cache);
 }
 
 /* ---- Sums of segments and shards, in their order */
@@ -336,6 +366,11 @@ bool kl_run_rows(struct kl_job *job, struct kl_pool *pool)
             if (s.grad_sums[i] && job->plan->counts[i] > max_summed)
                 max_summed = job->plan->counts[i];
         kl_pool_run(pool, ceiling(max_summed, KL_BLOCK), combine_grads, &s, s.scratch);
+    }
+    while (s.row_caches) {
+        void **cache = s.row_caches;
+        s.row_caches = *cache;
+        free(cache);
     }
     free(s.segment_sums);
     free(s.grad_sums[KL_INPUT]);

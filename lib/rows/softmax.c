@@ -359,13 +359,14 @@ static void sum_rows(struct kl_workspace *b, struct row_sums *sums)
     }
 }
 
-/* True if exponentials are cached for derivatives: by input alone, in a group of a single tile. Those of
- * float64 are not: its derivatives need exponentials below exp(-700), too. */
+/* True if exponentials are cached, in a group of a single tile: for a mixture, or for derivatives by input alone. Those of
+ * float64 need exponentials below exp(-700), too. */
 static bool wants_exps(const struct kl_workspace *b)
 {
     const struct kl_job *job = b->job;
-    return b->single && kl_is_wanted(job, KL_INPUT) && !kl_is_wanted(job, KL_TARGET) &&
-           job->plan->dtype != KL_FLOAT64 && are_logits(b);
+    bool by_input = kl_is_wanted(job, KL_INPUT) && !kl_is_wanted(job, KL_TARGET) &&
+                    job->plan->dtype != KL_FLOAT64;
+    return b->single && are_logits(b) && (by_input || kl_is_mixture(job->plan));
 }
 
 bool kl_sums_blocks(const struct kl_job *job)

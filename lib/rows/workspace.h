@@ -39,8 +39,8 @@ struct kl_workspace {
     enum kl_stage stage[KL_OPERANDS];
     int in_grads; /* the operand whose derivatives by log-probabilities `grads` holds, of a single tile; or -1 */
     bool has_exps;    /* v holds the exponentials that kl_find_row_sums cached */
-    bool has_mixture; /* of the tile that begins with mixed_start */
-    size_t mixed_start;
+    bool has_mixture; /* of the tile that begins with mixture_start */
+    size_t mixture_start;
 
     /* Operands gathered in the dtype of the loss, and the tiles they belong to. */
     _Alignas(KL_ALIGNMENT) char gathered[KL_OPERANDS][KL_BLOCK * sizeof(double)];
@@ -55,7 +55,8 @@ struct kl_workspace {
     double row_values[2][KL_BLOCK]; /* a number of each row, at each of its elements */
     double factors[KL_BLOCK], weight[KL_BLOCK], losses[KL_BLOCK], grads[KL_BLOCK];
     double scratch[KL_BLOCK];
-    double mixed_losses[KL_BLOCK], mixed_grads[KL_OPERANDS][KL_BLOCK];
+    double mixture_losses[KL_BLOCK], mixture_grads[KL_OPERANDS][KL_BLOCK];
+    double *row_cache; /* the same of a row of several tiles; NULL where they are computed again */
     double row_max[KL_OPERANDS][KL_ROWS];
     double log_sum_exp[KL_OPERANDS][KL_ROWS]; /* of logits less row_max */
     double high[KL_ROWS], low[KL_ROWS];       /* of sums along rows */

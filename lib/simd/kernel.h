@@ -132,9 +132,9 @@ struct kl_mixture {
     double share;
 };
 
-/* kl_mixed: what is computed of each element: losses, and derivatives by what each operand holds; NULL for what is not wanted.
+/* kl_mixture_results: what is computed of each element: losses, and derivatives by what each operand holds; NULL for what is not wanted.
  * `log_ratio` is log(p / q), more exactly than from the rounded logarithms, or NULL. */
-struct kl_mixed {
+struct kl_mixture_results {
     const double *log_ratio;
     double *losses, *grads[KL_OPERANDS];
 };
@@ -145,11 +145,13 @@ struct kl_mixture_row {
     const struct kl_mixture *mixture;
     struct kl_shift shifts[KL_OPERANDS];
     double log_sum_exp[KL_OPERANDS];
+    bool
+        has_exps; /* `probs` hold exponentials of (v - offset) scale, so that they are not computed again */
 };
 
 /* kl_mixture_sums: of losses, and of derivatives by the logarithms of each operand. */
 struct kl_mixture_sums {
-    struct kl_sum losses, grads[KL_OPERANDS];
+    double losses, grads[KL_OPERANDS];
 };
 
 /* kl_row_stats: extremes and sums of a row; `exps` sums exponentials within 2^-16. */
@@ -290,7 +292,7 @@ struct kl_kernel {
                              size_t n);
     void (*close_terms)(const struct kl_close_rows *rows, double *losses, double *rests, size_t n);
     void (*mixture)(const struct kl_mixture *mixture, double *x, double *t,
-                    const struct kl_mixed *to, size_t n);
+                    const struct kl_mixture_results *to, size_t n);
     void (*bin_counts)(const struct kl_thresholds *t, const void *values, size_t n,
                        uint64_t *counts);
 };

@@ -10,38 +10,39 @@
  * close, logarithms of p, q and m do. Of operands of 24 bits fewer are close, by shorter series. */
 
 /* CLOSE_F64, CLOSE_F32: |d| up to which elements are close. Series are within 2^-50, and 2^-44, of themselves. */
-#define CLOSE_F64 MAX_SERIES
-#define CLOSE_F32 0.0625
+#define CLOSE_F64 0.25
+#define CLOSE_F32 0x1p-6
 
+INLINE vd max_close(bool is_f64) { return v_set(is_f64 ? CLOSE_F64 : CLOSE_F32); }
+
+/* d + expm1(-d) by its Taylor series. */
 INLINE vd close_exp_rest(bool is_f64, vd d)
 {
-    static const double inverse_factorials[] = {1 / 2.0,   1 / 6.0,    1 / 24.0,    1 / 120.0,
-                                                1 / 720.0, 1 / 5040.0, 1 / 40320.0, 1 / 362880.0};
-    if (is_f64)
-        return close_series(d);
-    return v_mul(v_mul(d, d), horner(inverse_factorials, 7, v_mul(d, v_set(-1))));
+    static const double inverse_factorials[] = {
+        1 / 2.0,     1 / 6.0,      1 / 24.0,      1 / 120.0,      1 / 720.0,      1 / 5040.0,
+        1 / 40320.0, 1 / 362880.0, 1 / 3628800.0, 1 / 39916800.0, 1 / 479001600.0};
+    return v_mul(v_mul(d, d), horner(inverse_factorials, is_f64 ? 10 : 4, v_mul(d, v_set(-1))));
 }
 
 /* u - log1p(u) by the series of the inverse hyperbolic tangent: with z = u / (2 + u), log1p(u) is 2 (z + z^3 / 3 + ...), and u - 2 z
  * is u z. |u| is at most expm1(CLOSE), as is that of u / (1 + u). */
 INLINE vd close_log_rest(bool is_f64, vd u)
 {
-    static const double odd[] = {2 / 3.0,  2 / 5.0,  2 / 7.0,  2 / 9.0,  2 / 11.0, 2 / 13.0,
-                                 2 / 15.0, 2 / 17.0, 2 / 19.0, 2 / 21.0, 2 / 23.0, 2 / 25.0};
+    static const double odd[] = {2 / 3.0,  2 / 5.0,  2 / 7.0,  2 / 9.0,
+                                 2 / 11.0, 2 / 13.0, 2 / 15.0, 2 / 17.0};
     vd z = v_div(u, v_add(u, v_set(2))), z2 = v_mul(z, z);
-    vd tail = is_f64 ? horner(odd, 11, z2) : horner(odd, 4, z2);
-    return v_mul(z, v_sub(u, v_mul(z2, tail)));
+    return v_mul(z, v_sub(u, v_mul(z2, horner(odd, is_f64 ? 7 : 2, z2))));
 }
 
-/* mixed: an element of both operands: p is of the one whose share is `share`. */
-struct mixed {
+/* pair: an element of both operands: p is of the one whose share is `share`. */
+struct pair {
     vd p, q, log_p, log_q, d, mean;
     vd zero; /* or NaN, if p or q is no number */
     vm special;
 };
 
-/* mixing: what is known of a call. */
-struct mixing {
+/* shares: what is known of a call: the shares of both operands, and flags. */
+struct shares {
     bool is_f64, is_js, are_whole;
     bool has_zeros;     /* p or q may be 0 */
     double share, rest; /* of p and q */
@@ -53,13 +54,13 @@ INLINE bool swaps(const struct kl_mixture *mixture)
     return mixture->is_js && mixture->share < 0.5;
 }
 
-/* Makes a mixing: its flags are constants to the compiler, and each share is as exact as it was given. */
-INLINE struct mixing mixing_of(bool is_f64, bool is_js, bool are_whole, bool has_zeros,
+/* Makes the shares: the flags are constants to the compiler, and each share is as exact as it was given. */
+INLINE struct shares shares_of(bool is_f64, bool is_js, bool are_whole, bool has_zeros,
                                const struct kl_mixture *mixture)
 {
     bool swapped = swaps(mixture);
     double other = 1 - mixture->share;
-    return (struct mixing){is_f64,
+    return (struct shares){is_f64,
                            is_js,
                            are_whole,
                            has_zeros,
@@ -67,19 +68,22 @@ INLINE struct mixing mixing_of(bool is_f64, bool is_js, bool are_whole, bool has
                            swapped ? mixture->share : other};
 }
 
-INLINE vd mixed_exp(bool is_f64, vd v) { return is_f64 ? row_exp(v) : exp_or_zero(false, v); }
+INLINE vd prob_of_log(bool is_f64, vd v) { return is_f64 ? row_exp(v) : exp_or_zero(false, v); }
 
-INLINE vd mixed_log(vd v)
+INLINE vd log_of_prob(bool is_f64, vd v)
 {
     const vd zero = v_set(0);
-    return v_select(v_eq(v, zero), v_set(-INFINITY), log_minus_f64(v, zero));
+    vd log = is_f64 ? log_minus_f64(v, zero) : log_minus_f32(v, zero);
+    return v_select(v_eq(v, zero), v_set(-INFINITY), log);
 }
 
 INLINE vm both(vm a, vm b) { return m_not(m_or(m_not(a), m_not(b))); }
 
-/* log(p / q) of probabilities or logarithms, each without a rounding error of its own. */
-INLINE vd ratio_of(bool p_is_prob, bool q_is_prob, const struct mixed *e)
+/* log(p / q) of probabilities or logarithms, each without a rounding error of its own; of 24 bits it may have one. */
+INLINE vd ratio_of(bool is_f64, bool p_is_prob, bool q_is_prob, const struct pair *e)
 {
+    if (!is_f64)
+        return v_sub(e->log_p, e->log_q);
     if (p_is_prob && q_is_prob) {
         vd r = v_div(e->p, e->q);
         return v_sub(log_minus_f64(r, v_set(0)), v_div(v_mul_sub(r, e->q, e->p), e->p));
@@ -91,17 +95,17 @@ INLINE vd ratio_of(bool p_is_prob, bool q_is_prob, const struct mixed *e)
     return v_sub(e->log_p, e->log_q);
 }
 
-/* mixed_result: a loss, and log(p / m) and log(q / m). */
-struct mixed_result {
+/* pair_result: a loss, and log(p / m) and log(q / m). */
+struct pair_result {
     vd loss, p_log, q_log;
 };
 
-INLINE struct mixed_result mix_close(const struct mixing *m, const struct mixed *e)
+INLINE struct pair_result mix_close(const struct shares *m, const struct pair *e)
 {
     const vd one = v_set(1), rest = v_set(m->rest);
     vd h = close_exp_rest(m->is_f64, e->d), u = v_mul(rest, v_sub(h, e->d));
     vd r = close_log_rest(m->is_f64, u);
-    struct mixed_result result = {.p_log = v_sub(r, u)};
+    struct pair_result result = {.p_log = v_sub(r, u)};
     result.q_log = v_sub(result.p_log, e->d);
     if (m->is_js) {
         vd of_q = v_sub(v_mul(e->d, e->d), v_mul(h, v_add(one, e->d)));
@@ -114,7 +118,7 @@ INLINE struct mixed_result mix_close(const struct mixing *m, const struct mixed 
 }
 
 /* a b, and 0 where a is, whatever b is. */
-INLINE vd mixed_product(const struct mixing *m, const struct mixed *e, vd a, vd b)
+INLINE vd product_or_zero(const struct shares *m, const struct pair *e, vd a, vd b)
 {
     vd product = v_mul(a, b);
     return m->has_zeros ? v_select(v_eq(a, v_set(0)), e->zero, product) : product;
@@ -124,42 +128,42 @@ INLINE vd mixed_product(const struct mixing *m, const struct mixed *e, vd a, vd 
 #define SMALL_REST 0.0625
 
 /* log(p / m) = -log1p(u), of a u that is small. */
-INLINE vd log_of_small_rest(const struct mixing *m, const struct mixed *e, vd p_log)
+INLINE vd log_of_small_rest(const struct shares *m, const struct pair *e, vd p_log)
 {
     vd u = v_mul(v_set(m->rest), v_sub(v_div(e->q, e->p), v_set(1)));
-    vm small = m_not(m_or(v_gt(v_abs(u), v_set(0.5)), not_finite(u)));
+    vm small = m_not(m_or(v_gt(v_abs(u), max_close(m->is_f64)), not_finite(u)));
     return v_select(small, v_sub(close_log_rest(m->is_f64, u), u), p_log);
 }
 
-INLINE struct mixed_result mix_far(const struct mixing *m, const struct mixed *e)
+INLINE struct pair_result mix_far(const struct shares *m, const struct pair *e)
 {
     const vd zero = v_set(0), share = v_set(m->share), rest = v_set(m->rest);
-    vd log_mean = m->is_f64 ? log_minus_f64(e->mean, zero) : log_to_sum(e->mean);
+    vd log_mean = log_minus_f32(e->mean, zero);
     if (m->has_zeros)
         log_mean = v_select(v_eq(e->mean, zero), v_set(-INFINITY), log_mean);
-    struct mixed_result result = {.p_log = v_sub(e->log_p, log_mean),
-                                  .q_log = v_sub(e->log_q, log_mean)};
+    struct pair_result result = {.p_log = v_sub(e->log_p, log_mean),
+                                 .q_log = v_sub(e->log_q, log_mean)};
     if (m->has_zeros && m->rest == 0) /* m is p */
         result.p_log = e->zero;
     else if (m->rest < SMALL_REST)
         result.p_log = log_of_small_rest(m, e, result.p_log);
     if (m->is_js) {
-        vd of_q = mixed_product(m, e, e->q, v_mul(rest, result.q_log));
-        result.loss = v_add(mixed_product(m, e, e->p, v_mul(share, result.p_log)), of_q);
+        vd of_q = product_or_zero(m, e, e->q, v_mul(rest, result.q_log));
+        result.loss = v_add(product_or_zero(m, e, e->p, v_mul(share, result.p_log)), of_q);
     } else {
-        vd of_p = mixed_product(m, e, e->p, result.p_log);
+        vd of_p = product_or_zero(m, e, e->p, result.p_log);
         result.loss = m->are_whole ? v_fma(rest, v_sub(e->q, e->p), of_p) : of_p;
     }
     return result;
 }
 
-INLINE struct mixed_result mix(const struct mixing *m, const struct mixed *e, vm close)
+INLINE struct pair_result mix(const struct shares *m, const struct pair *e, vm close)
 {
     if (!m_any(m_not(close)))
         return mix_close(m, e);
-    struct mixed_result result = mix_far(m, e);
+    struct pair_result result = mix_far(m, e);
     if (m_any(close)) {
-        struct mixed_result near = mix_close(m, e);
+        struct pair_result near = mix_close(m, e);
         result.loss = v_select(close, near.loss, result.loss);
         result.p_log = v_select(close, near.p_log, result.p_log);
         result.q_log = v_select(close, near.q_log, result.q_log);
@@ -168,8 +172,8 @@ INLINE struct mixed_result mix(const struct mixing *m, const struct mixed *e, vm
 }
 
 /* The derivatives by p and q, over the operand's probability. Where m is p, whatever q is, there is none by q. */
-INLINE void find_mixed_grads(const struct mixing *m, const struct mixed *e,
-                             const struct mixed_result *result, vd *by_p, vd *by_q)
+INLINE void find_pair_grads(const struct shares *m, const struct pair *e,
+                            const struct pair_result *result, vd *by_p, vd *by_q)
 {
     const vd share = v_set(m->share), rest = v_set(m->rest);
     *by_p = v_mul(share, result->p_log), *by_q = v_mul(rest, result->q_log);
@@ -183,19 +187,19 @@ INLINE void find_mixed_grads(const struct mixing *m, const struct mixed *e,
 /* ---- Blocks of doubles: operands that hold anything */
 
 /* `sign` is 1, or -1 if the ratio is log(q / p). */
-INLINE struct mixed load_mixed(const struct mixing *m, bool p_is_prob, bool q_is_prob,
-                               const double *ps, const double *qs, const double *log_ratio,
-                               double sign, size_t i, size_t left)
+INLINE struct pair load_block_pair(const struct shares *m, bool p_is_prob, bool q_is_prob,
+                                   const double *ps, const double *qs, const double *log_ratio,
+                                   double sign, size_t i, size_t left)
 {
     vd p = load_part(ps + i, left, p_is_prob), q = load_part(qs + i, left, q_is_prob);
-    struct mixed e = {.p = p_is_prob ? p : mixed_exp(m->is_f64, p),
-                      .q = q_is_prob ? q : mixed_exp(m->is_f64, q)};
-    e.log_p = p_is_prob ? mixed_log(p) : p;
-    e.log_q = q_is_prob ? mixed_log(q) : q;
+    struct pair e = {.p = p_is_prob ? p : prob_of_log(m->is_f64, p),
+                     .q = q_is_prob ? q : prob_of_log(m->is_f64, q)};
+    e.log_p = p_is_prob ? log_of_prob(m->is_f64, p) : p;
+    e.log_q = q_is_prob ? log_of_prob(m->is_f64, q) : q;
     e.mean = v_fma(v_set(m->share), e.p, v_mul(v_set(m->rest), e.q));
     e.zero = v_mul(e.mean, v_set(0));
     e.special = m_or(m_or(v_special(e.p), v_special(e.q)), v_special(e.mean));
-    e.d = ratio_of(p_is_prob, q_is_prob, &e);
+    e.d = ratio_of(m->is_f64, p_is_prob, q_is_prob, &e);
     if (log_ratio)
         e.d = v_mul(load_part(log_ratio + i, left, 0), v_set(sign));
     return e;
@@ -207,14 +211,15 @@ struct specials {
 };
 
 /* Computes special elements by the definition; those beside them keep their bits. */
-static __attribute__((noinline)) void define_mixed(const struct kl_mixture *mixture,
+static __attribute__((noinline)) void define_pairs(const struct kl_mixture *mixture,
                                                    const struct specials *from, double *q,
-                                                   double *p, const struct kl_mixed *to, size_t n)
+                                                   double *p, const struct kl_mixture_results *to,
+                                                   size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         if (from->lanes[i] == 0)
             continue;
-        struct kl_mixed_term term = kl_mixed_term(mixture, from->x[i], from->t[i]);
+        struct kl_mixture_element term = kl_mixture_element(mixture, from->x[i], from->t[i]);
         q[i] = term.probs[KL_INPUT], p[i] = term.probs[KL_TARGET];
         if (to->losses)
             to->losses[i] = term.loss;
@@ -226,34 +231,35 @@ static __attribute__((noinline)) void define_mixed(const struct kl_mixture *mixt
 
 /* Defines the special ones of `left` elements from i on, once all are stored. */
 INLINE void store_specials(const struct kl_mixture *mixture, const struct specials *from, double *x,
-                           double *t, const struct kl_mixed *to, size_t i, size_t left)
+                           double *t, const struct kl_mixture_results *to, size_t i, size_t left)
 {
-    const struct kl_mixed at = {.losses = to->losses ? to->losses + i : NULL,
-                                .grads = {to->grads[KL_INPUT] ? to->grads[KL_INPUT] + i : NULL,
-                                          to->grads[KL_TARGET] ? to->grads[KL_TARGET] + i : NULL}};
-    define_mixed(mixture, from, x + i, t + i, &at, left < LANES ? left : LANES);
+    const struct kl_mixture_results at = {
+        .losses = to->losses ? to->losses + i : NULL,
+        .grads = {to->grads[KL_INPUT] ? to->grads[KL_INPUT] + i : NULL,
+                  to->grads[KL_TARGET] ? to->grads[KL_TARGET] + i : NULL}};
+    define_pairs(mixture, from, x + i, t + i, &at, left < LANES ? left : LANES);
 }
 
 /* Stores the derivatives by what an operand holds, and its probabilities. */
-INLINE void store_mixed(const struct mixing *m, const struct mixed *e, bool is_prob, vd by, vd prob,
-                        double *grads, double *probs, size_t i, size_t left)
+INLINE void store_block_pair(const struct shares *m, const struct pair *e, bool is_prob, vd by,
+                             vd prob, double *grads, double *probs, size_t i, size_t left)
 {
     if (grads)
-        store_part(grads + i, is_prob ? by : mixed_product(m, e, prob, by), left);
+        store_part(grads + i, is_prob ? by : product_or_zero(m, e, prob, by), left);
     store_part(probs + i, prob, left);
 }
 
 INLINE void mixture_of(bool is_f64, bool is_js, const struct kl_mixture *mixture, double *x,
-                       double *t, const struct kl_mixed *to, size_t n)
+                       double *t, const struct kl_mixture_results *to, size_t n)
 {
-    const struct mixing m = mixing_of(is_f64, is_js, mixture->are_whole, true, mixture);
+    const struct shares m = shares_of(is_f64, is_js, mixture->are_whole, true, mixture);
     int p = swaps(mixture) ? KL_INPUT : KL_TARGET, q = !p;
     double *const v[KL_OPERANDS] = {x, t};
-    const vd max = v_set(is_f64 ? CLOSE_F64 : CLOSE_F32), zero = v_set(0);
+    const vd max = max_close(is_f64), zero = v_set(0);
     for (size_t i = 0; i < n; i += LANES) {
         size_t left = n - i;
-        struct mixed e = load_mixed(&m, mixture->are_probs[p], mixture->are_probs[q], v[p], v[q],
-                                    to->log_ratio, p == KL_TARGET ? 1 : -1, i, left);
+        struct pair e = load_block_pair(&m, mixture->are_probs[p], mixture->are_probs[q], v[p],
+                                        v[q], to->log_ratio, p == KL_TARGET ? 1 : -1, i, left);
         bool any_special = m_any(e.special);
         struct specials specials;
         if (__builtin_expect(any_special, 0)) {
@@ -262,20 +268,20 @@ INLINE void mixture_of(bool is_f64, bool is_js, const struct kl_mixture *mixture
             v_store_f64(specials.lanes, v_select(e.special, v_set(1), zero));
         }
         vm close = both(m_not(v_gt(v_abs(e.d), max)), both(v_gt(e.p, zero), v_gt(e.q, zero)));
-        struct mixed_result result = mix(&m, &e, close);
+        struct pair_result result = mix(&m, &e, close);
         vd by_p, by_q;
-        find_mixed_grads(&m, &e, &result, &by_p, &by_q);
+        find_pair_grads(&m, &e, &result, &by_p, &by_q);
         if (to->losses)
             store_part(to->losses + i, result.loss, left);
-        store_mixed(&m, &e, mixture->are_probs[p], by_p, e.p, to->grads[p], v[p], i, left);
-        store_mixed(&m, &e, mixture->are_probs[q], by_q, e.q, to->grads[q], v[q], i, left);
+        store_block_pair(&m, &e, mixture->are_probs[p], by_p, e.p, to->grads[p], v[p], i, left);
+        store_block_pair(&m, &e, mixture->are_probs[q], by_q, e.q, to->grads[q], v[q], i, left);
         if (__builtin_expect(any_special, 0))
             store_specials(mixture, &specials, x, t, to, i, left);
     }
 }
 
 TARGET_ATTR static void mixture(const struct kl_mixture *mixture, double *x, double *t,
-                                const struct kl_mixed *to, size_t n)
+                                const struct kl_mixture_results *to, size_t n)
 {
     if (mixture->is_f64)
         mixture_of(true, mixture->is_js, mixture, x, t, to, n);
@@ -285,33 +291,47 @@ TARGET_ATTR static void mixture(const struct kl_mixture *mixture, double *x, dou
 
 /* ---- Rows of logits. Logarithms below -700 count as -700: so neither p nor q is 0, m is not either, and all is finite. */
 
-/* mixed_row: one operand of a row: the logarithm of a probability is (v - offset) scale - log_sum_exp. */
-struct mixed_row {
+/* row_operand: one operand of a row: the logarithm of a probability is (v - offset) scale - log_sum_exp. */
+struct row_operand {
     const char *v;
-    vd offset, scale, log_sum_exp;
+    vd offset, scale, log_sum_exp, inverse_sum;
     double *grads, *probs; /* or NULL */
+    bool has_exps;
 };
 
-INLINE struct mixed_row mixed_row(const struct kl_mixture_row *row, const char *v,
-                                  double *const grads[KL_OPERANDS],
-                                  double *const probs[KL_OPERANDS], int operand)
+INLINE struct row_operand row_operand_of(const struct kl_mixture_row *row, const char *v,
+                                         double *const grads[KL_OPERANDS],
+                                         double *const probs[KL_OPERANDS], int operand)
 {
-    return (struct mixed_row){v,
-                              v_set(row->shifts[operand].offset),
-                              v_set(row->shifts[operand].scale),
-                              v_set(row->log_sum_exp[operand]),
-                              grads[operand],
-                              probs[operand]};
+    return (struct row_operand){v,
+                                v_set(row->shifts[operand].offset),
+                                v_set(row->shifts[operand].scale),
+                                v_set(row->log_sum_exp[operand]),
+                                v_set(exp(-row->log_sum_exp[operand])),
+                                grads[operand],
+                                probs[operand],
+                                row->has_exps};
 }
 
-INLINE vd row_log(const struct mixed_row *row, vd v)
+INLINE vd row_log(const struct row_operand *row, vd v)
 {
     vd scaled = v_mul(v_sub(v, row->offset), row->scale);
     return v_max_nan(v_set(-700), v_sub(scaled, row->log_sum_exp));
 }
 
+/* MIN_PROB: exp(-700). */
+#define MIN_PROB 0x1.14f2b0fb9307fp-1010
+
+INLINE vd row_prob(bool is_f64, const struct row_operand *row, vd log, size_t i, size_t left)
+{
+    if (row->has_exps)
+        return v_max_nan(v_set(MIN_PROB),
+                         v_mul(load_part(row->probs + i, left, 0), row->inverse_sum));
+    return is_f64 ? exp_f64(log) : exp_f32(log);
+}
+
 /* log(p / q) from the logits, so that their difference has no other rounding error than its own. */
-INLINE vd row_ratio(const struct mixed_row *of_p, const struct mixed_row *of_q, vd p, vd q,
+INLINE vd row_ratio(const struct row_operand *of_p, const struct row_operand *of_q, vd p, vd q,
                     vd rounded)
 {
     vd d = v_sub(v_sub(p, q), v_sub(of_p->offset, of_q->offset));
@@ -319,12 +339,12 @@ INLINE vd row_ratio(const struct mixed_row *of_p, const struct mixed_row *of_q, 
     return v_select(not_finite(d), rounded, d);
 }
 
-INLINE struct mixed load_row(const struct mixing *m, const struct mixed_row *of_p,
-                             const struct mixed_row *of_q, vd p, vd q)
+INLINE struct pair load_row_pair(const struct shares *m, const struct row_operand *of_p,
+                                 const struct row_operand *of_q, vd p, vd q, size_t i, size_t left)
 {
-    struct mixed e = {.log_p = row_log(of_p, p), .log_q = row_log(of_q, q)};
-    e.p = m->is_f64 ? exp_f64(e.log_p) : exp_f32(e.log_p);
-    e.q = m->is_f64 ? exp_f64(e.log_q) : exp_f32(e.log_q);
+    struct pair e = {.log_p = row_log(of_p, p), .log_q = row_log(of_q, q)};
+    e.p = row_prob(m->is_f64, of_p, e.log_p, i, left);
+    e.q = row_prob(m->is_f64, of_q, e.log_q, i, left);
     e.d = v_sub(e.log_p, e.log_q);
     if (m->is_f64)
         e.d = row_ratio(of_p, of_q, p, q, e.d);
@@ -332,25 +352,25 @@ INLINE struct mixed load_row(const struct mixing *m, const struct mixed_row *of_
     return e;
 }
 
-/* mixed_sums: sums of lanes. */
-struct mixed_sums {
+/* row_totals: sums of lanes. */
+struct row_totals {
     vd losses, by_p, by_q;
 };
 
 /* Adds `left` elements from i on, a vector at most. */
-INLINE struct mixed_sums add_mixed(struct mixed_sums sums, enum kl_dtype dtype,
-                                   const struct mixing *m, const struct mixed_row *of_p,
-                                   const struct mixed_row *of_q, size_t i, size_t left)
+INLINE struct row_totals add_row_pairs(struct row_totals sums, enum kl_dtype dtype,
+                                       const struct shares *m, const struct row_operand *of_p,
+                                       const struct row_operand *of_q, size_t i, size_t left)
 {
     const char *ps = of_p->v + i * size_of(dtype), *qs = of_q->v + i * size_of(dtype);
     bool whole = left >= LANES;
     vd p = whole ? load(dtype, ps) : load_elements_part(dtype, ps, left);
     vd q = whole ? load(dtype, qs) : load_elements_part(dtype, qs, left);
-    struct mixed e = load_row(m, of_p, of_q, p, q);
-    vm close = m_not(v_gt(v_abs(e.d), v_set(m->is_f64 ? CLOSE_F64 : CLOSE_F32)));
-    struct mixed_result result = mix(m, &e, close);
+    struct pair e = load_row_pair(m, of_p, of_q, p, q, i, left);
+    vm close = m_not(v_gt(v_abs(e.d), max_close(m->is_f64)));
+    struct pair_result result = mix(m, &e, close);
     vd by_p, by_q;
-    find_mixed_grads(m, &e, &result, &by_p, &by_q);
+    find_pair_grads(m, &e, &result, &by_p, &by_q);
     by_p = v_mul(by_p, e.p), by_q = v_mul(by_q, e.q);
     if (of_p->grads) {
         store_part(of_p->grads + i, by_p, left);
@@ -366,7 +386,7 @@ INLINE struct mixed_sums add_mixed(struct mixed_sums sums, enum kl_dtype dtype,
         by_p = v_select(real, by_p, v_set(0));
         by_q = v_select(real, by_q, v_set(0));
     }
-    return (struct mixed_sums){v_add(sums.losses, result.loss), v_add(sums.by_p, by_p),
+    return (struct row_totals){v_add(sums.losses, result.loss), v_add(sums.by_p, by_p),
                                v_add(sums.by_q, by_q)};
 }
 
@@ -377,27 +397,27 @@ INLINE struct kl_mixture_sums mixture_row_of(enum kl_dtype dtype, bool is_js,
                                              double *const probs[KL_OPERANDS], size_t n)
 {
     enum { BLOCK_VECTORS = 16 };
-    const struct mixing m = mixing_of(dtype == KL_FLOAT64, is_js, true, false, row->mixture);
+    const struct shares m = shares_of(dtype == KL_FLOAT64, is_js, true, false, row->mixture);
     int p = swaps(row->mixture) ? KL_INPUT : KL_TARGET, q = !p;
-    const struct mixed_row of_p = mixed_row(row, p == KL_INPUT ? x : t, grads, probs, p),
-                           of_q = mixed_row(row, q == KL_INPUT ? x : t, grads, probs, q);
+    const struct row_operand of_p = row_operand_of(row, p == KL_INPUT ? x : t, grads, probs, p),
+                             of_q = row_operand_of(row, q == KL_INPUT ? x : t, grads, probs, q);
     const struct running none = {v_set(0), v_set(0)};
     struct running losses = none, by_p = none, by_q = none;
     for (size_t i = 0; i < n;) {
         size_t end = n - i < BLOCK_VECTORS * LANES ? n : i + BLOCK_VECTORS * LANES;
-        struct mixed_sums sums = {v_set(0), v_set(0), v_set(0)};
+        struct row_totals sums = {v_set(0), v_set(0), v_set(0)};
         for (; end - i >= LANES; i += LANES)
-            sums = add_mixed(sums, dtype, &m, &of_p, &of_q, i, LANES);
+            sums = add_row_pairs(sums, dtype, &m, &of_p, &of_q, i, LANES);
         if (i < end)
-            sums = add_mixed(sums, dtype, &m, &of_p, &of_q, i, end - i);
+            sums = add_row_pairs(sums, dtype, &m, &of_p, &of_q, i, end - i);
         i = end;
         losses = add_block(losses, sums.losses);
         by_p = add_block(by_p, sums.by_p);
         by_q = add_block(by_q, sums.by_q);
     }
-    struct kl_mixture_sums sums = {.losses = total_of(losses)};
-    sums.grads[p] = total_of(by_p);
-    sums.grads[q] = total_of(by_q);
+    struct kl_mixture_sums sums = {.losses = total_from(0, losses)};
+    sums.grads[p] = total_from(0, by_p);
+    sums.grads[q] = total_from(0, by_q);
     return sums;
 }
 

@@ -108,7 +108,8 @@ struct kl_quotient kl_quotient(enum kl_rule rule, double q, double t)
 /* a log b, where 0 times an infinite logarithm is 0. */
 static long double times_log(long double a, long double log_b) { return a == 0 ? 0 : a * log_b; }
 
-struct kl_mixed_term kl_mixed_term(const struct kl_mixture *mixture, double input, double target)
+struct kl_mixture_element kl_mixture_element(const struct kl_mixture *mixture, double input,
+                                             double target)
 {
     const double v[KL_OPERANDS] = {input, target};
     long double share = mixture->share, probs[KL_OPERANDS], logs[KL_OPERANDS], to_mean[KL_OPERANDS];
@@ -118,12 +119,12 @@ struct kl_mixed_term kl_mixed_term(const struct kl_mixture *mixture, double inpu
     }
     long double q = probs[KL_INPUT], p = probs[KL_TARGET];
     if (!(q >= 0 && p >= 0 && isfinite((double)q) && isfinite((double)p)))
-        return (struct kl_mixed_term){NAN, {NAN, NAN}, {NAN, NAN}};
+        return (struct kl_mixture_element){NAN, {NAN, NAN}, {NAN, NAN}};
     long double mean = share * p + (1 - share) * q;
     for (int i = 0; i < KL_OPERANDS; i++)
         to_mean[i] = logs[i] - logl(mean);
     long double of_p = times_log(p, to_mean[KL_TARGET]), of_q = times_log(q, to_mean[KL_INPUT]);
-    struct kl_mixed_term term = {.probs = {(double)q, (double)p}};
+    struct kl_mixture_element term = {.probs = {(double)q, (double)p}};
     if (mixture->is_js) {
         term.loss = (double)(share * of_p + (1 - share) * of_q);
         term.grads[KL_INPUT] =

@@ -16,7 +16,8 @@ struct kl_quotient {
 struct kl_quotient kl_quotient(enum kl_rule rule, double q, double t);
 
 /* The loss of an element of a mixture, its derivatives by what the operands hold, and their probabilities. */
-struct kl_mixed_term {
+struct kl_mixture_element {
     double loss, grads[KL_OPERANDS], probs[KL_OPERANDS];
 };
-struct kl_mixed_term kl_mixed_term(const struct kl_mixture *mixture, double input, double target);
+struct kl_mixture_element kl_mixture_element(const struct kl_mixture *mixture, double input,
+                                             double target);

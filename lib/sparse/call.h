@@ -12,7 +12,8 @@ struct kl_sparse_row {
     double mass; /* of target's values */
 };
 
-/* kl_sparse_call: short rows of `columns` logarithms, and derivatives by them. */
+/* kl_sparse_call: short rows of `columns` elements of each operand, probabilities if that is what the operand holds and else
+ * their logarithms, and derivatives by them. */
 struct kl_sparse_call {
     const struct kl_plan *plan;
     const struct kl_results *results;
@@ -22,7 +23,7 @@ struct kl_sparse_call {
     size_t inner_shape[KL_MAX_DIMS];
     size_t rows, length, k, columns;
     struct kl_sparse_row *of_rows;
-    double *logs[KL_OPERANDS], *grads[KL_OPERANDS], *losses;
+    double *operands[KL_OPERANDS], *grads[KL_OPERANDS], *losses;
     pthread_mutex_t lock; /* of the first problem */
     size_t bad_row;
     struct kl_problem problem;
@@ -47,6 +48,11 @@ static inline int64_t kl_index_at(const struct kl_sparse_call *call, size_t at)
     return index;
 }
 
+static inline bool kl_is_prob(const struct kl_sparse_call *call, int operand)
+{
+    return call->plan->spaces[operand] == KL_PROB;
+}
+
 static inline double kl_temperature_of(const struct kl_sparse_call *call, int operand)
 {
     return call->plan->spaces[operand] == KL_LOGIT ? call->plan->temperature : 1;
@@ -67,12 +73,12 @@ static inline size_t kl_named_size(const struct kl_sparse_call *call)
     return (call->length / KL_PIECE + 1) * (KL_PIECE / 8);
 }
 
-/* ---- gather.c: fills call->of_rows and call->logs of a row. `named` has kl_named_size bytes. */
+/* ---- gather.c: fills call->of_rows and call->operands of a row. `named` has kl_named_size bytes. */
 void kl_gather_row(struct kl_sparse_call *call, size_t row, uint64_t *named);
 
 /* Notes a problem: that of the first row is reported, whichever thread finds it. */
 void kl_sparse_fail(struct kl_sparse_call *call, size_t row, struct kl_problem problem);
 
-/* ---- scatter.c: stores the derivatives by all of an operand's row, from those by logarithms in call->grads */
+/* ---- scatter.c: stores the derivatives by all of an operand's row, from those in call->grads */
 void kl_scatter_input(const struct kl_sparse_call *call, size_t row);
 void kl_scatter_target(const struct kl_sparse_call *call, size_t row);

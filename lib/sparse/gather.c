@@ -1,4 +1,4 @@
-/* Rows of a sparse target as short rows of logarithms. */
+/* Rows of a sparse target as short rows. */
 #include "lib/plan/problem.h"
 #include "lib/sparse/call.h"
 
@@ -141,34 +141,35 @@ static double log_rest(const struct kl_sparse_call *call, size_t row, const uint
     return (rest.max - shift.offset) * shift.scale + log(kl_sum_value(rest.sum));
 }
 
-/* Gathers the logarithms of input's probabilities. */
+/* Gathers input's probabilities if that is what it holds, or else their logarithms. */
 static void gather_input(struct kl_sparse_call *call, size_t row, const uint64_t *named)
 {
     enum kl_dtype dtype = call->plan->input.dtype;
-    enum kl_space space = call->plan->spaces[KL_INPUT];
     struct kl_sparse_row *of_row = &call->of_rows[row];
-    double *logs = call->logs[KL_INPUT] + row * call->columns, rest = -(double)INFINITY;
-    bool is_prob = space == KL_PROB, is_logit = space == KL_LOGIT;
+    double *to = call->operands[KL_INPUT] + row * call->columns, rest = -(double)INFINITY;
+    bool is_prob = kl_is_prob(call, KL_INPUT), is_logit = call->plan->spaces[KL_INPUT] == KL_LOGIT;
     double max = is_prob ? 0 : call->kernel->row_max[dtype](kl_row_at(call, row), call->length);
     struct kl_shift shift = {max == -(double)INFINITY ? 0 : max,
                              1 / kl_temperature_of(call, KL_INPUT)};
     struct kl_sum sum = {0, 0};
     if (is_logit || kl_has_rest(call))
         rest = log_rest(call, row, named, shift, &sum);
+    if (is_prob && kl_has_rest(call))
+        to[call->k] = isnan(rest) ? (double)NAN : kl_sum_value(sum);
     for (size_t i = 0; i < call->k; i++) {
         size_t index = (size_t)kl_index_at(call, row * call->k + i);
         double v = kl_load(dtype, element_at(call, row, index), 0);
-        logs[i] = is_prob ? log(v) : is_logit ? (v - shift.offset) * shift.scale : v;
-        if (is_logit)
-            kl_sum_add(&sum, exp(logs[i]));
+        to[i] = is_logit ? (v - shift.offset) * shift.scale : is_prob && v < 0 ? (double)NAN : v;
     }
+    if (is_logit)
+        kl_sum_merge(&sum, call->kernel->exp_sum[KL_FLOAT64](to, (struct kl_shift){0, 1}, call->k));
     of_row->offset = shift.offset;
     of_row->log_sum_exp = is_logit ? log(kl_sum_value(sum)) : is_prob ? 0 : -shift.offset;
     of_row->log_rest = rest - of_row->log_sum_exp;
     for (size_t i = 0; is_logit && i < call->k; i++)
-        logs[i] -= of_row->log_sum_exp;
-    if (kl_has_rest(call))
-        logs[call->k] = of_row->log_rest;
+        to[i] -= of_row->log_sum_exp;
+    if (!is_prob && kl_has_rest(call))
+        to[call->k] = of_row->log_rest;
 }
 
 /* ---- Rows of target */
@@ -181,27 +182,28 @@ static double excess_of(enum kl_dtype dtype)
     return excess[dtype];
 }
 
-/* The logarithm of a value's probability. */
+/* The logarithm of a value's probability, if it is not the probability itself. */
 static double target_log(const struct kl_sparse_call *call, size_t row, double v)
 {
     const struct kl_plan *plan = call->plan;
     const struct kl_tensor *normalizer = plan->sparse.log_normalizer;
-    if (plan->spaces[KL_TARGET] == KL_PROB)
-        return log(v);
     v /= kl_temperature_of(call, KL_TARGET);
     return plan->spaces[KL_TARGET] == KL_LOGIT && normalizer
                ? v - kl_load(normalizer->dtype, normalizer->data, row)
                : v;
 }
 
-/* Gathers the logarithms of target's probabilities. Of those that are dropped a maximum is taken first, for they may be logits. */
+/* Gathers target's probabilities or their logarithms. Of logarithms that are dropped a maximum is taken first, for they may be
+ * logits. */
 static bool gather_target(struct kl_sparse_call *call, size_t row)
 {
     const struct kl_plan *plan = call->plan;
     const struct kl_tensor *target = &plan->target;
-    bool drops = plan->sparse.tail == KL_TAIL_DROP, is_prob = plan->spaces[KL_TARGET] == KL_PROB;
-    double *logs = call->logs[KL_TARGET] + row * call->columns, max = drops ? -(double)INFINITY : 0;
-    struct kl_sum mass = {0, 0};
+    bool drops = plan->sparse.tail == KL_TAIL_DROP, is_prob = kl_is_prob(call, KL_TARGET);
+    bool has_max = drops && !is_prob;
+    double *to = call->operands[KL_TARGET] + row * call->columns,
+           max = has_max ? -(double)INFINITY : 0;
+    struct kl_sum sum = {0, 0};
     for (size_t i = 0; i < call->k; i++) {
         double v = kl_load(target->dtype, target->data, row * call->k + i);
         if (is_prob && v < 0) {
@@ -209,33 +211,36 @@ static bool gather_target(struct kl_sparse_call *call, size_t row)
                     "target holds %g, but a probability is never negative", v);
             return false;
         }
-        logs[i] = target_log(call, row, v);
-        max = drops && logs[i] > max ? logs[i] : max;
+        to[i] = is_prob ? v : target_log(call, row, v);
+        max = has_max && to[i] > max ? to[i] : max;
     }
     max = isfinite(max) ? max : 0;
     for (size_t i = 0; i < call->k; i++)
-        kl_sum_add(&mass, exp(logs[i] - max));
-    call->of_rows[row].mass = kl_sum_value(mass) * exp(max);
-    double log_mass = drops ? max + log(kl_sum_value(mass)) : 0, rest = 1 - mass.high - mass.low;
+        kl_sum_add(&sum, is_prob ? to[i] : exp(to[i] - max));
+    double mass = kl_sum_value(sum), log_mass = max + log(mass), rest = 1 - sum.high - sum.low;
+    call->of_rows[row].mass = mass * exp(max);
     for (size_t i = 0; drops && i < call->k; i++)
-        logs[i] -= log_mass;
+        to[i] = is_prob ? to[i] / mass : to[i] - log_mass;
     if (!drops && rest < -excess_of(target->dtype)) {
         fail_at(call, row, KL_TARGET, row * call->k, "mass_invalid",
                 "the probabilities of a row sum to %.9g, more than 1", call->of_rows[row].mass);
         return false;
     }
+    rest = drops || rest < 0 ? 0 : rest;
     if (kl_has_rest(call))
-        logs[call->k] = drops || rest <= 0 ? -(double)INFINITY : log(rest);
+        to[call->k] = is_prob ? rest : log(rest);
     return true;
 }
 
 /* Drops what rounding leaves to the rest of target, if the rest of input has no probability. */
 static void drop_rounding(struct kl_sparse_call *call, size_t row)
 {
-    double *rest = &call->logs[KL_TARGET][row * call->columns + call->k];
+    double *rest = &call->operands[KL_TARGET][row * call->columns + call->k];
+    double excess = excess_of(call->plan->target.dtype);
+    bool is_prob = kl_is_prob(call, KL_TARGET);
     bool is_empty = call->of_rows[row].log_rest == -(double)INFINITY;
-    if (is_empty && *rest <= log(excess_of(call->plan->target.dtype)))
-        *rest = -(double)INFINITY;
+    if (is_empty && *rest <= (is_prob ? excess : log(excess)))
+        *rest = is_prob ? 0 : -(double)INFINITY;
 }
 
 void kl_gather_row(struct kl_sparse_call *call, size_t row, uint64_t *named)

@@ -4,16 +4,16 @@
 /* LOW_REST: the logarithm of a mass below which its inverse may overflow. */
 static const double LOW_REST = -600;
 
-/* The derivatives by a row, as if no element were named: a part of that by the logarithm of their mass, as large as that of
- * the mass; of logits less the softmax's part, of `sum`. */
+/* The derivatives by a row, as if no element were named: that by their mass; of logarithms a part of that by its logarithm, as
+ * large as that of the mass, of logits less the softmax's part, of `sum`. */
 static void store_rest(const struct kl_sparse_call *call, size_t row, double by_rest, double sum,
                        char *to)
 {
     const struct kl_sparse_row *of_row = &call->of_rows[row];
     enum kl_dtype dtype = call->plan->input.dtype;
     const struct kl_shift shift = {of_row->offset, 1 / kl_temperature_of(call, KL_INPUT)};
-    bool is_prob = call->plan->spaces[KL_INPUT] == KL_PROB;
-    double over_mass = by_rest == 0 ? 0 : by_rest * exp(-of_row->log_rest);
+    bool is_prob = kl_is_prob(call, KL_INPUT);
+    double over_mass = is_prob || by_rest == 0 ? by_rest : by_rest * exp(-of_row->log_rest);
     if (!is_prob && !(of_row->log_rest < LOW_REST)) {
         call->kernel->exp_scale[dtype](kl_row_at(call, row), shift,
                                        (over_mass - sum) * shift.scale * exp(-of_row->log_sum_exp),
@@ -36,7 +36,7 @@ void kl_scatter_input(const struct kl_sparse_call *call, size_t row)
     enum kl_dtype dtype = plan->input.dtype;
     enum kl_space space = plan->spaces[KL_INPUT];
     const double *grads = call->grads[KL_INPUT] + row * call->columns,
-                 *logs = call->logs[KL_INPUT] + row * call->columns;
+                 *logs = call->operands[KL_INPUT] + row * call->columns;
     char *to = (char *)call->results->grad[KL_INPUT] + row * call->length * kl_dtype_size(dtype);
     double temperature = kl_temperature_of(call, KL_INPUT), sum = 0;
     for (size_t i = 0; space == KL_LOGIT && i < call->columns; i++)
@@ -44,8 +44,7 @@ void kl_scatter_input(const struct kl_sparse_call *call, size_t row)
     bool has_rest = kl_has_rest(call) && of_row->log_rest > -(double)INFINITY;
     store_rest(call, row, has_rest ? grads[call->k] : 0, sum, to);
     for (size_t i = 0; i < call->k; i++) {
-        double grad = space == KL_PROB ? grads[i] / exp(logs[i])
-                                       : grads[i] - (space == KL_LOGIT ? exp(logs[i]) * sum : 0);
+        double grad = grads[i] - (space == KL_LOGIT ? exp(logs[i]) * sum : 0);
         kl_store(dtype, to, (size_t)kl_index_at(call, row * call->k + i), grad / temperature);
     }
 }
@@ -55,20 +54,19 @@ void kl_scatter_target(const struct kl_sparse_call *call, size_t row)
 {
     const struct kl_plan *plan = call->plan;
     const double *grads = call->grads[KL_TARGET] + row * call->columns,
-                 *logs = call->logs[KL_TARGET] + row * call->columns;
+                 *from = call->operands[KL_TARGET] + row * call->columns;
     const struct kl_tensor *target = &plan->target;
     char *to =
         (char *)call->results->grad[KL_TARGET] + row * call->k * kl_dtype_size(target->dtype);
-    bool drops = plan->sparse.tail == KL_TAIL_DROP, is_prob = plan->spaces[KL_TARGET] == KL_PROB;
-    double sum = 0, mass = drops ? call->of_rows[row].mass : 1;
+    bool drops = plan->sparse.tail == KL_TAIL_DROP, is_prob = kl_is_prob(call, KL_TARGET);
+    double sum = 0, rest = 0, mass = drops ? call->of_rows[row].mass : 1;
     for (size_t i = 0; drops && i < call->k; i++)
-        sum += grads[i];
-    double rest = plan->sparse.tail == KL_TAIL_BIN && logs[call->k] > -(double)INFINITY
-                      ? grads[call->k] * exp(-logs[call->k])
-                      : 0;
+        sum += !is_prob ? grads[i] : from[i] == 0 ? 0 : grads[i] * from[i];
+    if (plan->sparse.tail == KL_TAIL_BIN && from[call->k] > (is_prob ? 0 : -(double)INFINITY))
+        rest = is_prob ? grads[call->k] : grads[call->k] * exp(-from[call->k]);
     for (size_t i = 0; i < call->k; i++) {
-        double p = exp(logs[i]); /* after the division */
-        double grad = is_prob ? (grads[i] / p - sum - rest) / mass : grads[i] - p * (sum + rest);
+        double by_others = sum + rest;
+        double grad = is_prob ? (grads[i] - by_others) / mass : grads[i] - exp(from[i]) * by_others;
         kl_store(target->dtype, to, i, grad / kl_temperature_of(call, KL_TARGET));
     }
 }

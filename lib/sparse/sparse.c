@@ -1,7 +1,7 @@
-/* Losses of a target that names few elements of each row, as those of short rows: the logarithms of the probabilities that it
- * names are gathered, of both operands, and, unless they are ignored, those of the rest of either as one element more. The rest
+/* Losses of a target that names few elements of each row, as those of short rows: the probabilities that it names, or their
+ * logarithms, are gathered of both operands, and, unless they are ignored, those of the rest of either as one element more. The rest
  * of input is the sum over the elements that are not named, which does not cancel where these have almost no mass. Losses and
- * derivatives by logarithms are then those of a dense call, and derivatives by input are found from these in another pass. */
+ * derivatives are then those of a dense call, and derivatives by input are found from these in another pass. */
 #include "lib/sparse/sparse.h"
 
 #include "lib/dense/dense.h"
@@ -37,7 +37,7 @@ static void gather_rows(void *context, size_t task, void *scratch)
     for (; row < end && !kl_is_stopped(call->plan); row++) {
         if (is_masked(call, row)) {
             for (int i = 0; i < KL_OPERANDS; i++)
-                kl_fill(call->logs[i] + row * call->columns, 0, call->columns);
+                kl_fill(call->operands[i] + row * call->columns, 0, call->columns);
             continue;
         }
         kl_gather_row(call, row, named);
@@ -74,14 +74,16 @@ static bool plan_inner(struct kl_sparse_call *call, struct kl_problem *problem)
     size_t ndim = plan->joint_ndim;
     memcpy(call->inner_shape, plan->joint_shape, ndim * sizeof *call->inner_shape);
     call->inner_shape[ndim - 1] = call->columns;
-    const struct kl_tensor input = {KL_FLOAT64, ndim, call->inner_shape, call->logs[KL_INPUT]},
-                           target = {KL_FLOAT64, ndim, call->inner_shape, call->logs[KL_TARGET]};
+    const struct kl_tensor input = {KL_FLOAT64, ndim, call->inner_shape, call->operands[KL_INPUT]},
+                           target = {KL_FLOAT64, ndim, call->inner_shape,
+                                     call->operands[KL_TARGET]};
     struct kl_options options = plan->options;
     options.reduction = plan->reduction;
     options.size_average = options.reduce = KL_ABSENT;
-    options.log_target = true;
+    options.log_target = false;
     options.compat = KL_MATH;
-    options.input_space = options.target_space = KL_LOG_PROB;
+    options.input_space = kl_is_prob(call, KL_INPUT) ? KL_PROB : KL_LOG_PROB;
+    options.target_space = kl_is_prob(call, KL_TARGET) ? KL_PROB : KL_LOG_PROB;
     options.temperature = 0;
     options.scale = KL_UNSCALED;
     options.dim = last, options.n_dim = 1;
@@ -108,7 +110,7 @@ static size_t lay_out(struct kl_sparse_call *call, double *data)
 {
     size_t n = call->rows * call->columns, at = 0;
     for (int i = 0; i < KL_OPERANDS; i++, at += n)
-        call->logs[i] = data ? data + at : NULL;
+        call->operands[i] = data ? data + at : NULL;
     for (int i = 0; i < KL_OPERANDS; i++)
         if (call->results->grad[i]) {
             call->grads[i] = data ? data + at : NULL;
@@ -143,7 +145,7 @@ size_t kl_sparse_scratch_size(const struct kl_plan *plan, const struct kl_result
     size_t of_threads = kl_min(call.rows, MOST_THREADS) * kl_named_size(&call);
     double one[1];
     for (int i = 0; i < KL_OPERANDS; i++)
-        call.logs[i] = one;
+        call.operands[i] = one;
     if (!plan_inner(&call, NULL))
         return 0;
     return lay_out(&call, NULL) * sizeof(double) + of_threads +
@@ -165,6 +167,8 @@ static bool compute(struct kl_sparse_call *call, const struct kl_tensor *grad_ou
             *problem = call->problem;
         return false;
     }
+    if (kl_is_stopped(plan)) /* perhaps before all was gathered */
+        return kl_fail(problem, KL_NO_OPERAND, "stopped", "the call was stopped");
     const struct kl_results inner = {call->results->loss ? call->losses : NULL,
                                      {call->grads[KL_INPUT], call->grads[KL_TARGET]},
                                      NULL};

@@ -115,9 +115,12 @@ static void run_spaces(const enum kl_dtype *dtypes)
     static const struct {
         size_t ndim, shape[3];
     } shapes[] = {{2, {70, 7}}, {2, {2, 1500}}, {2, {30, 100}}, {3, {6, 10, 30}}};
-    for (int i = 0; i < 9; i++) {
-        struct kl_options options = {.input_space = (enum kl_space)(KL_LOG_PROB + i % 3),
-                                     .target_space = (enum kl_space)(KL_LOG_PROB + i / 3)};
+    for (int i = 0; i < 10; i++) { /* the last time a mixture of logits */
+        int both = i < 9 ? i : 8;
+        struct kl_options options = {.input_space = (enum kl_space)(KL_LOG_PROB + both % 3),
+                                     .target_space = (enum kl_space)(KL_LOG_PROB + both / 3),
+                                     .divergence = i < 9 ? KL_FORWARD : KL_JS,
+                                     .beta = i < 9 ? 0 : 0.5};
         fill(dtypes[KL_INPUT], options.input_space, data[KL_INPUT]);
         fill(dtypes[KL_TARGET], options.target_space, data[KL_TARGET]);
         for (size_t j = 0; j < COUNT(shapes); j++)

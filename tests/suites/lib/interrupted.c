@@ -161,6 +161,61 @@ Test(interrupted, random_calls)
     }
 }
 
+/* Rows of several tiles, whose derivatives are found from memory that may be lacking. */
+Test(interrupted, mixtures_of_long_rows)
+{
+    static const int last[] = {-1};
+    static const size_t shape[] = {2, 9000};
+    unsigned long long state = 10;
+    for (int i = 0; i < 4; i++) {
+        enum kl_dtype dtype = i % 2 ? KL_FLOAT64 : KL_FLOAT32;
+        struct kl_options options = {.reduction = KL_SUM,
+                                     .divergence = i < 2 ? KL_JS : KL_SKEW,
+                                     .input_space = KL_LOGIT,
+                                     .target_space = KL_LOGIT,
+                                     .dim = last,
+                                     .n_dim = 1};
+        *(i < 2 ? &options.beta : &options.alpha) = 0.3;
+        for (int k = 0; k < KL_OPERANDS; k++)
+            fill(dtype, KL_LOGIT, data[k], &state);
+        const struct kl_tensor input = {dtype, 2, shape, data[0]};
+        const struct kl_tensor target = {dtype, 2, shape, data[1]};
+        struct kl_plan plan;
+        cr_assert(kl_plan(&plan, &input, &target, &options, NULL));
+        interrupt_all(&plan, i < 2 ? "js" : "skew");
+    }
+}
+
+/* Rows that were not gathered before the call was stopped are not read: each task that
+ * gathers asks once, and the call after them. */
+Test(interrupted, sparse_targets)
+{
+    enum { ROWS = 12, N = 2000, K = 5 };
+    static const size_t shapes[KL_OPERANDS][2] = {{ROWS, N}, {ROWS, K}};
+    static int32_t indices[ROWS * K];
+    unsigned long long state = 11;
+    for (size_t i = 0; i < COUNT(indices); i++)
+        indices[i] = (int32_t)(i % K * 7);
+    fill(KL_FLOAT32, KL_LOGIT, data[0], &state);
+    for (size_t i = 0; i < COUNT(indices); i++)
+        kl_store(KL_FLOAT32, data[1], i, 0.1);
+    const struct kl_tensor input = {KL_FLOAT32, 2, shapes[0], data[0]},
+                           target = {KL_FLOAT32, 2, shapes[1], data[1]};
+    const struct kl_sparse sparse = {.indices = indices};
+    const struct kl_options options = {
+        .reduction = KL_SUM, .input_space = KL_LOGIT, .sparse = &sparse};
+    static struct outcome outcome;
+    struct kl_problem problem;
+    struct kl_plan plan;
+    cr_assert(kl_plan(&plan, &input, &target, &options, NULL));
+    interrupt_all(&plan, "sparse");
+    plan.stopped = is_stopped;
+    stop_at = 0;
+    long tasks = 2; /* of KL_CHUNK elements */
+    cr_expect_not(call(&plan, GRADIENTS, &outcome, &problem));
+    cr_expect_eq(asked, tasks + 1, "%ld", asked);
+}
+
 /* ---- How long a call goes on without asking */
 
 /* MAX_SECONDS: a hundred times what the header says, of a machine that others use, too. */

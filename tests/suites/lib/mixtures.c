@@ -133,8 +133,9 @@ static struct exact exact_at(const struct call *call, size_t at)
 }
 
 /* figures: the worst errors, in units of their bounds. */
-enum figure { OF_ELEMENTS, OF_SUMS, BY_INPUT, BY_TARGET, FIGURES };
-static const char *const figure_names[FIGURES] = {"elements", "sums", "by input", "by target"};
+enum figure { OF_ELEMENTS, OF_SUMS, UNROUNDED, BY_INPUT, BY_TARGET, FIGURES };
+static const char *const figure_names[FIGURES] = {
+    "elements", "sums", "sums before they are rounded", "by input", "by target"};
 struct figures {
     double worst[FIGURES];
     char where[FIGURES][200];
@@ -145,7 +146,8 @@ static void note(struct figures *figures, enum figure figure, const struct call 
 {
     static const double rounding[KL_DTYPES] = {0x1p-53, 0x1p-24, 0x1p-11, 0x1p-8};
     static const double lowest[KL_DTYPES] = {0x1p-1074, 0x1p-150, 0x1p-25, 0x1p-134};
-    quad rounded = greater((quad)rounding[call->dtype] * fabsq(exact), (quad)lowest[call->dtype]);
+    enum kl_dtype dtype = figure == UNROUNDED ? KL_FLOAT64 : call->dtype;
+    quad rounded = greater((quad)rounding[dtype] * fabsq(exact), (quad)lowest[dtype]);
     quad error = fabsq((quad)ours - exact) - rounded;
     double over = error > 0 ? (double)(error / bound) : 0;
     if (!(over <= figures->worst[figure])) {
@@ -157,8 +159,9 @@ static void note(struct figures *figures, enum figure figure, const struct call 
     }
 }
 
+/* Runs a call; the sum of its losses as a double goes to `sum`, if that is not NULL. */
 static void run(const struct call *call, bool summed, double *losses,
-                double *const grads[KL_OPERANDS])
+                double *const grads[KL_OPERANDS], double *sum)
 {
     static const int last[] = {-1};
     const size_t shape[] = {call->rows, call->n};
@@ -179,6 +182,14 @@ static void run(const struct call *call, bool summed, double *losses,
         results.grad[i] = grads[i];
     cr_assert(kl_plan(&plan, &input, &target, &options, NULL));
     cr_assert(kl_run_gradients(&plan, NULL, NULL, &results, NULL));
+    if (sum) {
+        static struct kl_partial partial;
+        double pair[2];
+        plan.reduction = KL_SUM;
+        cr_assert(kl_run_partial(&plan, NULL, &partial, NULL));
+        kl_partial_sum(&partial, pair);
+        *sum = pair[0];
+    }
 }
 
 /* The size that a derivative's error is measured by, before the softmax's part. */
@@ -191,15 +202,22 @@ static quad grad_size(const struct call *call, const struct exact *e, int operan
     return (fabsq(e->grads[operand]) + by) * e->log;
 }
 
+/* The size that the error of a row's sum is measured by; adds the sum to *sum. */
+static quad add_losses(const struct call *call, const struct exact *row, quad *sum)
+{
+    quad size = 0;
+    for (size_t i = 0; i < call->n; i++) {
+        *sum += row[i].loss;
+        size += are_logits(call) ? row[i].close_size : row[i].size;
+    }
+    return size;
+}
+
 static void check_row(const struct call *call, const struct exact *row, size_t first,
                       const double *losses, double *const grads[KL_OPERANDS],
                       struct figures *figures)
 {
-    quad unit = (quad)unit_of(call), sum = 0, size = 0;
-    for (size_t i = 0; i < call->n; i++) {
-        sum += row[i].loss;
-        size += are_logits(call) ? row[i].close_size : row[i].size;
-    }
+    quad unit = (quad)unit_of(call), sum = 0, size = add_losses(call, row, &sum);
     note(figures, OF_SUMS, call, kl_load(call->dtype, losses, first / call->n), sum, unit * size);
     for (int operand = 0; operand < KL_OPERANDS && grads; operand++) {
         quad of_row = 0, of_sizes = 0;
@@ -220,15 +238,20 @@ static void check_call(const struct call *call, const struct exact *exact, struc
 {
     static double losses[MAX], by[KL_OPERANDS][MAX], *const grads[KL_OPERANDS] = {by[0], by[1]};
     size_t n = call->rows * call->n;
-    run(call, false, losses, NULL);
+    quad of_all = 0, size = 0;
+    double sum;
+    run(call, false, losses, NULL, NULL);
     for (size_t i = 0; i < n; i++)
         note(figures, OF_ELEMENTS, call, kl_load(call->dtype, losses, i), exact[i].loss,
              (quad)unit_of(call) * exact[i].size);
     for (int with_grads = 0; with_grads < 2; with_grads++) {
-        run(call, true, losses, with_grads ? grads : NULL);
+        run(call, true, losses, with_grads ? grads : NULL, &sum);
         for (size_t i = 0; i < n; i += call->n)
             check_row(call, exact + i, i, losses, with_grads ? grads : NULL, figures);
     }
+    for (size_t i = 0; i < n; i += call->n)
+        size += add_losses(call, exact + i, &of_all);
+    note(figures, UNROUNDED, call, sum, of_all, (quad)unit_of(call) * size);
 }
 
 static void report(const struct figures *figures, const char *kernel, enum kl_dtype dtype)

@@ -315,6 +315,61 @@ Test(sparse, losses_and_gradients_are_those_of_the_definition)
     }
 }
 
+/* A sparse target that names all elements is the dense one, under KL_MATH, also where probabilities are 0. */
+Test(sparse, of_all_elements_are_those_of_a_dense_target)
+{
+    enum { ROWS = 3, N = 6 };
+    static const size_t shape[] = {ROWS, N};
+    static const unsigned char none[ROWS] = {1, 1, 1};
+    const struct kl_mask mask = {1, shape, none};
+    double operands[KL_OPERANDS][ROWS * N], losses[2][ROWS], grads[2][KL_OPERANDS][ROWS * N];
+    int32_t indices[ROWS * N];
+    unsigned long long state = 47;
+    for (int round = 0; round < SOME_OF(2000); round++) {
+        const struct kl_sparse sparse = {.indices = indices, .tail = KL_TAIL_IGNORE};
+        struct kl_options options = {.reduction = KL_NONE,
+                                     .compat = KL_MATH,
+                                     .input_space = (enum kl_space)(KL_LOG_PROB + below(&state, 3)),
+                                     .target_space =
+                                         (enum kl_space)(KL_LOG_PROB + below(&state, 2)),
+                                     .dim = last,
+                                     .n_dim = 1,
+                                     .mask = below(&state, 2) ? &mask : NULL,
+                                     .divergence = (enum kl_divergence)below(&state, 4)};
+        const enum kl_space spaces[] = {options.input_space, options.target_space};
+        options.beta = options.divergence == KL_JS ? 0.25 : 0;
+        options.alpha = options.divergence == KL_SKEW ? 0.25 : 0;
+        for (int i = 0; i < KL_OPERANDS; i++)
+            for (size_t j = 0; j < ROWS * N; j++) {
+                double p = below(&state, 3) ? uniform(&state) / N : 0;
+                operands[i][j] = spaces[i] == KL_PROB ? p : log(p);
+                indices[j] = (int32_t)(j % N);
+            }
+        for (size_t row = 0; spaces[KL_INPUT] == KL_LOGIT && row < ROWS; row++)
+            operands[KL_INPUT][row * N] = 0.5; /* a softmax needs one that is not 0 */
+        for (int is_sparse = 0; is_sparse < 2; is_sparse++) {
+            const struct kl_tensor x = {KL_FLOAT64, 2, shape, operands[KL_INPUT]},
+                                   t = {KL_FLOAT64, 2, shape, operands[KL_TARGET]};
+            const struct kl_results results = {
+                losses[is_sparse], {grads[is_sparse][0], grads[is_sparse][1]}, NULL};
+            struct kl_problem problem = {0};
+            struct kl_plan plan;
+            options.sparse = is_sparse ? &sparse : NULL;
+            cr_assert(kl_plan(&plan, &x, &t, &options, &problem), "%s", problem.detail);
+            cr_assert(kl_run_gradients(&plan, NULL, NULL, &results, &problem), "%s",
+                      problem.detail);
+        }
+        for (int i = 0; i < KL_OPERANDS; i++)
+            for (size_t j = 0; j < ROWS * N; j++) {
+                double a = grads[1][i][j], b = grads[0][i][j];
+                cr_expect((isnan(a) && isnan(b)) || a == b || fabs(a - b) <= 1e-13 * (1 + fabs(b)),
+                          "divergence %d, spaces %d %d, operand %d of %g and %g: %g, not %g",
+                          options.divergence, spaces[0], spaces[1], i, operands[0][j],
+                          operands[1][j], a, b);
+            }
+    }
+}
+
 Test(sparse, of_any_size_and_dtype)
 {
     struct kl_pool *pool = kl_pool_new(3);

@@ -215,7 +215,7 @@ class Losses(unittest.TestCase):
             self.assertRaisesRegex(kldiv.LossError, "indices_missing", kldiv.value_and_grad, *good[::2], **{name: "drop"})
         for space in None, "prob", "log_prob":
             options = {"target_space": space, "log_normalizer": np.ones((2, 3))}
-            self.assertRaisesRegex(TypeError, "not logit", kldiv.sparse_kl_div, *good, **options)
+            self.assertRaisesRegex(kldiv.LossError, "normalizer_unused", kldiv.sparse_kl_div, *good, **options)
         self.assertRaises(TypeError, kldiv.SparseKLDivLoss, "bin")
 
     def test_shards(self):

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { RUNS = 9, MAX = 1 << 20, KINDS = 3 };
+enum { RUNS = 25, MAX = 1 << 20, KINDS = 3 };
 
 static const struct {
     const char *name;

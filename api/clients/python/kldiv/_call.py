@@ -137,8 +137,6 @@ class Call:
         if indices.shape != shape or wide[:-1] != shape[:-1] or not (wide and shape and 1 <= shape[-1] <= wide[-1]):
             raise LossError("shape_mismatch", f"input has shape {list(wide)}, indices {list(indices.shape)} and values "
                                               f"{list(shape)}, which are [..., n], [..., k] and [..., k] with k from 1 to n")
-        if log_normalizer is not None and self.options.target_space != _library.SPACES["logit"]:
-            raise TypeError("log_normalizer is of values that are logits: target_space is not logit")
         normalizer = None if log_normalizer is None else self.tensor(_arrays.read(log_normalizer))
         self.keep(indices)
         return ctypes.addressof(self.keep(Sparse(indices.pointer, _arrays.is_wide(indices), tail, normalizer)))
