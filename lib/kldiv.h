@@ -308,9 +308,10 @@ struct kl_options {
     enum kl_scale scale;
 
     /* Losses are those of rows, as with the last axis in `dim`, which may name it: so weight, mask and grad_output have the shape
-     * [...]. Rules are those of KL_MATH whatever `compat` is: 0 times an infinite logarithm is 0, and a negative probability of target
-     * an error. What masked rows hold has no effect, their indices included. Derivatives by input are those by all n elements, by target those by values.
-     * Time grows with n only as a log-sum-exp of input does. NULL for a target of all elements. */
+     * [...]. Rules are those of KL_MATH whatever `compat` is: 0 times an infinite logarithm is 0, and a negative probability of
+     * target an error. What masked rows hold has no effect, their indices included. Derivatives by input are those by all n
+     * elements, by target those by values. Time grows with n only as a log-sum-exp of input does. NULL for a target of all
+     * elements. */
     const struct kl_sparse *sparse;
 };
 
@@ -448,8 +449,8 @@ struct kl_results {
 };
 
 /* Computes the loss and its derivatives in one pass over the operands in memory, two or three where they
- * are logits, four of a mixture of rows of more than 2^18. Derivatives are multiplied by `grad_output`, the derivative of whatever is differentiated
- * by the loss: NULL for 1, or a tensor of the loss's shape and any dtype. With u its element (its
+ * are logits, four of a mixture of rows of more than 2^18. Derivatives are multiplied by `grad_output`, the derivative
+ * of whatever is differentiated by the loss: NULL for 1, or a tensor of the loss's shape and any dtype. With u its element (its
  * only one, unless the reduction is none), w that of weight and N what the reduction divides by, g
  * is u w / N; where losses were summed over dim, the g of their sum. By log-probabilities x and by
  * what target holds, as PyTorch's autograd has them, and where KL_ONEFLOW and KL_MATH differ; of KL_FORWARD, and of KL_REVERSE

@@ -64,13 +64,10 @@ static inline const char *kl_row_at(const struct kl_sparse_call *call, size_t ro
     return (const char *)input->data + row * call->length * kl_dtype_size(input->dtype);
 }
 
-/* KL_PIECE: elements of a row that are looked at together, a multiple of 64. */
-enum { KL_PIECE = 512 };
-
-/* Bytes of the bits, of whole pieces, that tell which elements of a row are named. */
+/* Bytes of the bits that tell which elements of a row are named. */
 static inline size_t kl_named_size(const struct kl_sparse_call *call)
 {
-    return (call->length / KL_PIECE + 1) * (KL_PIECE / 8);
+    return (call->length / 64 + 1) * sizeof(uint64_t);
 }
 
 /* ---- gather.c: fills call->of_rows and call->operands of a row. `named` has kl_named_size bytes. */

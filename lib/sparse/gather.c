@@ -47,62 +47,29 @@ static const void *element_at(const struct kl_sparse_call *call, size_t row, siz
     return kl_row_at(call, row) + i * kl_dtype_size(call->plan->input.dtype);
 }
 
-/* Copies a piece of a row with `absent` in place of the elements that are named. */
-static void copy_piece(const struct kl_sparse_call *call, const void *from, size_t n,
-                       const uint64_t *named, double absent, void *to)
-{
-    enum kl_dtype dtype = call->plan->input.dtype;
-    memcpy(to, from, n * kl_dtype_size(dtype));
-    for (size_t i = 0; i < KL_PIECE / 64; i++)
-        for (uint64_t word = named[i]; word; word &= word - 1)
-            kl_store(dtype, to, 64 * i + (size_t)__builtin_ctzll(word), absent);
-}
-
-static bool has_named(const uint64_t *named)
-{
-    uint64_t any = 0;
-    for (size_t i = 0; i < KL_PIECE / 64; i++)
-        any |= named[i];
-    return any;
-}
-
-/* Calls `add` for the elements of a row that are not named. Pieces with others are copied without them, as short runs
- * would take a kernel ten times as long. */
+/* Calls `add` for each run of elements of a row that are not named. */
 static void for_rest(const struct kl_sparse_call *call, size_t row, const uint64_t *named,
                      void (*add)(const struct kl_sparse_call *call, const void *from, size_t n,
                                  void *to),
                      void *to)
 {
-    double absent = call->plan->spaces[KL_INPUT] == KL_PROB ? 0 : -(double)INFINITY;
-    double piece[KL_PIECE];
-    size_t done = 0;
-    for (size_t start = 0; start < call->length; start += KL_PIECE) {
-        const uint64_t *bits = named + start / 64;
-        size_t n = kl_min(KL_PIECE, call->length - start);
-        if (!has_named(bits))
-            continue;
-        if (start > done)
-            add(call, element_at(call, row, done), start - done, to);
-        copy_piece(call, element_at(call, row, start), n, bits, absent, piece);
-        add(call, piece, n, to);
-        done = start + n;
-    }
-    if (call->length > done)
-        add(call, element_at(call, row, done), call->length - done, to);
+    size_t start = 0;
+    for (size_t i = 0; i < kl_named_size(call) / sizeof *named; i++)
+        for (uint64_t word = named[i]; word; word &= word - 1) {
+            size_t end = 64 * i + (size_t)__builtin_ctzll(word);
+            if (end > start)
+                add(call, element_at(call, row, start), end - start, to);
+            start = end + 1;
+        }
+    if (call->length > start)
+        add(call, element_at(call, row, start), call->length - start, to);
 }
 
-/* rest: a sum, of exponentials of (v - offset) scale, or of probabilities. */
+/* rest: the sum of probabilities, or the maximum of elements. */
 struct rest {
-    struct kl_shift shift;
     struct kl_sum sum;
     double max;
 };
-
-static void add_exps(const struct kl_sparse_call *call, const void *from, size_t n, void *to)
-{
-    struct rest *rest = to;
-    kl_sum_merge(&rest->sum, call->kernel->exp_sum[call->plan->input.dtype](from, rest->shift, n));
-}
 
 static void add_probs(const struct kl_sparse_call *call, const void *from, size_t n, void *to)
 {
@@ -124,21 +91,25 @@ static const double LOW_REST = 0x1p-960;
 static double log_rest(const struct kl_sparse_call *call, size_t row, const uint64_t *named,
                        struct kl_shift shift, struct kl_sum *sum)
 {
-    struct rest rest = {.shift = shift, .sum = {0, 0}, .max = -(double)INFINITY};
+    struct rest rest = {.sum = {0, 0}, .max = -(double)INFINITY};
+    enum kl_dtype dtype = call->plan->input.dtype;
+    const char *from = kl_row_at(call, row);
     bool is_prob = call->plan->spaces[KL_INPUT] == KL_PROB;
-    for_rest(call, row, named, is_prob ? add_probs : add_exps, &rest);
+    if (is_prob)
+        for_rest(call, row, named, add_probs, &rest);
+    else
+        rest.sum = call->kernel->exp_sum[dtype](from, shift, call->length, named);
     *sum = rest.sum;
-    double mass = kl_sum_value(rest.sum);
+    double mass = kl_sum_value(rest.sum), offset = shift.offset;
     if (is_prob || !(mass < LOW_REST))
         return log(mass);
     for_rest(call, row, named, find_max, &rest);
     *sum = (struct kl_sum){0, 0};
     if (rest.max == -(double)INFINITY) /* or there is no such element */
         return rest.max;
-    rest.sum = *sum;
-    rest.shift.offset = rest.max;
-    for_rest(call, row, named, add_exps, &rest);
-    return (rest.max - shift.offset) * shift.scale + log(kl_sum_value(rest.sum));
+    shift.offset = rest.max;
+    rest.sum = call->kernel->exp_sum[dtype](from, shift, call->length, named);
+    return (rest.max - offset) * shift.scale + log(kl_sum_value(rest.sum));
 }
 
 /* Gathers input's probabilities if that is what it holds, or else their logarithms. */
@@ -162,7 +133,8 @@ static void gather_input(struct kl_sparse_call *call, size_t row, const uint64_t
         to[i] = is_logit ? (v - shift.offset) * shift.scale : is_prob && v < 0 ? (double)NAN : v;
     }
     if (is_logit)
-        kl_sum_merge(&sum, call->kernel->exp_sum[KL_FLOAT64](to, (struct kl_shift){0, 1}, call->k));
+        kl_sum_merge(&sum,
+                     call->kernel->exp_sum[KL_FLOAT64](to, (struct kl_shift){0, 1}, call->k, NULL));
     of_row->offset = shift.offset;
     of_row->log_sum_exp = is_logit ? log(kl_sum_value(sum)) : is_prob ? 0 : -shift.offset;
     of_row->log_rest = rest - of_row->log_sum_exp;

@@ -1,7 +1,8 @@
-/* Losses of a target that names few elements of each row, as those of short rows: the probabilities that it names, or their
- * logarithms, are gathered of both operands, and, unless they are ignored, those of the rest of either as one element more. The rest
- * of input is the sum over the elements that are not named, which does not cancel where these have almost no mass. Losses and
- * derivatives are then those of a dense call, and derivatives by input are found from these in another pass. */
+/* Losses of a target that names few elements of each row, as those of short rows: the probabilities that it names, or
+ * their logarithms, are gathered of both operands, and, unless they are ignored, those of the rest of either as one element
+ * more. The rest of input is the sum over the elements that are not named, which does not cancel where these have almost no
+ * mass. Losses and derivatives are then those of a dense call, and derivatives by input are found from these in another
+ * pass. */
 #include "lib/sparse/sparse.h"
 
 #include "lib/dense/dense.h"
