@@ -491,13 +491,14 @@ bool kl_run_gradients(const struct kl_plan *plan, const struct kl_tensor *grad_o
 /* The most bytes that kl_run_gradients allocates while it runs: none for elements that lie alike in all
  * arrays; some 144 KiB for rows and what is broadcast, 16 bytes for each 512 elements of rows that are
  * few, long and side by side, and more where derivatives are summed back to operands that were broadcast. KL_JS and
- * KL_SKEW with derivatives by rows of 1,025 to 2^18 logits take 16 bytes a logit, for each operand and thread, of which
- * those of one thread are counted; without that memory they take longer. A sparse target takes 16 (k + 1) + 32 bytes a row,
- * 8 (k + 1) more for each operand with derivatives, and n / 8 bytes a thread, of which those of up to 64 threads are counted.
+ * KL_SKEW with derivatives by rows of 1,025 to 2^18 logits take 16 bytes a logit, for each operand and thread; without that
+ * memory they take longer. A sparse target takes 16 (k + 1) + 32 bytes a row, 8 (k + 1) more for each operand with
+ * derivatives, and n / 8 bytes a thread. Threads are those of `pool`, which may be NULL.
  * kl_diagnose allocates kl_diagnosis_scratch(), and as much as kl_run besides where the loss may overflow; so does
  * a diagnosis among the results without a loss, and with one whichever is more. No call takes more than 48 KiB of the
  * calling thread's stack. */
-size_t kl_scratch_size(const struct kl_plan *plan, const struct kl_results *results);
+size_t kl_scratch_size(const struct kl_plan *plan, const struct kl_pool *pool,
+                       const struct kl_results *results);
 size_t kl_diagnosis_scratch(void);
 
 /* ---- Partial results ------------------------------------------------------------------ */

@@ -42,7 +42,9 @@ bool kl_diagnose(const struct kl_plan *plan, struct kl_pool *pool, struct kl_dia
     return run(plan, NULL, pool, &(struct kl_results){.diagnosis = diagnosis}, NULL, problem);
 }
 
-size_t kl_scratch_size(const struct kl_plan *plan, const struct kl_results *results)
+size_t kl_scratch_size(const struct kl_plan *plan, const struct kl_pool *pool,
+                       const struct kl_results *results)
 {
-    return (plan->sparse.indices ? kl_sparse_scratch_size : kl_dense_scratch_size)(plan, results);
+    return (plan->sparse.indices ? kl_sparse_scratch_size
+                                 : kl_dense_scratch_size)(plan, kl_pool_threads(pool), results);
 }

@@ -244,7 +244,7 @@ static bool compute(struct api_call *call, struct api_problem *problem)
                                        .diagnosis =
                                            call->options.diagnose ? &call->diagnosis : NULL};
     struct kl_problem from = {0};
-    size_t scratch = kl_scratch_size(&call->plan, &results);
+    size_t scratch = kl_scratch_size(&call->plan, call->service->pool, &results);
     if (scratch > 0 && !api_budget_reserve(call->loss.budget, scratch))
         return api_fail_oom(problem);
     bool good =

@@ -47,7 +47,8 @@ static enum kl_operand named(const struct kl_plan *plan, int operand)
     return (enum kl_operand)(plan->exchanged ? !operand : operand);
 }
 
-size_t kl_dense_scratch_size(const struct kl_plan *plan, const struct kl_results *results)
+size_t kl_dense_scratch_size(const struct kl_plan *plan, size_t threads,
+                             const struct kl_results *results)
 {
     struct kl_plan exchanged;
     struct kl_layout layout;
@@ -58,7 +59,7 @@ size_t kl_dense_scratch_size(const struct kl_plan *plan, const struct kl_results
         return diagnosis;
     for (int i = 0; i < KL_OPERANDS; i++)
         job.gradients[i].data = results->grad[named(plan, i)];
-    size_t rows = kl_rows_scratch_size(&job);
+    size_t rows = kl_rows_scratch_size(&job, threads);
     if (!results->loss)
         return rows + diagnosis;
     return rows > diagnosis ? rows : diagnosis;
@@ -186,9 +187,8 @@ static bool compute(struct kl_job *job, struct kl_pool *pool, const struct kl_re
         return kl_fail(problem, KL_NO_OPERAND, "out_of_memory", "out of memory");
     double value = job->losses ? 0 : kl_total_value(&job->total);
     if (results->loss && !job->losses)
-        kl_store(
-            plan->dtype, results->loss, 0,
-            kl_reduced(value, job->divisor, plan->reduction, plan->zero_if_empty));
+        kl_store(plan->dtype, results->loss, 0,
+                 kl_reduced(value, job->divisor, plan->reduction, plan->zero_if_empty));
     if (job->partial)
         kl_fill_partial(plan, kl_total_exact(&job->total), job->partial);
     if (!kl_check_stopped(plan, problem))

@@ -9,4 +9,5 @@ bool kl_run_dense(const struct kl_plan *plan, const struct kl_tensor *grad_outpu
                   struct kl_partial *partial, struct kl_problem *problem);
 
 /* The bytes that it allocates. */
-size_t kl_dense_scratch_size(const struct kl_plan *plan, const struct kl_results *results);
+size_t kl_dense_scratch_size(const struct kl_plan *plan, size_t threads,
+                             const struct kl_results *results);

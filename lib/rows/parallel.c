@@ -126,10 +126,11 @@ static size_t grad_sums_of(const struct schedule *s, int operand)
     return has ? s->shards * 2 * job->plan->counts[operand] : 0;
 }
 
-size_t kl_rows_scratch_size(struct kl_job *job)
+size_t kl_rows_scratch_size(struct kl_job *job, size_t threads)
 {
     struct schedule s = schedule_of(job);
-    return KL_THREAD_SCRATCH + s.row_cache_size + segment_sums_of(&s) * sizeof(struct kl_sum) +
+    return KL_THREAD_SCRATCH + kl_min(threads, s.chunks) * s.row_cache_size +
+           segment_sums_of(&s) * sizeof(struct kl_sum) +
            (grad_sums_of(&s, KL_INPUT) + grad_sums_of(&s, KL_TARGET)) * sizeof(double);
 }
 

@@ -9,4 +9,4 @@
 bool kl_run_rows(struct kl_job *job, struct kl_pool *pool);
 
 /* The bytes that kl_run_rows allocates. The job has its plan, its gradients and a layout to fill. */
-size_t kl_rows_scratch_size(struct kl_job *job);
+size_t kl_rows_scratch_size(struct kl_job *job, size_t threads);

@@ -137,20 +137,18 @@ static struct kl_sparse_call call_of(const struct kl_plan *plan, const struct kl
                                    .lock = PTHREAD_MUTEX_INITIALIZER};
 }
 
-/* MOST_THREADS: that are counted. */
-enum { MOST_THREADS = 64 };
-
-size_t kl_sparse_scratch_size(const struct kl_plan *plan, const struct kl_results *results)
+size_t kl_sparse_scratch_size(const struct kl_plan *plan, size_t threads,
+                              const struct kl_results *results)
 {
     struct kl_sparse_call call = call_of(plan, results);
-    size_t of_threads = kl_min(call.rows, MOST_THREADS) * kl_named_size(&call);
+    size_t of_threads = kl_min(call.rows, threads) * kl_named_size(&call);
     double one[1];
     for (int i = 0; i < KL_OPERANDS; i++)
         call.operands[i] = one;
     if (!plan_inner(&call, NULL))
         return 0;
     return lay_out(&call, NULL) * sizeof(double) + of_threads +
-           kl_dense_scratch_size(&call.inner, results);
+           kl_dense_scratch_size(&call.inner, threads, results);
 }
 
 static bool compute(struct kl_sparse_call *call, const struct kl_tensor *grad_output,

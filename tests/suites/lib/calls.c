@@ -77,9 +77,9 @@ static void run_call(const struct kl_tensor *input, const struct kl_tensor *targ
         kl_run_gradients(&plan, NULL, NULL, &diagnosed, &problem);
         different += !same_losses(loss, alone) || memcmp(&beside, &diagnosis, sizeof beside) != 0;
         /* A diagnosis may compute the loss, too, afterwards. */
-        size_t both = kl_scratch_size(&plan, &diagnosed) + kl_diagnosis_scratch();
-        too_much += between - before > kl_scratch_size(&plan, &results) || after - between > both ||
-                    bytes_allocated() - after > 2 * both;
+        size_t both = kl_scratch_size(&plan, NULL, &diagnosed) + kl_diagnosis_scratch();
+        too_much += between - before > kl_scratch_size(&plan, NULL, &results) ||
+                    after - between > both || bytes_allocated() - after > 2 * both;
     }
 }
 
@@ -228,11 +228,33 @@ Test(calls, for_plain_losses_allocate_nothing)
         const struct kl_results results = {losses, {NULL}, NULL};
         size_t before = bytes_allocated();
         cr_assert(kl_run(&plan, NULL, losses, NULL));
-        cr_expect_eq(bytes_allocated() - before, kl_scratch_size(&plan, &results), "case %zu", i);
+        cr_expect_eq(bytes_allocated() - before, kl_scratch_size(&plan, NULL, &results), "case %zu",
+                     i);
         cr_expect_eq(bytes_allocated(), before, "case %zu", i);
         free(losses);
     }
     free(x);
+}
+
+Test(calls, of_long_rows_take_scratch_for_each_thread)
+{
+    enum { ROWS = 12, LENGTH = 5000, OF_A_LOGIT = 16 };
+    static float logits[ROWS * LENGTH], slopes[KL_OPERANDS][ROWS * LENGTH];
+    static const size_t shape[] = {ROWS, LENGTH};
+    const struct kl_tensor x = {KL_FLOAT32, 2, shape, logits};
+    const struct kl_options mixture = {.divergence = KL_JS,
+                                       .beta = 0.5,
+                                       .dim = (const int[]){1},
+                                       .n_dim = 1,
+                                       .input_space = KL_LOGIT,
+                                       .target_space = KL_LOGIT};
+    float value;
+    const struct kl_results results = {&value, {slopes[KL_INPUT], slopes[KL_TARGET]}, NULL};
+    struct kl_pool *pool = kl_pool_new(3);
+    cr_assert(kl_plan(&plan, &x, &x, &mixture, NULL));
+    cr_expect_eq(kl_scratch_size(&plan, pool, &results) - kl_scratch_size(&plan, NULL, &results),
+                 2 * OF_A_LOGIT * LENGTH * KL_OPERANDS);
+    kl_pool_free(pool);
 }
 
 Test(calls, without_memory_fail_before_anything_is_written)
