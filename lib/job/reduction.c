@@ -130,8 +130,7 @@ double kl_reduced(double sum, double divisor, enum kl_reduction reduction, bool 
 void kl_fill_partial(const struct kl_plan *plan, const struct kl_exact *sum,
                      struct kl_partial *partial)
 {
-    *partial =
-        (struct kl_partial){.sum = *sum, .zero_if_empty = plan->zero_if_empty};
+    *partial = (struct kl_partial){.sum = *sum, .zero_if_empty = plan->zero_if_empty};
     add_mean_divisor(plan, &partial->weights);
     kl_exact_add(&partial->entries, entries_of(plan));
 }
