@@ -32,8 +32,7 @@ enum { API_CHARACTER = 4 };
 /* api_type: the type of elements of `size` bytes each. */
 struct api_type {
     enum api_element element;
-    enum kl_dtype
-        dtype; /* that a tensor of the loss may have; KL_FLOAT64 if none may have the type */
+    enum kl_dtype dtype; /* of tensors of the loss, or KL_FLOAT64 if none has it */
     size_t size;
     bool swapped; /* true if bytes, or those of each character, are in the other order */
 };

@@ -16,8 +16,7 @@ struct api_tensor {
     bool flat;     /* true if read from one array, at any shape */
     bool is_input; /* true if read from number `input` of an inference request's inputs */
     size_t input;
-    enum kl_dtype
-        dtype; /* of the elements, which may be none of the library's: see api/files/dtypes.h */
+    enum kl_dtype dtype;   /* one of the library's, or of api/files/dtypes.h */
     struct kl_tensor view; /* its dtype is KL_FLOAT64 if the library has none */
     size_t shape[KL_MAX_DIMS];
     struct api_buffer data;

@@ -166,8 +166,8 @@ static bool compute(struct kl_sparse_call *call, const struct kl_tensor *grad_ou
             *problem = call->problem;
         return false;
     }
-    if (kl_is_stopped(plan)) /* perhaps before all was gathered */
-        return kl_fail(problem, KL_NO_OPERAND, "stopped", "the call was stopped");
+    if (!kl_check_stopped(plan, problem)) /* perhaps before all was gathered */
+        return false;
     const struct kl_results inner = {call->results->loss ? call->losses : NULL,
                                      {call->grads[KL_INPUT], call->grads[KL_TARGET]},
                                      NULL};
