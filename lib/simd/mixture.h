@@ -138,7 +138,7 @@ INLINE vd log_of_small_rest(const struct shares *m, const struct pair *e, vd p_l
 INLINE struct pair_result mix_far(const struct shares *m, const struct pair *e)
 {
     const vd zero = v_set(0), share = v_set(m->share), rest = v_set(m->rest);
-    vd log_mean = log_minus_f32(e->mean, zero);
+    vd log_mean = m->is_f64 ? log_minus_f64(e->mean, zero) : log_minus_f32(e->mean, zero);
     if (m->has_zeros)
         log_mean = v_select(v_eq(e->mean, zero), v_set(-INFINITY), log_mean);
     struct pair_result result = {.p_log = v_sub(e->log_p, log_mean),
