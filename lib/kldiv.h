@@ -240,8 +240,9 @@ bool kl_tail_parse(const char *name, enum kl_tail *tail, struct kl_problem *prob
  * [..., n], and rows along its last axis. The target of kl_plan has the shape [..., k], with k from 1 to n, and holds the values
  * of the elements, in the space that options name. No element may be named twice in a row.
  *
- * The logarithm of the probability of a logit is value / temperature - log_normalizer, which is the log-sum-exp of all n logits
- * over the temperature. Of a tail that is dropped it makes no difference, and may be absent. Rounded probabilities may sum to
+ * The logarithm of the probability of a logit is value / temperature - log_normalizer, which is logsumexp(logits / temperature)
+ * of all n logits. Of a tail that is dropped it makes no difference, and may be absent. Logits of half precision are too coarse
+ * for it: log-probabilities, or logits less the maximum of their row, are not. Rounded probabilities may sum to
  * more than 1, by 1e-9 if values are float64, 1e-4 if float32, 1e-2 if float16, 5e-2 if bfloat16: then r is 0. If s is 0, r
  * counts as 0 up to that size. All is borrowed like a tensor. */
 struct kl_sparse {

@@ -124,7 +124,8 @@ static bool read_index(struct reader *r)
     double value;
     const char *end = api_number_read(r->p, KL_FLOAT64, &value);
     if (!end || value != trunc(value) || !(value >= -limit && value < limit))
-        return fail_here(r, "element_invalid", "an index must be a whole number");
+        return fail_here(r, "element_invalid",
+                         "an index must be a whole number, of 32 bits in INT32 and 54 otherwise");
     const int32_t small = r->dtype == API_INT32 ? (int32_t)value : 0;
     const int64_t large = (int64_t)value;
     r->p = end;

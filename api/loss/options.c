@@ -267,7 +267,8 @@ static bool fail_unknown(const struct api_options *options, struct api_origin or
     return api_fail_member(
         problem, origin, "option_unknown", "there is no option '%.60s'%s %s options are %s", name,
         api_mean(mean, nearest, "."),
-        options->tensors && origin.within ? "The tensors are input and target, the" : "The", list);
+        options->tensors && origin.within ? "The tensors are " API_TENSOR_LIST ", the" : "The",
+        list);
 }
 
 /* Fails with the reader's detail, followed by the values that the option has. */

@@ -162,11 +162,14 @@ static bool set_axes(struct kl_plan *plan, struct kl_problem *problem)
 static bool mismatch(const struct kl_plan *plan, struct kl_problem *problem)
 {
     char a[96], b[96];
+    const char *rule = plan->options.broadcast ? ", which do not broadcast"
+                       : plan->options.sparse
+                           ? ": beside indices they are [..., n] and [..., k], with k from 1 to n"
+                           : "";
     kl_shape_print(plan->input.ndim, plan->input.shape, a, sizeof a);
     kl_shape_print(plan->target.ndim, plan->target.shape, b, sizeof b);
     return kl_fail(problem, KL_TARGET, "shape_mismatch",
-                   "input has shape %s but target has shape %s%s", a, b,
-                   plan->options.broadcast ? ", which do not broadcast" : "");
+                   "input has shape %s but target has shape %s%s", a, b, rule);
 }
 
 static bool set_shape(struct kl_plan *plan, struct kl_problem *problem)
@@ -229,13 +232,16 @@ static bool set_sparse(struct kl_plan *plan, struct kl_problem *problem)
         return kl_fail(problem, KL_LOG_NORMALIZER, "normalizer_unused",
                        "log_normalizer is of logits, and target holds none");
     if (needs && !normalizer)
-        return kl_fail(problem, KL_TARGET, "normalizer_missing",
-                       "the probabilities of some logits depend on all: log_normalizer is missing");
+        return kl_fail(
+            problem, KL_TARGET, "normalizer_missing",
+            "log_normalizer is missing: logsumexp(logits / temperature) of all logits of "
+            "each row, which only tail=drop does without");
     if (normalizer && (!check_dtype(normalizer, KL_LOG_NORMALIZER, problem) ||
                        !kl_shape_same(normalizer->ndim, normalizer->shape, plan->joint_ndim - 1,
                                       plan->joint_shape)))
         return kl_fail(problem, KL_LOG_NORMALIZER, "shape_mismatch",
-                       "log_normalizer must have a number for each row");
+                       "log_normalizer must have a number for each row, and the shape of input "
+                       "without its last axis");
     plan->sparse = *sparse;
     return true;
 }
@@ -251,8 +257,9 @@ static bool extends_to_loss(const struct kl_plan *plan, enum kl_operand operand,
     return kl_fail(problem, operand, "shape_mismatch",
                    "%s has shape %s, which does not broadcast to that of the losses, %s (%s)",
                    operand == KL_MASK ? "mask" : "weight", a, b,
-                   plan->options.n_dim > 0 ? "the axes that remain after dim"
-                                           : "one for each element, since dim is not given");
+                   plan->options.sparse      ? "one for each row of a sparse target"
+                   : plan->options.n_dim > 0 ? "the axes that remain after dim"
+                                             : "one for each element, since dim is not given");
 }
 
 static bool set_weights(struct kl_plan *plan, struct kl_problem *problem)

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-/* kl_sparse_row: of a row of input, what gives a probability: exp(v - offset) scale - log_sum_exp; and the log of the rest. */
+/* kl_sparse_row: of a row of input, what gives a probability: exp((v - offset) scale - log_sum_exp); and the log of the rest. */
 struct kl_sparse_row {
     double offset, log_sum_exp, log_rest;
     double mass; /* of target's values */

@@ -32,8 +32,9 @@ static bool mark_named(struct kl_sparse_call *call, size_t row, uint64_t *named)
         uint64_t bit = UINT64_C(1) << (index & 63);
         if (is_outside || named[index >> 6] & bit) {
             fail_at(call, row, KL_INDICES, at, "indices_invalid",
-                    is_outside ? "the index %.0f is not of an element of its row"
-                               : "the index %.0f is twice in its row",
+                    is_outside
+                        ? "the index %.0f is not of an element of its row: mask rows of padding"
+                        : "the index %.0f is twice in its row",
                     (double)index);
             return false;
         }
@@ -94,7 +95,7 @@ static double log_rest(const struct kl_sparse_call *call, size_t row, const uint
     struct rest rest = {.sum = {0, 0}, .max = -(double)INFINITY};
     enum kl_dtype dtype = call->plan->input.dtype;
     const char *from = kl_row_at(call, row);
-    bool is_prob = call->plan->spaces[KL_INPUT] == KL_PROB;
+    bool is_prob = kl_is_prob(call, KL_INPUT);
     if (is_prob)
         for_rest(call, row, named, add_probs, &rest);
     else
@@ -110,6 +111,27 @@ static double log_rest(const struct kl_sparse_call *call, size_t row, const uint
     shift.offset = rest.max;
     rest.sum = call->kernel->exp_sum[dtype](from, shift, call->length, named);
     return (rest.max - offset) * shift.scale + log(kl_sum_value(rest.sum));
+}
+
+/* Refuses probabilities of input that are negative, of those that count. */
+static bool check_input(struct kl_sparse_call *call, size_t row)
+{
+    enum kl_dtype dtype = call->plan->input.dtype;
+    const char *from = kl_row_at(call, row);
+    bool all = kl_has_rest(call);
+    if (!kl_is_prob(call, KL_INPUT) ||
+        (all && !(call->kernel->row_stats[dtype](from, call->length, false).min < 0)))
+        return true;
+    for (size_t i = 0; i < (all ? call->length : call->k); i++) {
+        size_t index = all ? i : (size_t)kl_index_at(call, row * call->k + i);
+        double v = kl_load(dtype, from, index);
+        if (v < 0) {
+            fail_at(call, row, KL_INPUT, row * call->length + index, "input_negative",
+                    "input holds %g, but a probability is never negative", v);
+            return false;
+        }
+    }
+    return true;
 }
 
 /* Gathers input's probabilities if that is what it holds, or else their logarithms. */
@@ -130,7 +152,7 @@ static void gather_input(struct kl_sparse_call *call, size_t row, const uint64_t
     for (size_t i = 0; i < call->k; i++) {
         size_t index = (size_t)kl_index_at(call, row * call->k + i);
         double v = kl_load(dtype, element_at(call, row, index), 0);
-        to[i] = is_logit ? (v - shift.offset) * shift.scale : is_prob && v < 0 ? (double)NAN : v;
+        to[i] = is_logit ? (v - shift.offset) * shift.scale : v;
     }
     if (is_logit)
         kl_sum_merge(&sum,
@@ -160,7 +182,7 @@ static double target_log(const struct kl_sparse_call *call, size_t row, double v
     const struct kl_plan *plan = call->plan;
     const struct kl_tensor *normalizer = plan->sparse.log_normalizer;
     v /= kl_temperature_of(call, KL_TARGET);
-    return plan->spaces[KL_TARGET] == KL_LOGIT && normalizer
+    return normalizer && plan->sparse.tail != KL_TAIL_DROP
                ? v - kl_load(normalizer->dtype, normalizer->data, row)
                : v;
 }
@@ -193,9 +215,13 @@ static bool gather_target(struct kl_sparse_call *call, size_t row)
     call->of_rows[row].mass = mass * exp(max);
     for (size_t i = 0; drops && i < call->k; i++)
         to[i] = is_prob ? to[i] / mass : to[i] - log_mass;
-    if (!drops && rest < -excess_of(target->dtype)) {
+    if (drops ? is_prob && isinf(mass) : rest < -excess_of(target->dtype)) {
         fail_at(call, row, KL_TARGET, row * call->k, "mass_invalid",
-                "the probabilities of a row sum to %.9g, more than 1", call->of_rows[row].mass);
+                plan->spaces[KL_TARGET] == KL_LOGIT
+                    ? "the probabilities of a row sum to %.17g, more than 1: log_normalizer must "
+                      "be logsumexp(logits / temperature) of all logits of the row"
+                    : "the probabilities of a row sum to %.17g: does target hold something else?",
+                call->of_rows[row].mass);
         return false;
     }
     rest = drops || rest < 0 ? 0 : rest;
@@ -217,7 +243,7 @@ static void drop_rounding(struct kl_sparse_call *call, size_t row)
 
 void kl_gather_row(struct kl_sparse_call *call, size_t row, uint64_t *named)
 {
-    if (!mark_named(call, row, named) || !gather_target(call, row))
+    if (!mark_named(call, row, named) || !gather_target(call, row) || !check_input(call, row))
         return;
     gather_input(call, row, named);
     if (kl_has_rest(call))

@@ -1,8 +1,8 @@
 /* Derivatives by the operands of a call with a sparse target. */
 #include "lib/sparse/call.h"
 
-/* LOW_REST: the logarithm of a mass below which its inverse may overflow. */
-static const double LOW_REST = -600;
+/* LOW_LOG_REST: the logarithm of a mass below which its inverse may overflow. */
+static const double LOW_LOG_REST = -600;
 
 /* The derivatives by a row, as if no element were named: that by their mass; of logarithms a part of that by its logarithm, as
  * large as that of the mass, of logits less the softmax's part, of `sum`. */
@@ -14,7 +14,7 @@ static void store_rest(const struct kl_sparse_call *call, size_t row, double by_
     const struct kl_shift shift = {of_row->offset, 1 / kl_temperature_of(call, KL_INPUT)};
     bool is_prob = kl_is_prob(call, KL_INPUT);
     double over_mass = is_prob || by_rest == 0 ? by_rest : by_rest * exp(-of_row->log_rest);
-    if (!is_prob && !(of_row->log_rest < LOW_REST)) {
+    if (!is_prob && !(of_row->log_rest < LOW_LOG_REST)) {
         call->kernel->exp_scale[dtype](kl_row_at(call, row), shift,
                                        (over_mass - sum) * shift.scale * exp(-of_row->log_sum_exp),
                                        to, call->length);

@@ -12,8 +12,11 @@ Test(hints, errors_name_what_to_send)
         const char *path, *body, *detail;
     } cases[] = {
         {"/kl_div", "{\"pred\":[-1],\"true\":[1]}",
-         "The tensors are input and target, the options are"},
-        {"/kl_div", "{\"y_pred\":{\"a\":1}}", "The tensors are input and target, the options are"},
+         "The tensors are input, target, grad_output, weight, mask, indices and log_normalizer, "
+         "the"},
+        {"/kl_div", "{\"y_pred\":{\"a\":1}}",
+         "The tensors are input, target, grad_output, weight, mask, indices and log_normalizer, "
+         "the"},
         {"/kl_div", "{\"input\":{\"0\":-1,\"1\":-2},\"target\":[1]}", "send Array.from(array)"},
         {"/kl_div", "{\"input\":[-1],\"target\":{ \"0\":1}}", "Float32Array"},
         {"/kl_div", "{\"input\":[{\"0\":-1}],\"target\":[[1]]}", "send Array.from(array)"},

@@ -275,7 +275,7 @@ Test(requests, say_where_json_is_malformed)
     answer = ask_loss(NULL, "{\"input\": 1, \"target\": 1, \"redction\": \"sum\"}");
     cr_expect(strstr(text_of(answer.json, "detail"),
                      "there is no option 'redction'; did you mean 'reduction'? The tensors are "
-                     "input and target, "
+                     "input, target, grad_output, weight, mask, indices and log_normalizer, "
                      "the options are reduction, "));
     answer_free(&answer);
     answer = ask_loss("reduction=batch_mean", "{\"input\": 1, \"target\": 1}");

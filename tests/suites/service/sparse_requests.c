@@ -32,6 +32,13 @@ static const struct {
      "#/target/1/0"},
     {NULL, LOGITS "\"target\": [[0.5, 0.5], [0.5, -0.25]], " INDICES "}", "target_negative",
      "#/target/1/1"},
+    {"tail=drop", LOGITS "\"target\": [[0.5, 0.5], [1e308, 1e308]], " INDICES "}", "mass_invalid",
+     "#/target/1/0"},
+    {"input_space=prob", "{\"input\": [[0.5, -0.1, 0.6]], \"target\": [[0.5]], \"indices\": [[0]]}",
+     "input_negative", "#/input/0/1"},
+    {"input_space=prob&tail=ignore",
+     "{\"input\": [[0.5, -0.1, 0.6]], \"target\": [[0.5]], \"indices\": [[1]]}", "input_negative",
+     "#/input/0/1"},
     {"target_space=logit", PROBS INDICES "}", "normalizer_missing", "#/target"},
     {"target_space=logit", PROBS INDICES ", \"log_normalizer\": [1, 2, 3]}", "shape_mismatch",
      "#/log_normalizer"},
@@ -88,6 +95,13 @@ Test(sparse_requests, may_say_what_is_the_default)
         snprintf(query, sizeof query, "%s%s", start, calls[i][0]);
         cr_expect_eq(loss_of(query, calls[i][1]), expected, "case %zu", i);
     }
+}
+
+Test(sparse_requests, that_drop_the_tail_need_no_normalizer)
+{
+    static const char query[] = "input_space=logit&target_space=logit&tail=drop";
+    double expected = loss_of(query, PROBS INDICES "}");
+    cr_expect_eq(loss_of(query, PROBS INDICES ", \"log_normalizer\": [\"NaN\", 1e20]}"), expected);
 }
 
 Test(sparse_requests, of_masked_rows_alone_have_the_mean_of_their_compat)

@@ -28,7 +28,7 @@ class Criterion(Module):  # type: ignore[misc]
         return {name: getattr(self, name) for name in self.names}
 
     def extra_repr(self) -> str:
-        return ", ".join(f"{name}={value!r}" for name, value in self.options().items() if value not in (None, False))
+        return ", ".join(f"{name}={value!r}" for name, value in self.options().items() if value is not None and value is not False)
 
 
 class KLDivLoss(Criterion):
