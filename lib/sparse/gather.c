@@ -218,9 +218,10 @@ static bool gather_target(struct kl_sparse_call *call, size_t row)
     if (drops ? is_prob && isinf(mass) : rest < -excess_of(target->dtype)) {
         fail_at(call, row, KL_TARGET, row * call->k, "mass_invalid",
                 plan->spaces[KL_TARGET] == KL_LOGIT
-                    ? "the probabilities of a row sum to %.17g, more than 1: log_normalizer must "
+                    ? "the probabilities of a row sum to %.12g, more than 1: log_normalizer must "
                       "be logsumexp(logits / temperature) of all logits of the row"
-                    : "the probabilities of a row sum to %.17g: does target hold something else?",
+                    : "the probabilities of a row sum to %.12g, more than 1: does target hold "
+                      "something else?",
                 call->of_rows[row].mass);
         return false;
     }

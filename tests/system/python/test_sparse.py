@@ -191,7 +191,7 @@ class Losses(unittest.TestCase):
                  ("target_negative", 4, "values[0, 1, 1]: ", (x, indices, changed(values, (0, 1, 1), -0.1)), named),
                  ("normalizer_missing", None, "log_normalizer is missing", good, logits),
                  ("shape_mismatch", None, "log_normalizer", good, {**logits, "log_normalizer": np.ones((2, 3, 1))}),
-                 ("shape_mismatch", None, "the axes that remain", good, {**named, "mask": np.ones((2, 3, 3), bool)}),
+                 ("shape_mismatch", None, "one for each row", good, {**named, "mask": np.ones((2, 3, 3), bool)}),
                  ("tail_invalid", None, "bin, drop, ignore", good, {**named, "tail": "rest"}),
                  ("temperature_unused", None, "logit", good, {"temperature": 2.0})]
         shapes = [(x, indices[:1], values), (x[:1], indices, values), (x, indices[..., :2], values), (x[..., :2], indices, values),
