@@ -25,6 +25,11 @@ class Options(ctypes.Structure):
                 ("sparse", ctypes.c_void_p)]
 
 
+class Sparse(ctypes.Structure):
+    _fields_ = [("indices", ctypes.c_void_p), ("is_int64", ctypes.c_bool), ("tail", ctypes.c_int),
+                ("log_normalizer", ctypes.c_void_p)]
+
+
 class Mask(ctypes.Structure):
     _fields_ = [("ndim", ctypes.c_size_t), ("shape", ctypes.POINTER(ctypes.c_size_t)),
                 ("data", ctypes.c_void_p)]
@@ -38,6 +43,7 @@ class Results(ctypes.Structure):
 PLAN_SIZE = 1 << 14  # more than struct kl_plan has
 DIAGNOSIS_SIZE = 1 << 13  # likewise
 COMPATS = {"pytorch": 0, "oneflow": 1, "math": 2}
+DIVERGENCES = {"forward": 0, "reverse": 1, "js": 2, "skew": 3}
 
 
 def tensor_of(v):
@@ -66,19 +72,25 @@ class Library:
 
     def prepare(self, x, t, reduction, log_target=False, input_space=None, target_space=None,
                 temperature=0, gradient=False, pool=None, dim=None, broadcast=False, weight=None,
-                mask=None, base2=False, compat="pytorch", loss_shape=None, diagnose=False):
+                mask=None, base2=False, compat="pytorch", loss_shape=None, diagnose=False,
+                divergence="forward", beta=0, alpha=0, indices=None):
         """Returns a function that computes the loss and, with `gradient`, the gradient by x; both
-        gradients if it is "both". `loss_shape` is needed where the loss has another than x."""
+        gradients if it is "both". `loss_shape` is needed where the loss has another than x; int64
+        `indices` name the elements of a t that is sparse, and the rest is one element more."""
         tensors = [tensor_of(v) for v in (x, t)]
         options = Options(reduction=REDUCTIONS[reduction], log_target=log_target,
                           input_space=SPACES[input_space], target_space=SPACES[target_space],
                           temperature=temperature, broadcast=broadcast, base=int(base2),
-                          compat=COMPATS[compat])
+                          compat=COMPATS[compat], divergence=DIVERGENCES[divergence], beta=beta,
+                          alpha=alpha)
         diagnosis = ctypes.create_string_buffer(DIAGNOSIS_SIZE)
         kept = [tensors, options, x, t, weight, mask, diagnosis]
         if dim is not None:
             kept.append((ctypes.c_int * 1)(dim))
             options.dim, options.n_dim = ctypes.addressof(kept[-1]), 1
+        if indices is not None:
+            kept += [indices, Sparse(indices.data_ptr(), True)]
+            options.sparse = ctypes.addressof(kept[-1])
         if weight is not None:
             kept.append(tensor_of(weight))
             options.weight = ctypes.addressof(kept[-1])
