@@ -72,7 +72,7 @@ def measure(path, peer, dtype, kind, gradient, rows):
                                **options)
     else:
         ours = library.prepare(x, y, "batchmean", input_space="logit", target_space="logit", divergence=kind,
-                               beta=BETA, alpha=ALPHA, **options)
+                               beta=BETA if kind == "js" else 0, alpha=ALPHA if kind == "skew" else 0, **options)
 
     def theirs():
         a = x.float() if dtype == torch.float16 else x.detach()
