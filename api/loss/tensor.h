@@ -30,7 +30,7 @@ extern const char *const api_tensor_names[API_TENSORS + 1]; /* NULL at the end *
 struct api_tensor *api_tensor_find(struct api_tensor tensors[API_TENSORS], const char *name,
                                    const size_t *input, struct api_problem *problem);
 
-/* What the elements of a tensor are. */
+/* Kind of a tensor's elements, by its name. */
 static inline enum api_tensor_kind api_tensor_kind_of(const struct api_tensor *tensor)
 {
     return tensor->operand == KL_MASK      ? API_BITS

@@ -56,7 +56,7 @@ struct kl_workspace {
     double factors[KL_BLOCK], weight[KL_BLOCK], losses[KL_BLOCK], grads[KL_BLOCK];
     double scratch[KL_BLOCK];
     double mixture_losses[KL_BLOCK], mixture_grads[KL_OPERANDS][KL_BLOCK];
-    double *row_cache; /* the same of a row of several tiles; NULL where they are computed again */
+    double *row_cache; /* derivatives and probabilities of a row of several tiles, or NULL */
     double row_max[KL_OPERANDS][KL_ROWS];
     double log_sum_exp[KL_OPERANDS][KL_ROWS]; /* of logits less row_max */
     double high[KL_ROWS], low[KL_ROWS];       /* of sums along rows */

@@ -9,7 +9,7 @@
  * whose terms cancel by a factor of 4 at most if s is not below 1/2: otherwise the operands change places. Where they are not
  * close, logarithms of p, q and m do. Of operands of 24 bits fewer are close, by shorter series. */
 
-/* CLOSE_F64, CLOSE_F32: |d| up to which elements are close. Series are within 2^-50, and 2^-44, of themselves. */
+/* CLOSE_F64, CLOSE_F32: |d| up to which elements are close. Series are within 2^-50, and some 2^-41, of themselves. */
 #define CLOSE_F64 0.25
 #define CLOSE_F32 0x1p-6
 
