@@ -60,6 +60,15 @@ export class Report {
     n = 0;
 
     /**
+     * The same report, for a suite whose name its lines begin with.
+     * @param {string} suite
+     * @returns {Pick<Report, "check">}
+     */
+    of(suite) {
+        return {check: (name, body) => this.check(`${suite}: ${name}`, body)};
+    }
+
+    /**
      * Runs one check. A check that throws has failed, whatever it threw: one that cannot run is
      * no better than one that found a fault.
      * @param {string} name

@@ -29,7 +29,7 @@ import {checkWidths} from "./widths.mjs";
  * @typedef {object} Room  what suites work with
  * @property {string} binary  path of kldivd
  * @property {import("puppeteer-core").Browser} browser
- * @property {Report} report
+ * @property {Pick<Report, "check">} report  of the suite
  * @property {Api} filled  a server with all fixtures, for those who only look at it
  */
 
@@ -61,19 +61,33 @@ if (!binary || chosen.some(name => !(name in suites))) {
     process.exit(2);
 }
 
+const BROWSERS = 2;
+
 const report = new Report();
 const server = await startServer(resolve(binary));
 const filled = new Api(server.url);
-const [browser] = await Promise.all([startBrowser(), fillAll(filled)]);
-for (const [name, suite] of Object.entries(suites)) {
-    if (chosen.length > 0 && !chosen.includes(name)) continue;
-    console.log(`\n${name}`);
-    try {
-        await suite({binary: resolve(binary), browser, report, filled});
-    } catch (error) {
-        await report.check(`${name} to its end`, () => { throw error; });
+const names = Object.keys(suites).filter(name => chosen.length === 0 || chosen.includes(name));
+
+/**
+ * Runs suites in a browser of its own until none is left.
+ * @param {string[]} left
+ */
+async function runSuites(left) {
+    const browser = await startBrowser();
+    for (let name = left.shift(); name; name = left.shift()) {
+        const part = report.of(name);
+        try {
+            await suites[name]({binary: resolve(binary), browser, report: part, filled});
+        } catch (error) {
+            await part.check("to its end", () => { throw error; });
+        }
     }
+    await browser.close();
 }
-await browser.close();
+
+await fillAll(filled);
+const together = names.filter(name => name !== "crowd"); // which measures time
+await Promise.all(Array.from({length: BROWSERS}, () => runSuites(together)));
+await runSuites(names.filter(name => name === "crowd"));
 await report.check("the server ends with status 0", () => server.stop());
 process.exitCode = report.end();
