@@ -3,7 +3,7 @@
 #pragma once
 
 #include "api/memory/shared.h"
-#include "api/metrics/open_metrics.h"
+#include "api/metrics/metrics.h"
 #include "api/monitors/state/registry.h"
 #include "api/request/exchange.h"
 
