@@ -1,7 +1,7 @@
 #include "server/connection/connections.h"
 
+#include "api/text/clock.h"
 #include "server/connection/tls.h"
-#include "server/net/clock.h"
 #include "server/net/unix_socket.h"
 #include "server/telemetry/metrics.h"
 
@@ -51,7 +51,7 @@ void srv_connection_end(struct srv_connection *c, const struct srv_error *why)
         shutdown(c->watched.fd, SHUT_RDWR);
     else
         srv_connection_shutdown_read(c);
-    srv_watch_by(&c->watched, srv_now_ms() + SOON_MS);
+    srv_watch_by(&c->watched, api_now_ms() + SOON_MS);
 }
 
 static bool is_evicted(const struct srv_connection *c)
@@ -119,7 +119,7 @@ static struct srv_connection *make(int fd, enum srv_quota quota, bool tls,
                                    const struct sockaddr *address)
 {
     struct srv_connection *c = calloc(1, sizeof *c);
-    unsigned long long now = srv_now_ms();
+    unsigned long long now = api_now_ms();
     if (!c)
         return NULL;
     *c = (struct srv_connection){.watched = {.fd = fd, .due = now, .look = table.look},
@@ -217,7 +217,7 @@ static bool is_idle(const struct srv_connection *c, unsigned long long now)
 void srv_connections_close_idle(void)
 {
     static const struct srv_error drained = {"draining", "the server is shutting down"};
-    unsigned long long now = srv_now_ms();
+    unsigned long long now = api_now_ms();
     srv_watcher_lock();
     size_t i = 0;
     for (struct srv_connection *c; (c = srv_connection_next(&i));)
