@@ -5,8 +5,11 @@
 #include "server/net/unix_socket.h"
 #include "server/telemetry/metrics.h"
 
+#include <pthread.h>
 #include <stdlib.h>
+#include <sys/eventfd.h>
 #include <sys/ioctl.h>
+#include <unistd.h>
 
 /* Time, in ms, for the first request when idle connections are closed; with a TLS handshake. */
 enum { FIRST_REQUEST_MS = 1000, FIRST_TLS_REQUEST_MS = 5000 };
@@ -27,6 +30,60 @@ static const struct srv_error evicted = {
     "too_many_connections", "the slowest connection was closed for a new one; try again"};
 
 void srv_connections_init(srv_look *look) { table.look = look; }
+
+/* ---- Waking */
+
+/* A lock of its own: libmicrohttpd adds and removes descriptors with its own locks held. */
+static pthread_mutex_t waking = PTHREAD_MUTEX_INITIALIZER;
+
+/* Closing removes it from epoll. */
+static void unmake(struct srv_waker *waker)
+{
+    if (waker->event_fd > 0)
+        close(waker->event_fd);
+    waker->event_fd = 0;
+}
+
+/* Makes an event, or another. */
+static bool wake(struct srv_waker *waker)
+{
+    if (waker->event_fd > 0)
+        return eventfd_write(waker->event_fd, 1) == 0;
+    struct epoll_event event = {.events = EPOLLIN | EPOLLET, .data = waker->mark};
+    waker->event_fd = eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (waker->event_fd >= 0 && epoll_ctl(waker->loop, EPOLL_CTL_ADD, waker->event_fd, &event) == 0)
+        return true;
+    unmake(waker);
+    return false;
+}
+
+void srv_waker_add(struct srv_waker *waker, int loop, epoll_data_t mark)
+{
+    pthread_mutex_lock(&waking);
+    waker->watched = true;
+    waker->loop = loop;
+    waker->mark = mark;
+    if (waker->wanted)
+        wake(waker);
+    pthread_mutex_unlock(&waking);
+}
+
+void srv_waker_remove(struct srv_waker *waker)
+{
+    pthread_mutex_lock(&waking);
+    unmake(waker);
+    waker->watched = false;
+    pthread_mutex_unlock(&waking);
+}
+
+bool srv_waker_wake(struct srv_waker *waker)
+{
+    pthread_mutex_lock(&waking);
+    waker->wanted = true;
+    bool good = !waker->watched || wake(waker);
+    pthread_mutex_unlock(&waking);
+    return good;
+}
 
 /* ---- Ends */
 
