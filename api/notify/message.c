@@ -6,6 +6,20 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Has `use` take what `write` appends, as `written`. The text has a bound: names or a sentence, and words. */
+#define WITH_TEXT(use, write)                                                                      \
+    do {                                                                                           \
+        char memory[4000];                                                                         \
+        struct api_buffer text = {0};                                                              \
+        api_buffer_borrow(&text, memory, sizeof memory);                                           \
+        write;                                                                                     \
+        api_append(&text, "", 1);                                                                  \
+        const char *written = text.failed ? "" : text.data;                                        \
+        use;                                                                                       \
+        api_buffer_free(&text);                                                                    \
+    } while (0)
+#define WRITE_STRING(out, write) WITH_TEXT(api_append_json_string(out, written), write)
+
 /* ---- JSON */
 
 static void write_change(const struct api_message *message, const struct api_change *change,
@@ -23,7 +37,7 @@ static void write_change(const struct api_message *message, const struct api_cha
     api_append_text(out, change->mutes ? ",\"mutes\":true" : "");
     api_append_text(out, ",\"url\":");
     if (message->public_url)
-        API_WRITE_STRING(out, api_news_write_url(message, change, &text));
+        WRITE_STRING(out, api_news_write_url(message, change, &text));
     else
         api_append_text(out, "null");
     if (api_trace_is_set(&change->trace)) {
@@ -37,7 +51,7 @@ static void write_change(const struct api_message *message, const struct api_cha
 static void write_json(const struct api_message *message, struct api_buffer *out)
 {
     api_write_json(out, "{'id':%s,'sent_at':%jd,'text':", message->id, message->sent_at);
-    API_WRITE_STRING(out, api_news_write_line(message, &text));
+    WRITE_STRING(out, api_news_write_line(message, &text));
     api_append_text(out, message->is_test ? ",\"test\":true" : "");
     api_append_text(out, message->is_reminder ? ",\"reminder\":true" : "");
     api_append_text(out, ",\"changes\":[");
@@ -100,17 +114,7 @@ static void write_string(const char *from, bool escapes, struct api_buffer *out)
     api_buffer_free(&text);
 }
 
-/* Writes as a string what `write` appends. */
-#define WRITE(out, escapes, write)                                                                 \
-    do {                                                                                           \
-        char memory_[4000];                                                                        \
-        struct api_buffer text = {0};                                                              \
-        api_buffer_borrow(&text, memory_, sizeof memory_);                                         \
-        write;                                                                                     \
-        api_append(&text, "", 1);                                                                  \
-        write_string(text.failed ? "" : text.data, escapes, out);                                  \
-        api_buffer_free(&text);                                                                    \
-    } while (0)
+#define WRITE_CUT(out, escapes, write) WITH_TEXT(write_string(written, escapes, out), write)
 
 /* A block of words of our own; and one of others' texts, which no character of theirs formats. */
 #define SECTION "{\"type\":\"section\",\"text\":{\"type\":\"mrkdwn\",\"text\":"
@@ -128,14 +132,14 @@ static void write_slack_change(const struct api_message *message, const struct a
         marks[change->to]);
     if (message->public_url && strlen(message->public_url) < LONGEST_URL) {
         api_append_text(out, "\"type\":\"link\",\"url\":");
-        API_WRITE_STRING(out, api_news_write_url(message, change, &text));
+        WRITE_STRING(out, api_news_write_url(message, change, &text));
     } else {
         api_append_text(out, "\"type\":\"text\"");
     }
     api_append_text(out, ",\"style\":{\"bold\":true},\"text\":");
-    WRITE(out, false, api_news_write_subject(change, &text));
+    WRITE_CUT(out, false, api_news_write_subject(change, &text));
     api_append_text(out, "},{\"type\":\"text\",\"text\":");
-    WRITE(out, false, {
+    WRITE_CUT(out, false, {
         api_append_text(&text, " ");
         api_news_write(change, &text);
     });
@@ -147,11 +151,11 @@ static void write_slack(const struct api_message *message, struct api_buffer *ou
 {
     bool is_incident = false;
     api_append_text(out, "{\"mrkdwn\":false,\"text\":");
-    WRITE(out, true, is_incident = api_news_write_line(message, &text));
+    WRITE_CUT(out, true, is_incident = api_news_write_line(message, &text));
     api_append_text(out, ",\"blocks\":[");
     if (is_incident) {
         api_append_text(out, RICH "{\"type\":\"text\",\"text\":");
-        WRITE(out, false, api_news_write_line(message, &text));
+        WRITE_CUT(out, false, api_news_write_line(message, &text));
         api_append_text(out, "}" RICH_END ",");
     }
     if (message->is_test)
@@ -188,20 +192,20 @@ static void write_alert(const struct api_message *message, const struct api_chan
                                         : "KldivDrift",
                    change->group, change->name,
                    api_state_name(state == API_STALE || state == API_OK ? API_WARNING : state));
-    API_WRITE_STRING(out, {
+    WRITE_STRING(out, {
         api_news_write_subject(change, &text);
         api_append_text(&text, " ");
         api_news_write(change, &text);
     });
     api_append_text(out, ",\"description\":");
     if (ends)
-        API_WRITE_STRING(out, api_news_write(change, &text));
+        WRITE_STRING(out, api_news_write(change, &text));
     else
         api_append_json_string(out, change->sentence);
     api_write_json(out, "},'startsAt':%jd,'endsAt':%jd", start, ends ? now : now + LASTS);
     if (message->public_url) {
         api_append_text(out, ",\"generatorURL\":");
-        API_WRITE_STRING(out, api_news_write_url(message, change, &text));
+        WRITE_STRING(out, api_news_write_url(message, change, &text));
     }
     api_append(out, "}", 1);
 }

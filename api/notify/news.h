@@ -19,15 +19,3 @@ bool api_news_write_line(const struct api_message *message, struct api_buffer *o
 /* Appends the address of the page of a monitor, or of a group. */
 void api_news_write_url(const struct api_message *message, const struct api_change *change,
                         struct api_buffer *out);
-
-/* Appends as a JSON string what `write` appends. The text has a bound: a name or a sentence, and words. */
-#define API_WRITE_STRING(out, write)                                                               \
-    do {                                                                                           \
-        char memory[3000];                                                                         \
-        struct api_buffer text = {0};                                                              \
-        api_buffer_borrow(&text, memory, sizeof memory);                                           \
-        write;                                                                                     \
-        api_append(&text, "", 1);                                                                  \
-        api_append_json_string(out, text.failed ? "" : text.data);                                 \
-        api_buffer_free(&text);                                                                    \
-    } while (0)
