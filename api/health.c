@@ -1,7 +1,7 @@
 #include "api/health.h"
 
 #include "api/json/format.h"
-#include "api/metrics/family.h"
+#include "api/metrics/metrics.h"
 #include "api/monitors/monitors.h"
 #include "api/request/access.h"
 #include "api/request/coding.h"

@@ -1,7 +1,6 @@
 #include "server/reload.h"
 
 #include "api/text/clock.h"
-#include "server/config/text_file.h"
 #include "server/connection/tls.h"
 #include "server/listen/service_manager.h"
 #include "server/notify/notify.h"
@@ -100,6 +99,8 @@ static void read_again(const struct srv_options *options, struct api_tokens *tok
         log_certificate(options);
     else if (options->tls_cert)
         tell(&error);
+    if (!srv_notify_reload(options, &error))
+        tell(&error);
 }
 
 size_t srv_files_watch(const struct srv_options *options,
@@ -122,7 +123,6 @@ void srv_reload(const struct srv_options *options, struct api_tokens *tokens)
     const char *readable[SRV_MAX_READABLE + 1] = {NULL};
     srv_manager_tell("RELOADING=1\nMONOTONIC_USEC=%llu", (unsigned long long)(api_seconds() * 1e6));
     read_again(options, tokens);
-    srv_notify_reload(options);
     srv_files_watch(options, readable);
     srv_watch_log();
     srv_manager_tell("READY=1");

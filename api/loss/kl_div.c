@@ -8,7 +8,6 @@
 #include "api/request/access.h"
 #include "api/request/body.h"
 #include "api/request/coding.h"
-#include "api/request/query.h"
 #include "api/request/response.h"
 #include "api/text/clock.h"
 

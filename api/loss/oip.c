@@ -5,8 +5,8 @@
 #include "api/loss/json_tensor.h"
 #include "api/loss/oip_inputs.h"
 #include "api/loss/warnings.h"
-#include "api/request/query.h"
 #include "api/request/response.h"
+#include "api/request/route.h"
 
 #include <stdint.h>
 #include <stdio.h>

@@ -1,7 +1,6 @@
 #include "api/loss/options.h"
 
-#include "api/request/query.h"
-
+#include "api/request/route.h"
 #include "api/text/nearest.h"
 
 #include <math.h>

@@ -5,20 +5,10 @@
 #include <sys/mman.h>
 #include <time.h>
 
-/* LARGE: the least size, in bytes, of blocks that are mapped as pages. Blocks of at least HUGE
- * bytes are whole huge pages: 512 times fewer page faults, and faster reads of huge operands. */
-enum { LARGE = 256 << 10, LARGE_UNIT = 64 << 10, HUGE = 4 << 20, HUGE_UNIT = 2 << 20 };
-
 /* True if a kept block fits `size` with at most a quarter to spare. */
 static bool serves(const struct api_block *block, size_t size)
 {
     return block->used == 0 && block->size >= size && block->size - size <= size / 4;
-}
-
-size_t api_block_size(size_t size)
-{
-    size_t unit = size >= HUGE ? HUGE_UNIT : size >= LARGE ? LARGE_UNIT : 1;
-    return size > SIZE_MAX - unit ? SIZE_MAX : (size + unit - 1) / unit * unit;
 }
 
 static int64_t now_ns(void)
@@ -31,7 +21,7 @@ static int64_t now_ns(void)
 /* Maps pages, aligned to huge pages if the block has room for them. */
 static void *map_pages(size_t size, int flags)
 {
-    size_t more = size >= HUGE ? HUGE_UNIT : 0;
+    size_t more = size >= API_HUGE ? API_HUGE_UNIT : 0;
     if (size > SIZE_MAX - more)
         return NULL;
     char *data =
@@ -39,7 +29,7 @@ static void *map_pages(size_t size, int flags)
     if (data == MAP_FAILED)
         return NULL;
     if (more) {
-        size_t before = (HUGE_UNIT - (uintptr_t)data % HUGE_UNIT) % HUGE_UNIT;
+        size_t before = (API_HUGE_UNIT - (uintptr_t)data % API_HUGE_UNIT) % API_HUGE_UNIT;
         if (before > 0)
             munmap(data, before);
         munmap(data + before + size, more - before);
@@ -51,7 +41,7 @@ static void *map_pages(size_t size, int flags)
 static void *map(size_t size)
 {
     void *data = map_pages(size, 0);
-    if (data && size >= HUGE)
+    if (data && size >= API_HUGE)
         madvise(data, size, MADV_HUGEPAGE);
     return data;
 }
@@ -176,15 +166,15 @@ static void keep(struct api_budget *budget, void *data, size_t size)
 
 static void *make(struct api_budget *budget, size_t *size)
 {
-    void *block = *size >= LARGE ? reuse(budget, size) : NULL;
+    void *block = *size >= API_LARGE ? reuse(budget, size) : NULL;
     if (block)
         return block;
     if (!api_budget_reserve(budget, *size))
         return NULL;
-    block = *size >= LARGE ? map(*size) : malloc(*size);
+    block = *size >= API_LARGE ? map(*size) : malloc(*size);
     if (!block && budget && atomic_load(&budget->idle) > 0) {
         api_budget_trim(budget, 0);
-        block = *size >= LARGE ? map(*size) : malloc(*size);
+        block = *size >= API_LARGE ? map(*size) : malloc(*size);
     }
     if (!block)
         api_budget_release(budget, *size);
@@ -206,7 +196,7 @@ void *api_block_resize(struct api_budget *budget, void *old, size_t old_size, si
     *size = api_block_size(*size);
     if (!old)
         return make(budget, size);
-    bool was_large = old_size >= LARGE, is_large = *size >= LARGE;
+    bool was_large = old_size >= API_LARGE, is_large = *size >= API_LARGE;
     if (was_large != is_large)
         return move(budget, old, old_size, size);
     if (*size > old_size && !api_budget_reserve(budget, *size - old_size))
@@ -232,11 +222,11 @@ void api_block_free(struct api_budget *budget, void *block, size_t size)
 {
     if (!block)
         return;
-    if (size >= LARGE && budget) {
+    if (size >= API_LARGE && budget) {
         keep(budget, block, size);
         return;
     }
-    if (size >= LARGE)
+    if (size >= API_LARGE)
         munmap(block, size);
     else
         free(block);
@@ -282,15 +272,16 @@ static void *reuse_as_reservation(struct api_budget *budget, size_t used, size_t
  * memory 2 MiB at a time. */
 static void use_huge_pages(char *reservation, size_t from, size_t to)
 {
-    from = (from + HUGE_UNIT - 1) / HUGE_UNIT * HUGE_UNIT;
-    to = to / HUGE_UNIT * HUGE_UNIT;
+    from = (from + API_HUGE_UNIT - 1) / API_HUGE_UNIT * API_HUGE_UNIT;
+    to = to / API_HUGE_UNIT * API_HUGE_UNIT;
     if (to > from)
         madvise(reservation + from, to - from, MADV_HUGEPAGE);
 }
 
 size_t api_reservation_size(size_t used)
 {
-    return used >= LARGE ? api_block_size(used) : (used + LARGE_UNIT - 1) / LARGE_UNIT * LARGE_UNIT;
+    return used >= API_LARGE ? api_block_size(used)
+                             : (used + API_LARGE_UNIT - 1) / API_LARGE_UNIT * API_LARGE_UNIT;
 }
 
 void *api_reservation_new(struct api_budget *budget, size_t counted, size_t used, size_t *size)
@@ -345,7 +336,7 @@ void api_reservation_free(struct api_budget *budget, void *reservation, size_t u
             return;
         }
     }
-    bool is_kept = used >= LARGE;
+    bool is_kept = used >= API_LARGE;
     size_t rest = is_kept ? size - used : size;
     if (rest > 0)
         munmap((char *)reservation + size - rest, rest);

@@ -12,6 +12,15 @@
 /* API_IDLE_BLOCKS: maximum number of blocks that are kept for reuse. */
 #define API_IDLE_BLOCKS 16
 
+/* API_LARGE: the least size, in bytes, of blocks that are mapped as pages. Blocks of at least API_HUGE
+ * bytes are whole huge pages: 512 times fewer page faults, and faster reads of huge operands. */
+enum {
+    API_LARGE = 256 << 10,
+    API_LARGE_UNIT = 64 << 10,
+    API_HUGE = 4 << 20,
+    API_HUGE_UNIT = 2 << 20
+};
+
 /* API_SMALL: bytes up to which memory is small. The last 5 % of the limit are for small blocks, so
  * that small requests are served while large ones hold the rest. */
 enum { API_SMALL = 65 << 10 };
@@ -41,7 +50,11 @@ struct api_budget {
 void *api_block_resize(struct api_budget *budget, void *old, size_t old_size, size_t *size);
 
 /* Minimal actual size, in bytes, of a block requested with `size`. */
-size_t api_block_size(size_t size);
+static inline size_t api_block_size(size_t size)
+{
+    size_t unit = size >= API_HUGE ? API_HUGE_UNIT : size >= API_LARGE ? API_LARGE_UNIT : 1;
+    return size > SIZE_MAX - unit ? SIZE_MAX : (size + unit - 1) / unit * unit;
+}
 
 /* Takes back a block of the size that api_block_resize returned. The block may be NULL. */
 void api_block_free(struct api_budget *budget, void *block, size_t size);

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* WORTH_TRIMMING: the ratio of capacity to size above which a buffer is trimmed. A smaller
@@ -203,4 +204,31 @@ void api_buffer_release(struct api_buffer *buffer)
         api_reservation_free(buffer->budget, buffer->data, buffer->capacity, buffer->reserved);
     else
         api_block_free(buffer->budget, buffer->data, buffer->capacity);
+}
+
+/* ---- Shared bytes */
+
+struct api_shared *api_shared_new(struct api_budget *budget)
+{
+    struct api_shared *shared = calloc(1, sizeof *shared);
+    if (!shared)
+        return NULL;
+    shared->refcount = 1;
+    shared->bytes.budget = budget;
+    return shared;
+}
+
+struct api_shared *api_shared_hold(struct api_shared *shared)
+{
+    if (shared)
+        atomic_fetch_add(&shared->refcount, 1);
+    return shared;
+}
+
+void api_shared_release(struct api_shared *shared)
+{
+    if (!shared || atomic_fetch_sub(&shared->refcount, 1) > 1)
+        return;
+    api_buffer_free(&shared->bytes);
+    free(shared);
 }

@@ -1,6 +1,6 @@
 #include "api/monitors/monitors.h"
 
-#include "api/metrics/family.h"
+#include "api/metrics/metrics.h"
 #include "api/monitors/state/replace.h"
 #include "api/monitors/state/transaction.h"
 #include "api/notify/notifier.h"

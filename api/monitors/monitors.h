@@ -1,7 +1,7 @@
 /* api_monitors: all drift monitors, with their store and the thread that owns it. */
 #pragma once
 
-#include "api/metrics/open_metrics.h"
+#include "api/metrics/metrics.h"
 #include "api/request/exchange.h"
 #include "api/store/outage.h"
 

@@ -2,9 +2,23 @@
 
 #include "api/json/format.h"
 #include "api/notify/news.h"
-#include "api/notify/slack.h"
 
 #include <stdio.h>
+#include <string.h>
+
+/* Has `use` take what `write` appends, as `written`. The text has a bound: names or a sentence, and words. */
+#define WITH_TEXT(use, write)                                                                      \
+    do {                                                                                           \
+        char memory[4000];                                                                         \
+        struct api_buffer text = {0};                                                              \
+        api_buffer_borrow(&text, memory, sizeof memory);                                           \
+        write;                                                                                     \
+        api_append(&text, "", 1);                                                                  \
+        const char *written = text.failed ? "" : text.data;                                        \
+        use;                                                                                       \
+        api_buffer_free(&text);                                                                    \
+    } while (0)
+#define WRITE_STRING(out, write) WITH_TEXT(api_append_json_string(out, written), write)
 
 /* ---- JSON */
 
@@ -23,7 +37,7 @@ static void write_change(const struct api_message *message, const struct api_cha
     api_append_text(out, change->mutes ? ",\"mutes\":true" : "");
     api_append_text(out, ",\"url\":");
     if (message->public_url)
-        API_WRITE_STRING(out, api_news_write_url(message, change, &text));
+        WRITE_STRING(out, api_news_write_url(message, change, &text));
     else
         api_append_text(out, "null");
     if (api_trace_is_set(&change->trace)) {
@@ -37,7 +51,7 @@ static void write_change(const struct api_message *message, const struct api_cha
 static void write_json(const struct api_message *message, struct api_buffer *out)
 {
     api_write_json(out, "{'id':%s,'sent_at':%jd,'text':", message->id, message->sent_at);
-    API_WRITE_STRING(out, api_news_write_line(message, &text));
+    WRITE_STRING(out, api_news_write_line(message, &text));
     api_append_text(out, message->is_test ? ",\"test\":true" : "");
     api_append_text(out, message->is_reminder ? ",\"reminder\":true" : "");
     api_append_text(out, ",\"changes\":[");
@@ -45,6 +59,115 @@ static void write_json(const struct api_message *message, struct api_buffer *out
         api_append(out, ",", i > 0);
         write_change(message, &message->changes[i], out);
     }
+    api_append_text(out, "]}\n");
+}
+
+/* ---- Slack, as its incoming webhooks take messages */
+
+/* SLACK_MAX: characters of a text that Slack takes; a longer one has it refuse the message. Bytes are counted here, which are
+ * as many or more. SHOWN: changes that a message for people names; of more it says how many there are. */
+enum { SLACK_MAX = 3000, SHOWN = 10 };
+
+/* Bytes of a control character that turns the direction of a text in UTF-8 (U+061C, U+200E, U+200F, U+202A to U+202E, U+2066
+ * to U+2069); 0 for others. */
+static size_t bidi_control(const char *text)
+{
+    const unsigned char *p = (const unsigned char *)text;
+    if (p[0] == 0xd8 && p[1] == 0x9c)
+        return 2;
+    bool is_one =
+        p[0] == 0xe2 &&
+        ((p[1] == 0x80 && (p[2] == 0x8e || p[2] == 0x8f || (p[2] >= 0xaa && p[2] <= 0xae))) ||
+         (p[1] == 0x81 && p[2] >= 0xa6 && p[2] <= 0xa9));
+    return is_one ? 3 : 0;
+}
+
+/* Appends a text as a JSON string, cut to SLACK_MAX; `escapes` the three characters that Slack's mrkdwn escapes. */
+static void write_string(const char *from, bool escapes, struct api_buffer *out)
+{
+    static const char cut[] = "…";
+    enum { LONGEST = 5 }; /* "&amp;", or a character of 4 bytes */
+    char memory[SLACK_MAX + 1];
+    struct api_buffer text = {0};
+    api_buffer_borrow(&text, memory, sizeof memory);
+    for (size_t n; *from; from += n) {
+        bool begins = ((unsigned char)*from & 0xc0) != 0x80;
+        n = bidi_control(from);
+        if (n > 0)
+            continue;
+        n = 1;
+        if (begins && text.size > SLACK_MAX - LONGEST - sizeof cut) {
+            api_append_text(&text, cut);
+            break;
+        }
+        if (escapes && *from == '&')
+            api_append_text(&text, "&amp;");
+        else if (escapes && *from == '<')
+            api_append_text(&text, "&lt;");
+        else if (escapes && *from == '>')
+            api_append_text(&text, "&gt;");
+        else
+            api_append(&text, from, 1);
+    }
+    api_append(&text, "", 1);
+    api_append_json_string(out, text.failed ? "" : text.data);
+    api_buffer_free(&text);
+}
+
+#define WRITE_CUT(out, escapes, write) WITH_TEXT(write_string(written, escapes, out), write)
+
+/* A block of words of our own; and one of others' texts, which no character of theirs formats. */
+#define SECTION "{\"type\":\"section\",\"text\":{\"type\":\"mrkdwn\",\"text\":"
+#define RICH "{\"type\":\"rich_text\",\"elements\":[{\"type\":\"rich_text_section\",\"elements\":["
+#define RICH_END "]}]}"
+
+static void write_slack_change(const struct api_message *message, const struct api_change *change,
+                               struct api_buffer *out)
+{
+    enum { LONGEST_URL = 500 }; /* with the names, encoded, less than SLACK_MAX */
+    static const char *const marks[API_STATES] = {
+        "white_circle", "large_green_circle", "large_yellow_circle", "red_circle", "black_circle"};
+    api_append_format(
+        out, RICH "{\"type\":\"emoji\",\"name\":\"%s\"},{\"type\":\"text\",\"text\":\" \"},{",
+        marks[change->to]);
+    if (message->public_url && strlen(message->public_url) < LONGEST_URL) {
+        api_append_text(out, "\"type\":\"link\",\"url\":");
+        WRITE_STRING(out, api_news_write_url(message, change, &text));
+    } else {
+        api_append_text(out, "\"type\":\"text\"");
+    }
+    api_append_text(out, ",\"style\":{\"bold\":true},\"text\":");
+    WRITE_CUT(out, false, api_news_write_subject(change, &text));
+    api_append_text(out, "},{\"type\":\"text\",\"text\":");
+    WRITE_CUT(out, false, {
+        api_append_text(&text, " ");
+        api_news_write(change, &text);
+    });
+    api_append_text(out, "}" RICH_END);
+}
+
+/* Writes `text`, which notifications of desktops show, and blocks. */
+static void write_slack(const struct api_message *message, struct api_buffer *out)
+{
+    bool is_incident = false;
+    api_append_text(out, "{\"mrkdwn\":false,\"text\":");
+    WRITE_CUT(out, true, is_incident = api_news_write_line(message, &text));
+    api_append_text(out, ",\"blocks\":[");
+    if (is_incident) {
+        api_append_text(out, RICH "{\"type\":\"text\",\"text\":");
+        WRITE_CUT(out, false, api_news_write_line(message, &text));
+        api_append_text(out, "}" RICH_END ",");
+    }
+    if (message->is_test)
+        api_append_text(out, SECTION "\"*Test* of kldiv: nothing has happened.\"}},");
+    if (message->is_reminder)
+        api_append_text(out, SECTION "\"*Reminder* of what is still critical.\"}},");
+    for (size_t i = 0; i < message->n && i < SHOWN; i++) {
+        api_append(out, ",", i > 0);
+        write_slack_change(message, &message->changes[i], out);
+    }
+    if (message->n > SHOWN)
+        api_append_format(out, "," SECTION "\"… and %zu more\"}}", message->n - SHOWN);
     api_append_text(out, "]}\n");
 }
 
@@ -69,20 +192,20 @@ static void write_alert(const struct api_message *message, const struct api_chan
                                         : "KldivDrift",
                    change->group, change->name,
                    api_state_name(state == API_STALE || state == API_OK ? API_WARNING : state));
-    API_WRITE_STRING(out, {
+    WRITE_STRING(out, {
         api_news_write_subject(change, &text);
         api_append_text(&text, " ");
         api_news_write(change, &text);
     });
     api_append_text(out, ",\"description\":");
     if (ends)
-        API_WRITE_STRING(out, api_news_write(change, &text));
+        WRITE_STRING(out, api_news_write(change, &text));
     else
         api_append_json_string(out, change->sentence);
     api_write_json(out, "},'startsAt':%jd,'endsAt':%jd", start, ends ? now : now + LASTS);
     if (message->public_url) {
         api_append_text(out, ",\"generatorURL\":");
-        API_WRITE_STRING(out, api_news_write_url(message, change, &text));
+        WRITE_STRING(out, api_news_write_url(message, change, &text));
     }
     api_append(out, "}", 1);
 }
@@ -136,7 +259,6 @@ void api_message_write(const struct api_message *message, enum api_notify_format
                        struct api_buffer *out)
 {
     static void (*const writers[API_NOTIFY_FORMATS])(
-        const struct api_message *, struct api_buffer *) = {write_json, api_slack_write,
-                                                            write_alerts};
+        const struct api_message *, struct api_buffer *) = {write_json, write_slack, write_alerts};
     writers[format](message, out);
 }

@@ -1,7 +1,7 @@
 #include "api/notify/notifier.h"
 
 #include "api/json/format.h"
-#include "api/metrics/family.h"
+#include "api/metrics/metrics.h"
 #include "api/text/clock.h"
 
 #include <stdio.h>

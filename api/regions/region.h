@@ -38,12 +38,5 @@ struct api_region_key {
     size_t offset, byte_size;
 };
 
-/* Opens a region with one reference, which is not in the list yet; NULL with a problem. */
-struct api_region *api_region_open(struct api_regions *regions, const char *name,
-                                   const struct api_region_key *key, struct api_problem *problem);
-
-/* Frees a region that is not in the list. */
-void api_region_free(struct api_region *region);
-
 /* Drops a reference; the last one closes and frees the region. */
 void api_region_release(struct api_region *region);

@@ -3,7 +3,6 @@
 
 #include "api/json/problem.h"
 #include "api/memory/buffer.h"
-#include "api/memory/shared.h"
 #include "api/request/job.h"
 #include "api/request/tokens.h"
 #include "api/text/number.h"

@@ -1,4 +1,4 @@
-/* The endpoint that a path and a method lead to. */
+/* What a request's target means: the endpoint that a path and a method lead to, the parameters of a query. */
 #pragma once
 
 #include "api/request/endpoint.h"
@@ -17,3 +17,14 @@ bool api_route_writes(const struct api_exchange *x);
 
 /* Formats the methods that the path supports: "GET, HEAD". */
 void api_route_methods(const struct api_exchange *x, char *to, size_t size);
+
+/* API_PARAMETER: maximum bytes of a name, or of a value, without its NUL. */
+enum { API_PARAMETER = 1024 };
+struct api_parameter {
+    char name[API_PARAMETER + 1], value[API_PARAMETER + 1];
+};
+
+/* Reads the next parameter and moves *query past it. False at the end, and, with query_malformed, for
+ * one that is too long or not encoded properly, whose name is empty if that is at fault. */
+bool api_query_next(const char **query, struct api_parameter *parameter,
+                    struct api_problem *problem);

@@ -1,6 +1,6 @@
 #include "api/store/store_metrics.h"
 
-#include "api/metrics/family.h"
+#include "api/metrics/metrics.h"
 #include "api/text/clock.h"
 
 static const double bounds[] = {0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01,

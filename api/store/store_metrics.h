@@ -1,7 +1,7 @@
 /* api_store_metrics: durations and failures of the store's operations, for /metrics. */
 #pragma once
 
-#include "api/metrics/histogram.h"
+#include "api/metrics/metrics.h"
 
 enum api_operation { API_OPERATION_WRITE, API_OPERATION_COMMIT };
 #define API_OPERATIONS 2

@@ -18,20 +18,93 @@ void api_name_trim(const char **name, size_t *size)
         --*size;
 }
 
-struct api_note *api_table_note(const struct api_table *table, size_t column)
+/* ---- Names */
+
+struct api_name *api_names_at(const struct api_names *names, size_t i)
 {
-    return (struct api_note *)(void *)table->notes.data + column;
+    return (struct api_name *)(void *)names->list.data + i;
 }
 
-/* Makes the name of a column that has that of column i: the first of name.1, name.2, ... that is free. */
-static size_t make_name(const struct api_table *table, size_t i, char *to, size_t size)
+const char *api_names_get(const struct api_names *names, size_t i)
 {
-    struct api_note *note = api_table_note(table, i);
-    const char *name = api_names_get(&table->names, i);
+    return names->text.data + api_names_at(names, i)->start;
+}
+
+static size_t size_of(const struct api_names *names, size_t i)
+{
+    size_t end = i + 1 < names->n ? api_names_at(names, i + 1)->start : names->text.size;
+    return end - api_names_at(names, i)->start - 1;
+}
+
+bool api_names_is(const struct api_names *names, size_t i, const char *name, size_t size)
+{
+    return size_of(names, i) == size && memcmp(api_names_get(names, i), name, size) == 0;
+}
+
+static int compare(const struct api_names *names, size_t i, const char *name, size_t size)
+{
+    size_t own = size_of(names, i);
+    int order = memcmp(api_names_get(names, i), name, own < size ? own : size);
+    return order ? order : (own > size) - (own < size);
+}
+
+static size_t *order_of(const struct api_names *names)
+{
+    return (size_t *)(void *)names->order.data;
+}
+
+/* Place in `order` of the first name that is not before this one. */
+static size_t slot_of(const struct api_names *names, const char *name, size_t size)
+{
+    size_t from = 0, to = names->n;
+    while (from < to) {
+        size_t middle = from + (to - from) / 2;
+        if (compare(names, order_of(names)[middle], name, size) < 0)
+            from = middle + 1;
+        else
+            to = middle;
+    }
+    return from;
+}
+
+bool api_names_find(const struct api_names *names, const char *name, size_t size, size_t *i)
+{
+    size_t slot = slot_of(names, name, size);
+    if (slot == names->n)
+        return false;
+    *i = order_of(names)[slot];
+    return api_names_is(names, *i, name, size);
+}
+
+/* Adds a name, present or not, at the end; false if memory is exhausted. Moves n numbers at most: meant for
+ * API_MAX_COLUMNS names. */
+static bool add_name(struct api_names *names, const char *name, size_t size, unsigned flaws)
+{
+    const struct api_name added = {.start = names->text.size, .flaws = flaws};
+    size_t i = names->n, slot = slot_of(names, name, size);
+    if (!api_buffer_room(&names->text, size + 1) || !api_buffer_room(&names->list, sizeof added) ||
+        !api_buffer_room(&names->order, sizeof i))
+        return false;
+    api_append(&names->text, name, size);
+    api_append(&names->text, "", 1);
+    api_append(&names->list, &added, sizeof added);
+    api_append(&names->order, &i, sizeof i);
+    memmove(order_of(names) + slot + 1, order_of(names) + slot, (i - slot) * sizeof i);
+    order_of(names)[slot] = i;
+    names->n++;
+    return true;
+}
+
+/* ---- Columns */
+
+/* Makes the name of a column that has that of column i: the first of name.1, name.2, ... that is free. */
+static size_t make_name(const struct api_names *names, size_t i, char *to, size_t size)
+{
     size_t length, other;
     do
-        length = (size_t)snprintf(to, size, "%s.%u", name, ++note->repeats);
-    while (api_names_find(&table->names, to, length, &other));
+        length = (size_t)snprintf(to, size, "%s.%u", api_names_get(names, i),
+                                  ++api_names_at(names, i)->repeats);
+    while (api_names_find(names, to, length, &other));
     return length;
 }
 
@@ -39,21 +112,18 @@ bool api_table_add(struct api_table *table, const char *name, size_t size,
                    struct api_problem *problem)
 {
     char made[MAX_NAME + 20];
-    struct api_note note = {0};
     size_t i, before = size;
     if (table->names.n == API_MAX_COLUMNS)
         return api_fail(problem, "too_many_columns", "a table may have at most %d columns",
                         API_MAX_COLUMNS);
     api_name_trim(&name, &size);
-    note.flaws = size < before ? API_NAME_BLANK : 0;
+    unsigned flaws = size < before ? API_NAME_BLANK : 0;
     if (size > 0 && size <= MAX_NAME && api_names_find(&table->names, name, size, &i)) {
-        size = make_name(table, i, made, sizeof made);
+        size = make_name(&table->names, i, made, sizeof made);
         name = made;
-        note.flaws |= API_NAME_REPEATED;
+        flaws |= API_NAME_REPEATED;
     }
-    api_append(&table->notes, &note, sizeof note);
-    return (!table->notes.failed && api_names_add(&table->names, name, size)) ||
-           api_fail_oom(problem);
+    return add_name(&table->names, name, size, flaws) || api_fail_oom(problem);
 }
 
 bool api_table_count(struct api_table *table, size_t column, size_t n, struct api_problem *problem)

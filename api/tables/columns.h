@@ -2,12 +2,37 @@
  * opened, and what they fill in. */
 #pragma once
 
-#include "api/json/names.h"
 #include "api/json/problem.h"
 #include "api/text/number.h"
 #include "lib/kldiv.h"
 
 #include <jansson.h>
+
+/* api_names: names of columns, in their order, which are searched by name. Empty if zeroed, the budgets of its buffers
+ * aside. */
+struct api_names {
+    struct api_buffer text;  /* the names, each with a NUL after it */
+    struct api_buffer list;  /* struct api_name */
+    struct api_buffer order; /* size_t: the names' numbers, sorted by their bytes */
+    size_t n;
+};
+
+/* api_name: a column while its table is opened. */
+struct api_name {
+    size_t start;     /* of its bytes in the text */
+    unsigned flaws;   /* of enum api_flaw */
+    unsigned repeats; /* columns that were given this name, too */
+};
+
+/* Column number `i`; its name, with its NUL, valid until the next one is added. */
+struct api_name *api_names_at(const struct api_names *names, size_t i);
+const char *api_names_get(const struct api_names *names, size_t i);
+
+/* True if name number `i` has these bytes. */
+bool api_names_is(const struct api_names *names, size_t i, const char *name, size_t size);
+
+/* Finds a name in O(log n) comparisons; false if it is not there. */
+bool api_names_find(const struct api_names *names, const char *name, size_t size, size_t *i);
 
 /* api_cell: one value. Texts are UTF-8, end without a NUL, and last until the sink returns. */
 enum api_cell_kind {
@@ -73,7 +98,6 @@ struct api_table {
 
     /* Private to the formats: */
     struct api_names names;
-    struct api_buffer notes;   /* struct api_note: of each name */
     struct api_buffer memory;  /* of `columns` */
     struct api_buffer arrays;  /* struct api_array: of each column, if they are arrays */
     struct api_buffer file;    /* a copy of a form's file, which is then the body */
@@ -104,19 +128,12 @@ struct api_table_format {
                      char *to, size_t size);
 };
 
-/* api_note: what is known of a column while a table is opened. */
-struct api_note {
-    unsigned flaws;
-    unsigned repeats; /* columns that were given this name, too */
-};
-
 /* Cuts blanks off a name. */
 void api_name_trim(const char **name, size_t *size);
 
 /* Adds a column, with a name of its own unless it is "" or too long for a monitor. Fails with too_many_columns. */
 bool api_table_add(struct api_table *table, const char *name, size_t size,
                    struct api_problem *problem);
-struct api_note *api_table_note(const struct api_table *table, size_t column);
 
 /* Fails with columns_unequal at a column of n values unless the table, or its first column, has as
  * many. */

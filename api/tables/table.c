@@ -218,15 +218,15 @@ static bool finish(struct api_table *table, struct api_problem *problem)
     table->n_columns = n;
     for (size_t i = 0; i < n; i++)
         table->columns[i] = (struct api_column){.name = api_names_get(&table->names, i),
-                                                .flaws = api_table_note(table, i)->flaws};
+                                                .flaws = api_names_at(&table->names, i)->flaws};
     return true;
 }
 
 bool api_table_open(struct api_table *table, struct api_problem *problem)
 {
-    table->names.text.budget = table->names.starts.budget = table->names.order.budget =
-        table->notes.budget = table->memory.budget = table->arrays.budget = table->file.budget =
-            table->text.budget = table->budget;
+    table->names.text.budget = table->names.list.budget = table->names.order.budget =
+        table->memory.budget = table->arrays.budget = table->file.budget = table->text.budget =
+            table->budget;
     if (!find_format(table, problem))
         return false;
     if (table->format->refusal)
@@ -249,8 +249,9 @@ void api_table_free(struct api_table *table)
 {
     if (table->format && table->format->close)
         table->format->close(table);
-    api_names_free(&table->names);
-    api_buffer_free(&table->notes);
+    api_buffer_free(&table->names.text);
+    api_buffer_free(&table->names.list);
+    api_buffer_free(&table->names.order);
     api_buffer_free(&table->memory);
     api_buffer_free(&table->arrays);
     api_buffer_free(&table->file);

@@ -96,7 +96,7 @@ static const char *skip_nested(struct api_cells *cells, const char *p, size_t co
     struct api_json_cursor json;
     if (cells->sink)
         return api_json_skip_value(p);
-    api_table_note(cells->table, column)->flaws |= API_NESTED;
+    api_names_at(&cells->table->names, column)->flaws |= API_NESTED;
     api_json_begin(&json, cells->table->body, cells->table->size, true, cells->problem);
     json.p = p;
     return api_json_skip(&json) ? json.p : NULL;

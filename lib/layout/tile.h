@@ -80,10 +80,9 @@ void kl_broadcast(const struct kl_kernel *kernel, const struct kl_tile *tile,
 
 /* ---- Entries of axes */
 
-/* Loads entries [start, start + n) of axes, n <= KL_BLOCK, in row-major order, as a block. Stores
- * such a block. */
+/* Loads entries [start, start + n) of axes, n <= KL_BLOCK, in row-major order, as a block of doubles, or of bytes. Stores
+ * a block of `dtype`. */
 void kl_gather(const struct kl_kernel *kernel, const struct kl_axes *axes,
-               const struct kl_array_view *from, size_t start, size_t n, enum kl_dtype dtype,
-               void *to);
+               const struct kl_array_view *from, size_t start, size_t n, void *to);
 void kl_scatter(const struct kl_axes *axes, enum kl_array array, enum kl_dtype dtype,
                 const void *from, size_t start, size_t n, void *to);

@@ -143,9 +143,9 @@ static void scale_rows(const struct kl_job *job, size_t row, size_t n, double *l
     unsigned char mask[KL_ROWS];
     const struct kl_axes *rows = &job->layout->outer;
     if (job->weight.data)
-        kl_gather(job->kernel, rows, &job->weight, row, n, KL_FLOAT64, weights);
+        kl_gather(job->kernel, rows, &job->weight, row, n, weights);
     if (job->mask.data)
-        kl_gather(job->kernel, rows, &job->mask, row, n, KL_FLOAT64, mask);
+        kl_gather(job->kernel, rows, &job->mask, row, n, mask);
     kl_weigh_losses(job, losses, job->weight.data ? weights : NULL, job->mask.data ? mask : NULL,
                     n);
 }

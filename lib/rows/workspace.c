@@ -29,7 +29,7 @@ void kl_start_group(struct kl_workspace *b, const struct kl_group *group)
     if (job->masks_rows && group->rows == 1)
         b->row_mask[0] = !kl_is_masked(job->layout, job->mask.data, group->row, 0);
     else if (job->masks_rows && kl_has_logits(job))
-        kl_gather(job->kernel, &job->layout->outer, &job->mask, group->row, group->rows, KL_FLOAT64,
+        kl_gather(job->kernel, &job->layout->outer, &job->mask, group->row, group->rows,
                   b->row_mask);
 }
 

@@ -230,16 +230,6 @@ TARGET_ATTR static void scale(double *v, double by, size_t n)
         store_part(v + i, v_mul(load_part(v + i, n - i, 0), v_set(by)), n - i);
 }
 
-/* The lanes whose bytes, n of them at most, are not 0. */
-INLINE vm load_mask_part(const unsigned char *mask, size_t n)
-{
-    unsigned char part[LANES] = {0};
-    if (__builtin_expect(n >= LANES, 1))
-        return v_mask(mask);
-    memcpy(part, mask, n);
-    return v_mask(part);
-}
-
 TARGET_ATTR static void apply_mask(double *v, const unsigned char *mask, double value, size_t n)
 {
     const vd other = v_set(value);

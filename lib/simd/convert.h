@@ -102,3 +102,13 @@ INLINE void store_elements_part(enum kl_dtype dtype, char *to, vd v, size_t n)
     store(dtype, part, v);
     memcpy(to, part, n * size_of(dtype));
 }
+
+/* The lanes whose bytes, n of them at most, are not 0. */
+INLINE vm load_mask_part(const unsigned char *mask, size_t n)
+{
+    unsigned char part[LANES] = {0};
+    if (__builtin_expect(n >= LANES, 1))
+        return v_mask(mask);
+    memcpy(part, mask, n);
+    return v_mask(part);
+}

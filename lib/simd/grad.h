@@ -87,8 +87,9 @@ static double grad_by_target(enum kl_rule rule, double x, double t)
  * definition. Lanes are special where derivatives by the target are wanted. */
 INLINE void store_grads(enum kl_dtype dtype, enum kl_rule rule, int operand, bool by_target,
                         const struct derivatives *d, vd x, vd t, vd factor, const vm *unmasked,
-                        const struct kl_grads *grads, size_t i)
+                        const struct kl_grads *grads, size_t i, size_t left)
 {
+    enum kl_dtype to_dtype = grads->is_f64[operand] ? KL_FLOAT64 : dtype;
     char *to = grads->by[operand];
     vd grad = v_mul(d->by[operand], factor);
     if (by_target && __builtin_expect(m_any(d->special), 0)) {
@@ -98,21 +99,21 @@ INLINE void store_grads(enum kl_dtype dtype, enum kl_rule rule, int operand, boo
     }
     if (unmasked)
         grad = v_select(*unmasked, grad, v_set(0));
-    if (grads->is_f64[operand])
-        v_store_f64(to + i * sizeof(double), grad);
-    else
-        store(dtype, to + i * size_of(dtype), grad);
+    store_elements_part(to_dtype, to + i * size_of(to_dtype), grad, left);
 }
 
+/* Computes `left` derivatives from i on, a vector at most. */
 INLINE void grads_block(enum kl_dtype dtype, bool log_target, const bool *wanted, enum kl_rule rule,
-                        const struct kl_elements *e, const struct kl_grads *grads, size_t i)
+                        const struct kl_elements *e, const struct kl_grads *grads, size_t i,
+                        size_t left)
 {
     const char *xs = e->input, *ts = e->target;
-    vd x = load(dtype, xs + i * size_of(dtype)), t = load(dtype, ts + i * size_of(dtype));
-    vd factor = grads->factors ? v_load_f64(grads->factors + i) : v_set(grads->factor);
+    vd x = load_elements_part(dtype, xs + i * size_of(dtype), left);
+    vd t = load_elements_part(dtype, ts + i * size_of(dtype), left);
+    vd factor = grads->factors ? load_part(grads->factors + i, left, 0) : v_set(grads->factor);
     vm unmasked;
     if (e->mask) { /* masked elements have no part in the choice of a formula */
-        unmasked = v_mask(e->mask + i);
+        unmasked = load_mask_part(e->mask + i, left);
         x = v_select(unmasked, x, v_set(0));
         t = v_select(unmasked, t, v_set(log_target ? 0 : 1));
     }
@@ -122,68 +123,23 @@ INLINE void grads_block(enum kl_dtype dtype, bool log_target, const bool *wanted
     const vm *counted = e->mask ? &unmasked : NULL;
     const bool by_target = wanted[KL_TARGET];
     if (wanted[KL_INPUT])
-        store_grads(dtype, rule, KL_INPUT, by_target, &d, x, t, factor, counted, grads, i);
+        store_grads(dtype, rule, KL_INPUT, by_target, &d, x, t, factor, counted, grads, i, left);
     if (by_target)
-        store_grads(dtype, rule, KL_TARGET, by_target, &d, x, t, factor, counted, grads, i);
-}
-
-/* padded: copies of the last, partial vector. */
-struct padded {
-    char x[LANES * sizeof(double)], t[LANES * sizeof(double)];
-    unsigned char mask[LANES];
-    double by[KL_OPERANDS][LANES], factors[LANES];
-    struct kl_elements elements;
-    struct kl_grads grads;
-};
-
-/* Copies the n elements from i on. */
-TARGET_ATTR static __attribute__((noinline)) void pad(struct padded *p, size_t size,
-                                                      const struct kl_elements *e,
-                                                      const struct kl_grads *grads, size_t i,
-                                                      size_t n)
-{
-    memset(p, 0, sizeof *p);
-    memcpy(p->x, (const char *)e->input + i * size, n * size);
-    memcpy(p->t, (const char *)e->target + i * size, n * size);
-    if (e->mask)
-        memcpy(p->mask, e->mask + i, n);
-    if (grads->factors)
-        memcpy(p->factors, grads->factors + i, n * sizeof *p->factors);
-    p->elements = (struct kl_elements){p->x, p->t, e->mask ? p->mask : NULL, NULL};
-    p->grads = (struct kl_grads){.by = {p->by[KL_INPUT], p->by[KL_TARGET]},
-                                 .is_f64 = {grads->is_f64[KL_INPUT], grads->is_f64[KL_TARGET]},
-                                 .factors = grads->factors ? p->factors : NULL,
-                                 .factor = grads->factor};
-}
-
-static __attribute__((noinline)) void store_padded(const struct padded *p, size_t size,
-                                                   const struct kl_grads *grads, size_t i, size_t n)
-{
-    for (int operand = 0; operand < KL_OPERANDS; operand++) {
-        size_t of_grad = grads->is_f64[operand] ? sizeof(double) : size;
-        if (grads->by[operand])
-            memcpy((char *)grads->by[operand] + i * of_grad, p->by[operand], n * of_grad);
-    }
+        store_grads(dtype, rule, KL_TARGET, by_target, &d, x, t, factor, counted, grads, i, left);
 }
 
 INLINE void grads_of(enum kl_dtype dtype, bool log_target, bool by_input, bool by_target,
                      enum kl_rule rule, const struct kl_elements *elements,
                      const struct kl_grads *to, size_t n)
 {
-    struct kl_elements e = *elements; /* copies, which no store may change */
-    struct kl_grads grads = *to;
-    struct padded padded;
+    const struct kl_elements e = *elements; /* copies, which no store may change */
+    const struct kl_grads grads = *to;
     const bool wanted[KL_OPERANDS] = {by_input, by_target};
-    for (size_t i = 0; i < n; i += LANES) {
-        size_t at = i;
-        if (__builtin_expect(n - i < LANES, 0)) {
-            pad(&padded, size_of(dtype), elements, to, i, n - i);
-            e = padded.elements, grads = padded.grads, at = 0;
-        }
-        grads_block(dtype, log_target, wanted, rule, &e, &grads, at);
-    }
-    if (n % LANES)
-        store_padded(&padded, size_of(dtype), to, n - n % LANES, n % LANES);
+    size_t i = 0;
+    for (; n - i >= LANES; i += LANES)
+        grads_block(dtype, log_target, wanted, rule, &e, &grads, i, LANES);
+    if (i < n)
+        grads_block(dtype, log_target, wanted, rule, &e, &grads, i, n - i);
 }
 
 #define GRADS_FORM(dtype, suffix, form, log_target)                                                \

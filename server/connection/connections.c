@@ -1,12 +1,15 @@
 #include "server/connection/connections.h"
 
+#include "api/text/clock.h"
 #include "server/connection/tls.h"
-#include "server/net/clock.h"
 #include "server/net/unix_socket.h"
 #include "server/telemetry/metrics.h"
 
+#include <pthread.h>
 #include <stdlib.h>
+#include <sys/eventfd.h>
 #include <sys/ioctl.h>
+#include <unistd.h>
 
 /* Time, in ms, for the first request when idle connections are closed; with a TLS handshake. */
 enum { FIRST_REQUEST_MS = 1000, FIRST_TLS_REQUEST_MS = 5000 };
@@ -27,6 +30,60 @@ static const struct srv_error evicted = {
     "too_many_connections", "the slowest connection was closed for a new one; try again"};
 
 void srv_connections_init(srv_look *look) { table.look = look; }
+
+/* ---- Waking */
+
+/* A lock of its own: libmicrohttpd adds and removes descriptors with its own locks held. */
+static pthread_mutex_t waking = PTHREAD_MUTEX_INITIALIZER;
+
+/* Closing removes it from epoll. */
+static void unmake(struct srv_waker *waker)
+{
+    if (waker->event_fd > 0)
+        close(waker->event_fd);
+    waker->event_fd = 0;
+}
+
+/* Makes an event, or another. */
+static bool wake(struct srv_waker *waker)
+{
+    if (waker->event_fd > 0)
+        return eventfd_write(waker->event_fd, 1) == 0;
+    struct epoll_event event = {.events = EPOLLIN | EPOLLET, .data = waker->mark};
+    waker->event_fd = eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (waker->event_fd >= 0 && epoll_ctl(waker->loop, EPOLL_CTL_ADD, waker->event_fd, &event) == 0)
+        return true;
+    unmake(waker);
+    return false;
+}
+
+void srv_waker_add(struct srv_waker *waker, int loop, epoll_data_t mark)
+{
+    pthread_mutex_lock(&waking);
+    waker->watched = true;
+    waker->loop = loop;
+    waker->mark = mark;
+    if (waker->wanted)
+        wake(waker);
+    pthread_mutex_unlock(&waking);
+}
+
+void srv_waker_remove(struct srv_waker *waker)
+{
+    pthread_mutex_lock(&waking);
+    unmake(waker);
+    waker->watched = false;
+    pthread_mutex_unlock(&waking);
+}
+
+bool srv_waker_wake(struct srv_waker *waker)
+{
+    pthread_mutex_lock(&waking);
+    waker->wanted = true;
+    bool good = !waker->watched || wake(waker);
+    pthread_mutex_unlock(&waking);
+    return good;
+}
 
 /* ---- Ends */
 
@@ -51,7 +108,7 @@ void srv_connection_end(struct srv_connection *c, const struct srv_error *why)
         shutdown(c->watched.fd, SHUT_RDWR);
     else
         srv_connection_shutdown_read(c);
-    srv_watch_by(&c->watched, srv_now_ms() + SOON_MS);
+    srv_watch_by(&c->watched, api_now_ms() + SOON_MS);
 }
 
 static bool is_evicted(const struct srv_connection *c)
@@ -119,7 +176,7 @@ static struct srv_connection *make(int fd, enum srv_quota quota, bool tls,
                                    const struct sockaddr *address)
 {
     struct srv_connection *c = calloc(1, sizeof *c);
-    unsigned long long now = srv_now_ms();
+    unsigned long long now = api_now_ms();
     if (!c)
         return NULL;
     *c = (struct srv_connection){.watched = {.fd = fd, .due = now, .look = table.look},
@@ -217,7 +274,7 @@ static bool is_idle(const struct srv_connection *c, unsigned long long now)
 void srv_connections_close_idle(void)
 {
     static const struct srv_error drained = {"draining", "the server is shutting down"};
-    unsigned long long now = srv_now_ms();
+    unsigned long long now = api_now_ms();
     srv_watcher_lock();
     size_t i = 0;
     for (struct srv_connection *c; (c = srv_connection_next(&i));)

@@ -3,7 +3,6 @@
 
 #include "api/memory/buffer.h"
 #include "server/connection/framing.h"
-#include "server/connection/waker.h"
 #include "server/connection/watcher.h"
 #include "server/net/client_address.h"
 
@@ -11,6 +10,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 
 /* srv_quota: the limit that a connection counts toward. */
@@ -70,6 +70,16 @@ struct srv_ahead {
  * answered, as it is complete or refused. must_close: the connection ends with its response. is_head: that has no body. */
 struct srv_message {
     bool is_ready, must_close, is_head;
+};
+
+/* srv_waker: wakes the network thread of a connection that epoll watches, without a word to its client: by an event of
+ * another descriptor, which carries the mark of the connection. shutdown(), which wakes it, too, lets a client that still
+ * sends fail or wait, and it may not read the response. Any thread may call its functions. */
+struct srv_waker {
+    bool watched, wanted;
+    int loop;     /* epoll, while `watched` */
+    int event_fd; /* 0 for none */
+    epoll_data_t mark;
 };
 
 struct srv_connection {
@@ -154,6 +164,15 @@ void srv_connections_close_idle(void);
 
 /* Gives the next connection from the watcher's entry *i on, and advances *i; NULL at the end. The watcher is locked. */
 struct srv_connection *srv_connection_next(size_t *i);
+
+/* Notes that the connection's descriptor was added to epoll, or removed. It is also removed at the connection's end,
+ * which frees what the waker holds. */
+void srv_waker_add(struct srv_waker *waker, int loop, epoll_data_t mark);
+void srv_waker_remove(struct srv_waker *waker);
+
+/* Wakes the thread, now or as soon as epoll watches the connection; at each call. False if no descriptor is
+ * left for that. */
+bool srv_waker_wake(struct srv_waker *waker);
 
 /* ---- eviction.c: chooses the connection that ends so that others can be served, when connections or memory run out.
  * Nobody waits for memory: a request that gets none is refused. */

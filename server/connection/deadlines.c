@@ -1,6 +1,6 @@
 #include "server/connection/deadlines.h"
 
-#include "server/net/clock.h"
+#include "api/text/clock.h"
 #include "server/telemetry/log.h"
 
 #include <linux/sockios.h>
@@ -138,7 +138,7 @@ static unsigned long long next_look(const struct srv_connection *c, unsigned lon
 
 void srv_connection_enter(struct srv_connection *c, enum srv_phase phase)
 {
-    unsigned long long now = srv_now_ms();
+    unsigned long long now = api_now_ms();
     atomic_store(&c->since, now);
     if (phase == SRV_HEADER)
         atomic_store(&c->begun, now);
@@ -152,7 +152,7 @@ void srv_connection_enter(struct srv_connection *c, enum srv_phase phase)
 
 void srv_body_progress(struct srv_connection *c, size_t n)
 {
-    unsigned long long now = srv_now_ms() * SRV_BODY_RATE;
+    unsigned long long now = api_now_ms() * SRV_BODY_RATE;
     unsigned long long on_time = atomic_load_explicit(&c->progress.on_time, memory_order_relaxed);
     atomic_store_explicit(&c->progress.on_time, min(on_time + n, now), memory_order_relaxed);
     size_t received = atomic_load_explicit(&c->progress.received, memory_order_relaxed);

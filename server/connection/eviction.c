@@ -1,7 +1,7 @@
 #include "server/connection/connections.h"
 
+#include "api/text/clock.h"
 #include "server/connection/deadlines.h"
-#include "server/net/clock.h"
 #include "server/telemetry/log.h"
 
 /* SLOW_MS: lag, in ms, from which a client is slow while others need the memory that it holds. */
@@ -14,7 +14,7 @@ static const struct srv_error freed_memory = {
 static bool evict_slowest(enum srv_quota quota)
 {
     struct srv_connection *slowest = NULL;
-    unsigned long long now = srv_now_ms(), max = 0;
+    unsigned long long now = api_now_ms(), max = 0;
     size_t i = 0;
     srv_watcher_lock();
     for (struct srv_connection *c; (c = srv_connection_next(&i));) {
@@ -65,7 +65,7 @@ struct candidates {
 static void find_candidates(const struct srv_connection *asking, size_t missing,
                             struct candidates found[KINDS])
 {
-    unsigned long long now = srv_now_ms();
+    unsigned long long now = api_now_ms();
     size_t min_held = missing > API_SMALL ? API_SMALL : 0, i = 0;
     for (struct srv_connection *c; (c = srv_connection_next(&i));) {
         size_t held = atomic_load(&c->held);

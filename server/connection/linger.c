@@ -1,7 +1,7 @@
 #include "server/connection/linger.h"
 
+#include "api/text/clock.h"
 #include "server/connection/watcher.h"
-#include "server/net/clock.h"
 
 #include <errno.h>
 #include <sys/epoll.h>
@@ -108,7 +108,7 @@ static struct lingering *free_entry(int *replaced)
 /* Adds a connection; false if that cannot be. */
 static bool add(int fd, bool patient, uint64_t left, int *replaced)
 {
-    unsigned long long now = srv_now_ms();
+    unsigned long long now = api_now_ms();
     struct lingering *l = table.stopping ? NULL : free_entry(replaced);
     if (!l)
         return false;
@@ -140,7 +140,7 @@ void srv_linger(int fd, bool patient, uint64_t left)
 
 void srv_linger_stop(unsigned long long ms)
 {
-    unsigned long long end = srv_now_ms() + ms;
+    unsigned long long end = api_now_ms() + ms;
     srv_watcher_lock();
     table.stopping = true;
     for (struct lingering *l = table.entries; l < table.entries + table.capacity; l++)

@@ -1,6 +1,6 @@
 #include "server/connection/watcher.h"
 
-#include "server/net/clock.h"
+#include "api/text/clock.h"
 #include "server/telemetry/log.h"
 
 #include <limits.h>
@@ -158,7 +158,7 @@ bool srv_watch_events(const struct srv_watched *w, unsigned events)
 
 void srv_watcher_end_process(size_t seconds)
 {
-    atomic_store(&watcher.process_end, srv_now_ms() + seconds * 1000);
+    atomic_store(&watcher.process_end, api_now_ms() + seconds * 1000);
 }
 
 /* True if the process got a signal to end that the main thread has not taken. */
@@ -175,7 +175,7 @@ static void check_process(void)
     enum { LOOKS = 5 };
     static unsigned long long next_look;
     static int told;
-    unsigned long long now = srv_now_ms(), end = atomic_load(&watcher.process_end);
+    unsigned long long now = api_now_ms(), end = atomic_load(&watcher.process_end);
     if (now >= end) {
         srv_log_at_once(SRV_LOG_ERROR, "a thread did not end in time after --drain-timeout: the "
                                        "process ends with status 2");
@@ -238,7 +238,7 @@ static void *run_watcher(void *unused)
     while (!atomic_load(&watcher.stopping)) {
         int n = epoll_wait(watcher.events, events, EVENTS, wait);
         lock_and_check();
-        unsigned long long now = srv_now_ms();
+        unsigned long long now = api_now_ms();
         look_at_events(events, n, now);
         wait = look_at_due(now);
         srv_watcher_unlock();

@@ -1,6 +1,6 @@
 #include "server/listen/listener.h"
 
-#include "server/net/clock.h"
+#include "api/text/clock.h"
 #include "server/telemetry/log.h"
 #include "server/telemetry/metrics.h"
 
@@ -62,10 +62,10 @@ static bool take_one(struct srv_listener *l)
 static void accept_last(struct srv_listener *l)
 {
     struct pollfd listening = {.fd = l->fd, .events = POLLIN};
-    unsigned long long start = srv_now_ms();
+    unsigned long long start = api_now_ms();
     bool dropping = drop_packets(l->fd, true);
     unsigned long long end = start + (dropping ? LAST_ACCEPTS_MS : LAST_HANDSHAKES_MS);
-    while (srv_now_ms() < end && (take_one(l) || poll(&listening, 1, LAST_HANDSHAKES_MS) > 0))
+    while (api_now_ms() < end && (take_one(l) || poll(&listening, 1, LAST_HANDSHAKES_MS) > 0))
         ;
 }
 
@@ -105,12 +105,12 @@ static void turn_one_away(struct srv_listener *l)
  * shut keeps those in its backlog, and has no handshakes. */
 static void accept_last_local(struct srv_listener *l)
 {
-    unsigned long long end = srv_now_ms() + LAST_ACCEPTS_MS;
+    unsigned long long end = api_now_ms() + LAST_ACCEPTS_MS;
     shutdown(l->fd, SHUT_RD);
     for (;;) {
         if (take_one(l))
             continue;
-        if (!out_of_something(errno) || srv_now_ms() > end)
+        if (!out_of_something(errno) || api_now_ms() > end)
             return;
         turn_one_away(l);
     }

@@ -1,9 +1,9 @@
 #include "server/listen/lobby.h"
 
+#include "api/text/clock.h"
 #include "server/connection/framing.h"
 #include "server/connection/watcher.h"
 #include "server/listen/listener.h"
-#include "server/net/clock.h"
 
 #include <errno.h>
 #include <string.h>
@@ -127,7 +127,7 @@ static bool add(const struct waiting *newcomer, struct waiting *oldest)
 
 void srv_lobby_take(int client, const struct sockaddr *address, socklen_t size)
 {
-    unsigned long long until = srv_now_ms() + HOLD_MS;
+    unsigned long long until = api_now_ms() + HOLD_MS;
     struct waiting newcomer = {
         .watched = {.fd = client, .due = until, .look = look}, .until = until, .size = size};
     struct waiting oldest = {.watched = {.fd = -1}};

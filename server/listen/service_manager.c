@@ -1,6 +1,6 @@
 #include "server/listen/service_manager.h"
 
-#include "server/net/clock.h"
+#include "api/text/clock.h"
 #include "server/net/unix_socket.h"
 #include "server/telemetry/log.h"
 
@@ -162,7 +162,7 @@ void srv_manager_tell(const char *format, ...)
 unsigned long long srv_manager_beat(void)
 {
     enum { MAX_WAIT_MS = 1000 };
-    unsigned long long now = srv_now_ms();
+    unsigned long long now = api_now_ms();
     if (watchdog.half == 0)
         return MAX_WAIT_MS;
     if (now >= watchdog.next) {

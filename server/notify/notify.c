@@ -1,7 +1,6 @@
 #include "server/notify/notify.h"
 
 #include "api/text/clock.h"
-#include "server/notify/notify_file.h"
 #include "server/notify/tests.h"
 #include "server/telemetry/log.h"
 
@@ -158,6 +157,56 @@ static void *send_all(void *unused)
     return NULL;
 }
 
+/* ---- The file */
+
+static const char option[] = "--notify";
+
+/* Reads a file that a receiver names, without the end of its last line; what it holds is kept. */
+static bool read_named(const char *path, char **to, size_t *size, struct srv_file_error *error)
+{
+    struct srv_text text;
+    if (!path)
+        return true;
+    if (!srv_text_read(&text, option, path, error))
+        return false;
+    while (text.size > 0 && strchr("\r\n", text.data[text.size - 1]))
+        text.size--;
+    *to = text.data;
+    *size = text.size;
+    return text.size > 0 || srv_file_fail(error, option, "%s is empty", path);
+}
+
+/* Reads the file of --notify with those that it names: secrets, and certificates of authorities. NULL, with the place
+ * and the reason in *error, if one is at fault. */
+static struct api_receivers *read_receivers(const char *path, struct srv_file_error *error)
+{
+    struct srv_text text;
+    struct api_problem problem = {.code = NULL};
+    if (!srv_text_read(&text, option, path, error))
+        return NULL;
+    struct api_receivers *receivers = api_receivers_read(text.data, text.size, &problem);
+    srv_text_free(&text);
+    if (!receivers) {
+        srv_file_fail(error, option, "%.150s%s%s: %.200s", path, *problem.location ? ", " : "",
+                      problem.location, problem.detail);
+        return NULL;
+    }
+    for (size_t i = 0; i < receivers->n; i++) {
+        struct api_receiver *receiver = &receivers->list[i];
+        char *ca = NULL;
+        size_t ca_size;
+        bool good =
+            read_named(receiver->secret_file, &receiver->secret, &receiver->secret_size, error) &&
+            read_named(receiver->ca_file, &ca, &ca_size, error);
+        free(ca); /* libcurl reads it whenever it connects */
+        if (!good) {
+            api_receivers_release(receivers);
+            return NULL;
+        }
+    }
+    return receivers;
+}
+
 /* ---- Start and end */
 
 /* Copies --public-url without slashes at its end. */
@@ -178,7 +227,7 @@ bool srv_notify_open(const struct srv_options *options, FILE *errors)
     struct srv_file_error error;
     if (!options->notify)
         return true;
-    struct api_receivers *receivers = srv_notify_read(options->notify, &error);
+    struct api_receivers *receivers = read_receivers(options->notify, &error);
     if (!receivers) {
         fprintf(errors, "kldivd: %s: %s\n", error.option, error.text);
         return false;
@@ -202,11 +251,21 @@ size_t srv_notify_list_files(const struct srv_options *options, const char **fil
 {
     static const char *const of_system[] = {"/etc/resolv.conf",
                                             "/etc/ssl/certs/ca-certificates.crt"};
+    size_t n = 0, own;
     if (!notify.is_open)
         return 0;
-    size_t own = srv_notify_files(options->notify, notify.notifier.receivers, files, 0, max);
-    for (size_t i = 0; i < 2 && own + i < max; i++)
-        files[own + i] = of_system[i];
+    const struct api_receivers *receivers = notify.notifier.receivers;
+    if (n < max)
+        files[n++] = options->notify;
+    for (size_t i = 0; i < receivers->n; i++) {
+        const char *const named[] = {receivers->list[i].secret_file, receivers->list[i].ca_file};
+        for (size_t j = 0; j < 2; j++)
+            if (named[j] && n < max)
+                files[n++] = named[j];
+    }
+    own = n;
+    for (size_t i = 0; i < 2 && n < max; i++)
+        files[n++] = of_system[i];
     return own;
 }
 
@@ -250,12 +309,21 @@ void srv_notify_close(void)
 
 void srv_notify_log(const struct srv_options *options)
 {
-    if (notify.is_open)
-        srv_notify_file_log(options->notify, &notify.notifier);
+    if (!notify.is_open)
+        return;
+    struct api_receivers *receivers = api_notifier_receivers(&notify.notifier);
+    srv_log(SRV_LOG_INFO, "read %zu receivers of notifications file=%s", receivers->n,
+            options->notify);
+    api_receivers_release(receivers);
 }
 
-void srv_notify_reload(const struct srv_options *options)
+bool srv_notify_reload(const struct srv_options *options, struct srv_file_error *error)
 {
-    if (notify.is_open)
-        srv_notify_file_reload(options->notify, &notify.notifier);
+    struct api_receivers *receivers =
+        notify.is_open ? read_receivers(options->notify, error) : NULL;
+    if (!receivers)
+        return !notify.is_open;
+    api_notifier_set(&notify.notifier, receivers);
+    srv_notify_log(options);
+    return true;
 }

@@ -4,6 +4,7 @@
 #include "api/monitors/monitors.h"
 #include "api/notify/notifier.h"
 #include "server/config/options.h"
+#include "server/config/text_file.h"
 
 /* Reads the file of --notify and starts libcurl, while files may still be opened. False, with a line on `errors`. Does
  * nothing without --notify. */
@@ -23,6 +24,6 @@ void srv_notify_stop(void);
 /* Frees it all, after the monitors' thread has ended. */
 void srv_notify_close(void);
 
-/* Logs what was read; reads the file again. */
+/* Logs what was read; reads the file again. If one is at fault, what it held before stays in use: false, with *error. */
 void srv_notify_log(const struct srv_options *options);
-void srv_notify_reload(const struct srv_options *options);
+bool srv_notify_reload(const struct srv_options *options, struct srv_file_error *error);

@@ -2,7 +2,7 @@
 
 #include "api/memory/buffer.h"
 #include "api/store/store.h"
-#include "server/net/clock.h"
+#include "api/text/clock.h"
 #include "server/telemetry/log_stream.h"
 
 #include <errno.h>
@@ -195,7 +195,7 @@ static bool is_too_often(const char *format, unsigned long *skipped)
         unsigned long seen, skipped;
     } table[FORMATS];
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    unsigned long long now = srv_now_ms();
+    unsigned long long now = api_now_ms();
     size_t i = 0;
     pthread_mutex_lock(&lock);
     while (i < FORMATS - 1 && table[i].format && table[i].format != format)

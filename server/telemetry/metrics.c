@@ -2,8 +2,7 @@
 
 #include "api/endpoints.h"
 #include "api/loss/warnings.h"
-#include "api/metrics/family.h"
-#include "api/metrics/histogram.h"
+#include "api/metrics/metrics.h"
 #include "server/telemetry/log.h"
 
 #include <dirent.h>

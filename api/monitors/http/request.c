@@ -6,8 +6,8 @@
 #include "api/request/access.h"
 #include "api/request/body.h"
 #include "api/request/etag.h"
-#include "api/request/query.h"
 #include "api/request/response.h"
+#include "api/request/route.h"
 #include "api/text/accept.h"
 #include "api/text/percent.h"
 

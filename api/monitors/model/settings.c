@@ -2,7 +2,7 @@
 
 #include "api/json/format.h"
 #include "api/json/json_load.h"
-#include "api/request/query.h"
+#include "api/request/route.h"
 
 #include <math.h>
 #include <stddef.h>

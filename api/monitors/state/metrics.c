@@ -1,7 +1,7 @@
 #include "api/monitors/state/metrics.h"
 
 #include "api/json/format.h"
-#include "api/metrics/family.h"
+#include "api/metrics/metrics.h"
 #include "api/request/coding.h"
 #include "api/request/response.h"
 #include "api/text/clock.h"

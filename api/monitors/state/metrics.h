@@ -2,8 +2,8 @@
  * asked for while lines are made get the next lines, which they share. */
 #pragma once
 
-#include "api/memory/shared.h"
-#include "api/metrics/open_metrics.h"
+#include "api/memory/buffer.h"
+#include "api/metrics/metrics.h"
 #include "api/monitors/state/registry.h"
 #include "api/request/exchange.h"
 

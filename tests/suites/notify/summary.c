@@ -1,5 +1,5 @@
 /* What several changes are together, in a line. */
-#include "api/notify/summary.h"
+#include "api/notify/news.h"
 #include "tests/suites/support/support.h"
 
 #include <criterion/criterion.h>

@@ -1,9 +1,17 @@
-/* Histograms of Prometheus. Any thread may count; numbers are read without a lock. */
+/* Metrics as Prometheus reads them: families, histograms, and the two formats. */
 #pragma once
 
 #include "api/memory/buffer.h"
 
 #include <stdatomic.h>
+
+/* Appends the lines before those of a family. */
+void api_metrics_head(struct api_buffer *out, const char *name, const char *type, const char *help);
+
+/* Appends a family of one value, without labels: a counter if its name ends in _total, otherwise a gauge. */
+void api_metrics_value(struct api_buffer *out, const char *name, const char *help, double value);
+
+/* ---- Histograms. Any thread may count; numbers are read without a lock. */
 
 /* api_histogram: zeroed at first. Its bounds are passed to each call: `n` of them, ascending. */
 enum { API_HISTOGRAM_BOUNDS = 16 };
@@ -32,3 +40,15 @@ unsigned long api_histogram_count(const struct api_histogram *histogram, size_t 
 void api_histogram_write(struct api_buffer *out, const char *name, const char *labels,
                          const struct api_histogram *histogram, const double *bounds, size_t n,
                          double scale);
+
+/* ---- The two formats of Prometheus: its text format 0.0.4, in which metrics are written, and OpenMetrics 1.0.0. */
+
+enum api_metrics_format { API_METRICS_TEXT, API_METRICS_OPEN, API_METRICS_FORMATS };
+
+/* The format for the value of Accept, which may be NULL: the text format unless the other one is preferred. */
+enum api_metrics_format api_metrics_choose(const char *accept);
+extern const char *const api_metrics_content_types[API_METRICS_FORMATS];
+
+/* Makes OpenMetrics of lines of the text format, in place: families of counters lose their _total, which samples keep. No
+ * help may have a quote or a backslash. The text still needs "# EOF\n" at its end. Time is linear in its size. */
+void api_metrics_open(struct api_buffer *text);
