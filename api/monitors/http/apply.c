@@ -317,20 +317,16 @@ static bool read_again(struct api_observations *o, struct api_monitors *monitors
 {
     struct api_monitor *monitor =
         api_registry_find(&monitors->registry, api_group_of(o->x), observed->name);
-    struct api_window_list list;
-    bool good =
-        api_window_list_run(&list, monitors->store, API_SQL_WINDOW, API_ROW(pair[0], pair[1]));
-    if (good && list.n > 0 && monitor && monitor->id == pair[0]) {
-        observed->snapshot = api_snapshot_of(monitors, monitor, &list.windows[0]);
-        good = observed->snapshot &&
-               api_unseen_read(monitors->store, pair[0], observed->snapshot, &observed->unseen);
-    }
-    if (observed->snapshot && monitor && monitor->pending)
-        observed->snapshot->state = observed->snapshot->window.closed
-                                        ? observed->snapshot->window.state
-                                        : monitor->pending->status.state;
-    api_window_list_free(&list);
-    return good;
+    if (!monitor || monitor->id != pair[0])
+        return true;
+    bool good = api_snapshot_read(monitors, monitor, API_SQL_WINDOW, API_ROW(pair[0], pair[1]),
+                                  &observed->snapshot);
+    struct api_snapshot *snapshot = observed->snapshot;
+    if (snapshot && monitor->pending)
+        snapshot->state =
+            snapshot->window.closed ? snapshot->window.state : monitor->pending->status.state;
+    return good &&
+           (!snapshot || api_unseen_read(monitors->store, pair[0], snapshot, &observed->unseen));
 }
 
 static bool read_back_replay(struct api_observations *o, struct api_monitors *monitors)

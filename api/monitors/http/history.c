@@ -141,10 +141,9 @@ static bool read_form(struct api_exchange *x)
 
 static enum api_outcome parse_windows(struct api_exchange *x)
 {
-    static const char *const known[] = {"from", "to", "limit", "cursor", "format", "counts", NULL};
+    const char *const *known = API_NAMES("from", "to", "limit", "cursor", "format", "counts");
     struct history *h = x->state;
-    return api_outcome_of(api_pagination_read(&h->page, x->request.query, known, &x->problem) &&
-                          read_form(x));
+    return api_outcome_of(api_pagination_read(x, &h->page, known) && read_form(x));
 }
 
 static void write_cell(struct api_buffer *out, double number)
@@ -280,7 +279,6 @@ static bool read_window(struct api_exchange *x, struct api_monitors *monitors)
 
 static enum api_outcome parse_window(struct api_exchange *x)
 {
-    static const char *const none[] = {NULL};
     struct history *h = x->state;
     const char *which = x->captures.value[2];
     int64_t id;
@@ -288,15 +286,13 @@ static enum api_outcome parse_window(struct api_exchange *x)
         strcmp(which, "current") != 0)
         api_fail(&x->problem, "window_not_found",
                  "there is no window '%.40s'; use latest, current or an id", which);
-    return api_outcome_of(!x->problem.code &&
-                          api_pagination_read(&h->page, x->request.query, none, &x->problem));
+    return api_outcome_of(!x->problem.code && api_pagination_read(x, &h->page, API_NAMES(NULL)));
 }
 
 static bool write_window(struct api_exchange *x)
 {
     const struct history *h = x->state;
-    struct api_buffer *out = &x->response.body;
-    api_begin_json(x);
+    struct api_buffer *out = api_begin_json(x);
     api_write_names(out, api_group_of(x), api_name_of(x));
     api_append(out, ",", 1);
     api_snapshot_write(h->snapshots[0], true, &h->unseen[0], out);

@@ -9,21 +9,7 @@
 #include "api/request/response.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
-
-/* Reads the query, once changes of other servers are known. */
-static enum api_outcome parse(struct api_exchange *x, const char *const *known)
-{
-    struct api_pagination *page = x->state;
-    if (api_must_refresh(x))
-        return API_REFRESH;
-    return api_outcome_of((x->captures.n == 0 || api_find_monitor(x, &x->problem)) &&
-                          api_pagination_read(page, x->request.query, known, &x->problem) &&
-                          api_pagination_check_group(page, x));
-}
-
-static void drop(struct api_exchange *x) { api_pagination_free(x->state); }
 
 /* ---- All monitors */
 
@@ -74,62 +60,29 @@ static void write_item(const struct api_registry *registry, const struct api_mon
     api_write_json(out, ",'top_share':%g,'sentence':%s}", last->top_share, status->sentence);
 }
 
-/* Ranks the monitors that pass and come after a rank; NULL if memory is exhausted. */
-static struct api_rank *rank_all(const struct api_registry *registry, const struct filter *filter,
-                                 const struct api_rank *after, size_t *n)
+static bool rank_next(const struct api_registry *registry, const void *filter, size_t *i,
+                      struct api_rank *rank)
 {
-    struct api_rank *ranks = malloc((registry->n + 1) * sizeof *ranks);
-    *n = 0;
-    if (ranks)
-        for (size_t i = 0; i < registry->n; i++) {
-            const struct api_rank rank = api_rank_of(registry->monitors[i]);
-            if (passes(filter, rank.monitor) && (!after || api_rank_compare(&rank, after) > 0))
-                ranks[(*n)++] = rank;
-        }
-    if (ranks)
-        qsort(ranks, *n, sizeof *ranks, api_rank_compare);
-    return ranks;
+    *rank = api_rank_of(registry->monitors[(*i)++]);
+    return passes(filter, rank->monitor);
 }
 
 static bool write_list(struct api_exchange *x)
 {
     const struct api_pagination *page = x->state;
-    struct api_registry *registry = &x->service->monitors->registry;
-    struct api_buffer *out = &x->response.body;
     const struct filter filter = {
         &x->token, api_pagination_text(page, "group"), api_pagination_text(page, "state"),
         api_pagination_text(page, "stale"), api_pagination_text(page, "q")};
-    struct api_rank after;
-    size_t n;
-    if (!api_check_states(page, &x->problem) || !api_rank_read(&after, page, &x->problem))
-        return false;
-    api_begin_json(x);
-    pthread_rwlock_rdlock(&registry->lock);
-    struct api_rank *ranks = rank_all(registry, &filter, *page->cursor ? &after : NULL, &n);
-    api_append_text(out, "{\"monitors\":[");
-    if (ranks)
-        for (size_t i = 0; i < n && i < page->limit; i++) {
-            api_append(out, ",", i > 0);
-            write_item(registry, ranks[i].monitor, out);
-        }
-    pthread_rwlock_unlock(&registry->lock);
-    api_rank_end(ranks && n > page->limit ? &ranks[page->limit - 1] : NULL, out);
-    bool good = ranks || api_fail_oom(&x->problem);
-    free(ranks);
-    return good;
+    return api_list_write(x, "monitors", &filter, rank_next, write_item);
 }
 
 static enum api_outcome parse_list(struct api_exchange *x)
 {
-    static const char *const known[] = {"group", "state", "stale", "q", "limit", "cursor", NULL};
-    return parse(x, known);
+    return api_list_parse(x, API_NAMES("group", "state", "stale", "q", "limit", "cursor"));
 }
 
-const struct api_steps api_list_monitors = {.state = sizeof(struct api_pagination),
-                                            .check = api_check_available,
-                                            .parse = parse_list,
-                                            .write = write_list,
-                                            .drop = drop};
+const struct api_steps api_list_monitors = {
+    .check = api_check_available, .parse = parse_list, .write = write_list, API_LISTS};
 
 /* ---- Configs */
 
@@ -144,16 +97,14 @@ static void write_config(const struct api_registry *registry, const struct api_m
 
 static enum api_outcome parse_no_parameters(struct api_exchange *x)
 {
-    static const char *const none[] = {NULL};
-    return parse(x, none);
+    return api_list_parse(x, API_NAMES(NULL));
 }
 
 static bool write_group(struct api_exchange *x)
 {
     struct api_registry *registry = &x->service->monitors->registry;
-    struct api_buffer *out = &x->response.body;
+    struct api_buffer *out = api_begin_json(x);
     size_t n;
-    api_begin_json(x);
     api_write_names(out, api_group_of(x), NULL);
     api_append_text(out, ",\"monitors\":[");
     pthread_rwlock_rdlock(&registry->lock);
@@ -170,29 +121,23 @@ static bool write_group(struct api_exchange *x)
 static bool write_monitor(struct api_exchange *x)
 {
     struct api_registry *registry = &x->service->monitors->registry;
-    api_begin_json(x);
+    struct api_buffer *out = api_begin_json(x);
     pthread_rwlock_rdlock(&registry->lock);
     const struct api_monitor *monitor =
         api_registry_find(registry, api_group_of(x), api_name_of(x));
     if (monitor) {
-        write_config(registry, monitor, &x->response.body);
+        write_config(registry, monitor, out);
         api_monitor_etag(monitor->id, monitor->version, x->response.header_text);
     }
     pthread_rwlock_unlock(&registry->lock);
     if (!monitor)
         return api_find_monitor(x, &x->problem);
     api_response_header(&x->response, "ETag", x->response.header_text);
-    api_append_text(&x->response.body, "\n");
+    api_append_text(out, "\n");
     return true;
 }
 
-const struct api_steps api_list_group = {.state = sizeof(struct api_pagination),
-                                         .check = api_check_monitor,
-                                         .parse = parse_no_parameters,
-                                         .write = write_group,
-                                         .drop = drop};
-const struct api_steps api_show_monitor = {.state = sizeof(struct api_pagination),
-                                           .check = api_check_monitor,
-                                           .parse = parse_no_parameters,
-                                           .write = write_monitor,
-                                           .drop = drop};
+const struct api_steps api_list_group = {
+    .check = api_check_monitor, .parse = parse_no_parameters, .write = write_group, API_LISTS};
+const struct api_steps api_show_monitor = {
+    .check = api_check_monitor, .parse = parse_no_parameters, .write = write_monitor, API_LISTS};

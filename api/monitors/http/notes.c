@@ -64,19 +64,11 @@ static bool read_notes(struct api_exchange *x, struct api_monitors *monitors)
 
 static enum api_outcome parse_notes(struct api_exchange *x)
 {
-    static const char *const known[] = {"from", "to", "limit", "cursor", NULL};
-    return api_outcome_of(api_row_page_parse(x, known, 2));
+    return api_row_page_parse(x, "notes", 2, API_NAMES("from", "to", "limit", "cursor"));
 }
 
-static bool write_notes(struct api_exchange *x) { return api_row_page_write(x, "notes"); }
-
-const struct api_steps api_notes = {.place = API_STORE_READS,
-                                    .state = sizeof(struct api_row_page),
-                                    .check = api_check_monitor,
-                                    .parse = parse_notes,
-                                    .read_back = read_notes,
-                                    .write = write_notes,
-                                    .drop = api_row_page_drop};
+const struct api_steps api_notes = {
+    .check = api_check_monitor, .parse = parse_notes, .read_back = read_notes, API_LISTS_ROWS};
 
 /* ---- Change: the state is a note, of which a deletion knows the id */
 
@@ -104,7 +96,7 @@ static bool read_period(const json_t *from, const json_t *to, struct note *note,
 static bool read_note(struct api_exchange *x, struct note *note)
 {
     enum { TEXT, FROM, TO, MEMBERS };
-    static const char *const known[] = {"text", "from", "to", NULL};
+    const char *const *known = API_NAMES("text", "from", "to");
     const json_t *values[MEMBERS];
     struct api_json json = {.budget = x->service->budget};
     bool good = api_load_json(x, &json) &&
@@ -117,31 +109,25 @@ static bool read_note(struct api_exchange *x, struct note *note)
     return good;
 }
 
-static bool add(struct api_exchange *x, struct api_monitors *monitors)
+static enum api_outcome add(struct api_exchange *x, struct api_monitors *monitors)
 {
     struct note *note = x->state;
     const struct api_datum group = api_datum_text(api_group_of(x));
     int64_t n = 0;
     if (!api_find_monitor(x, &x->problem) || !api_check_store(monitors, &x->problem) ||
-        !api_store_number(monitors->store, API_SQL_NOTES_COUNT, &group, &n))
-        return false;
-    if (n >= MAX_NOTES)
-        return api_fail(&x->problem, "too_many_notes",
-                        "the group '%.128s' and its monitors have %d notes: delete some of them",
-                        api_group_of(x), MAX_NOTES);
-    if (!api_store_number(monitors->store, API_SQL_NOTE_NEXT, NULL, &note->id))
-        return false;
+        !api_store_number(monitors->store, API_SQL_NOTES_COUNT, &group, &n) ||
+        (n >= MAX_NOTES &&
+         !api_fail(&x->problem, "too_many_notes",
+                   "the group '%.128s' and its monitors have %d notes: delete some of them",
+                   api_group_of(x), MAX_NOTES)) ||
+        !api_store_number(monitors->store, API_SQL_NOTE_NEXT, NULL, &note->id))
+        return API_FAILED;
     const struct api_datum *row =
         API_ROW(note->id, group, stored_name(x), note->from, note->to, note->created, note->text);
-    return api_store_run(monitors->store, API_SQL_NOTE_PUT, row);
+    return api_outcome_of(api_store_run(monitors->store, API_SQL_NOTE_PUT, row));
 }
 
-static enum api_outcome run_add(struct api_exchange *x, struct api_monitors *monitors)
-{
-    return api_outcome_of(add(x, monitors));
-}
-
-static enum api_outcome run_delete(struct api_exchange *x, struct api_monitors *monitors)
+static enum api_outcome delete_note(struct api_exchange *x, struct api_monitors *monitors)
 {
     const struct note *note = x->state;
     const struct api_datum *row = API_ROW(api_group_of(x), stored_name(x), note->id);
@@ -168,10 +154,10 @@ static enum api_outcome parse_delete(struct api_exchange *x)
 
 static bool write_added(struct api_exchange *x)
 {
+    struct api_buffer *out = api_begin_json(x);
     x->response.status = 201;
-    api_begin_json(x);
-    write_note(x->state, api_group_of(x), stored_name(x), &x->response.body);
-    api_append(&x->response.body, "\n", 1);
+    write_note(x->state, api_group_of(x), stored_name(x), out);
+    api_append(out, "\n", 1);
     return true;
 }
 
@@ -181,11 +167,11 @@ const struct api_steps api_note_add = {.place = API_STORE_WRITES,
                                        .check = api_check_change,
                                        .estimate = api_estimate_documents,
                                        .parse = parse_add,
-                                       .run = run_add,
+                                       .run = add,
                                        .write = write_added};
 const struct api_steps api_note_delete = {.place = API_STORE_WRITES,
                                           .state = sizeof(struct note),
                                           .check = api_check_change,
                                           .parse = parse_delete,
-                                          .run = run_delete,
+                                          .run = delete_note,
                                           .write = api_write_nothing};

@@ -1,6 +1,9 @@
 #include "api/monitors/http/rank.h"
 
+#include "api/monitors/http/request.h"
+
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 int api_severity(enum api_verdict state, bool stale)
@@ -32,8 +35,9 @@ int api_rank_compare(const void *a, const void *b)
 /* A cursor is severity, bits of the ratio, number. */
 enum { SEVERITY, RATIO, ID, NUMBERS };
 
-bool api_rank_read(struct api_rank *rank, const struct api_pagination *page,
-                   struct api_problem *problem)
+/* Reads the cursor, the rank of the last row of the page before. */
+static bool read_cursor(struct api_rank *rank, const struct api_pagination *page,
+                        struct api_problem *problem)
 {
     int64_t numbers[NUMBERS] = {0};
     if (!api_pagination_cursor(page, numbers, NUMBERS, problem))
@@ -43,7 +47,8 @@ bool api_rank_read(struct api_rank *rank, const struct api_pagination *page,
     return !isnan(rank->ratio) || api_pagination_fail(problem);
 }
 
-void api_rank_end(const struct api_rank *last, struct api_buffer *out)
+/* Ends a page, whose last row has the rank `last`, or NULL if no row follows. */
+static void end(const struct api_rank *last, struct api_buffer *out)
 {
     int64_t numbers[NUMBERS];
     if (last) {
@@ -54,7 +59,8 @@ void api_rank_end(const struct api_rank *last, struct api_buffer *out)
     api_pagination_end(numbers, last ? NUMBERS : 0, out);
 }
 
-bool api_check_states(const struct api_pagination *page, struct api_problem *problem)
+/* Checks the parameters `state` and `stale`. */
+static bool check_states(const struct api_pagination *page, struct api_problem *problem)
 {
     const char *state = api_pagination_text(page, "state"),
                *stale = api_pagination_text(page, "stale");
@@ -66,4 +72,48 @@ bool api_check_states(const struct api_pagination *page, struct api_problem *pro
             return true;
     return api_fail_at(problem, API_QUERY, "state", "option_invalid",
                        "state must be critical, warning, insufficient_data or ok");
+}
+
+/* ---- Steps */
+
+enum api_outcome api_list_parse(struct api_exchange *x, const char *const *known)
+{
+    if (api_must_refresh(x))
+        return API_REFRESH;
+    return api_outcome_of((x->captures.n == 0 || api_find_monitor(x, &x->problem)) &&
+                          api_pagination_read(x, x->state, known));
+}
+
+void api_list_drop(struct api_exchange *x) { api_pagination_free(x->state); }
+
+bool api_list_write(struct api_exchange *x, const char *name, const void *filter,
+                    bool (*next)(const struct api_registry *registry, const void *filter, size_t *i,
+                                 struct api_rank *rank),
+                    void (*write)(const struct api_registry *registry,
+                                  const struct api_monitor *monitor, struct api_buffer *out))
+{
+    const struct api_pagination *page = x->state;
+    struct api_registry *registry = &x->service->monitors->registry;
+    struct api_rank after;
+    size_t n = 0;
+    if (!check_states(page, &x->problem) || !read_cursor(&after, page, &x->problem))
+        return false;
+    struct api_buffer *out = api_begin_json(x);
+    pthread_rwlock_rdlock(&registry->lock);
+    struct api_rank *ranks = malloc((registry->n + 1) * sizeof *ranks);
+    for (size_t i = 0; ranks && i < registry->n;)
+        n += next(registry, filter, &i, &ranks[n]) &&
+             (!*page->cursor || api_rank_compare(&ranks[n], &after) > 0);
+    if (ranks)
+        qsort(ranks, n, sizeof *ranks, api_rank_compare);
+    api_write_json(out, "{%s:[", name);
+    for (size_t i = 0; i < n && i < page->limit; i++) {
+        api_append(out, ",", i > 0);
+        write(registry, ranks[i].monitor, out);
+    }
+    pthread_rwlock_unlock(&registry->lock);
+    end(n > page->limit ? &ranks[page->limit - 1] : NULL, out);
+    bool good = ranks || api_fail_oom(&x->problem);
+    free(ranks);
+    return good;
 }

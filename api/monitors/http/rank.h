@@ -1,11 +1,11 @@
-/* api_rank: the position of a monitor, or of a group, in a list, worst first. */
+/* Lists of monitors and groups from memory; api_rank: the position in one, worst first. */
 #pragma once
 
 #include "api/monitors/http/pagination.h"
 #include "api/monitors/state/registry.h"
 
 struct api_rank {
-    const struct api_monitor *monitor; /* NULL for a group */
+    const struct api_monitor *monitor; /* of a group the first one */
     int severity;                      /* the greater, the worse */
     double ratio;                      /* divergence, of the warning threshold */
     int64_t id;
@@ -20,11 +20,15 @@ struct api_rank api_rank_of(const struct api_monitor *monitor);
 /* Compares ranks, for qsort. */
 int api_rank_compare(const void *a, const void *b);
 
-/* The cursor of a list by ranks. Reads that of the page before, the rank of its last row; ends a page, whose last row has
- * the rank `last`, or NULL if no row follows. */
-bool api_rank_read(struct api_rank *rank, const struct api_pagination *page,
-                   struct api_problem *problem);
-void api_rank_end(const struct api_rank *last, struct api_buffer *out);
+/* Steps of lists. Reads the query into x->state, a pagination, once changes of other servers are known. */
+enum api_outcome api_list_parse(struct api_exchange *x, const char *const *known);
+void api_list_drop(struct api_exchange *x);
+#define API_LISTS .state = sizeof(struct api_pagination), .drop = api_list_drop
 
-/* Checks the parameters `state` and `stale` of a list. */
-bool api_check_states(const struct api_pagination *page, struct api_problem *problem);
+/* Writes a page of a list by ranks, the member `name`. `next` gives the rank of what begins with monitor number *i of the
+ * registry, and moves on behind that; false if it does not pass the filter. `write` appends it. */
+bool api_list_write(struct api_exchange *x, const char *name, const void *filter,
+                    bool (*next)(const struct api_registry *registry, const void *filter, size_t *i,
+                                 struct api_rank *rank),
+                    void (*write)(const struct api_registry *registry,
+                                  const struct api_monitor *monitor, struct api_buffer *out));

@@ -398,4 +398,8 @@ bool api_write_nothing(struct api_exchange *x)
     return true;
 }
 
-void api_begin_json(struct api_exchange *x) { x->response.content_type = "application/json"; }
+struct api_buffer *api_begin_json(struct api_exchange *x)
+{
+    x->response.content_type = "application/json";
+    return &x->response.body;
+}

@@ -109,6 +109,6 @@ bool api_check_conditions(struct api_exchange *x, const struct api_monitors *mon
 /* Makes room for the response before anything is stored, so that a request that is stored is not refused for memory. */
 bool api_reserve_response(struct api_exchange *x, size_t size);
 
-/* Responses: without content; JSON, whose content type it sets. */
+/* Responses: without content; JSON, whose content type it sets, and whose body it returns. */
 bool api_write_nothing(struct api_exchange *x);
-void api_begin_json(struct api_exchange *x);
+struct api_buffer *api_begin_json(struct api_exchange *x);

@@ -63,17 +63,12 @@ static bool complete(struct api_monitors *monitors, const struct api_monitor *mo
 {
     struct kl_drift_bin of_bins[API_MAX_BINS + KL_OUTER_BINS];
     const struct api_datum *of = API_ROW(monitor->id, window->id);
-    struct api_window_list whole;
+    struct api_snapshot *snapshot;
     struct api_scores scores;
     bool fits = api_top_fits(window->scores.top, &monitor->config->bins);
     if (fits && status->sentence_of == window->id)
         return true;
-    struct api_snapshot *snapshot =
-        api_window_list_run(&whole, monitors->store, API_SQL_WINDOW, of) && whole.n > 0
-            ? api_snapshot_of(monitors, monitor, &whole.windows[0])
-            : NULL;
-    api_window_list_free(&whole);
-    if (!snapshot)
+    if (!api_snapshot_read(monitors, monitor, API_SQL_WINDOW, of, &snapshot) || !snapshot)
         return false;
     api_snapshot_score(snapshot, &scores, of_bins);
     bool good =

@@ -281,3 +281,15 @@ struct api_snapshot *api_snapshot_of(struct api_monitors *monitors,
     api_snapshot_release(snapshot);
     return NULL;
 }
+
+bool api_snapshot_read(struct api_monitors *monitors, const struct api_monitor *monitor,
+                       enum api_statement statement, const struct api_datum *of,
+                       struct api_snapshot **snapshot)
+{
+    struct api_window_list list;
+    bool good = api_window_list_run(&list, monitors->store, statement, of);
+    *snapshot = good && list.n > 0 ? api_snapshot_of(monitors, monitor, &list.windows[0]) : NULL;
+    good = good && (*snapshot || list.n == 0);
+    api_window_list_free(&list);
+    return good;
+}

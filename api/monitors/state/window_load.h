@@ -9,6 +9,12 @@
 struct api_snapshot *api_snapshot_of(struct api_monitors *monitors,
                                      const struct api_monitor *monitor, struct api_window *window);
 
+/* Makes the snapshot of the first window that a statement gives; *snapshot becomes NULL if there is none. False if the store
+ * or memory fails. */
+bool api_snapshot_read(struct api_monitors *monitors, const struct api_monitor *monitor,
+                       enum api_statement statement, const struct api_datum *of,
+                       struct api_snapshot **snapshot);
+
 /* Sets the reference of a snapshot: that of the config; counts of the windows before a position, by the sum of
  * the pending monitor, which may be NULL, if it is of these; or those that a closed window was compared
  * with. */
