@@ -51,12 +51,6 @@ static bool check_idempotency(struct api_observations *o, struct api_monitors *m
                     "the Idempotency-Key was used with another body before");
 }
 
-static void read_claim(void *context, const struct api_datum *values)
-{
-    (void)values;
-    *(bool *)context = true;
-}
-
 /* Keeps the key with the numbers of the windows; of many, with those of the newest, and their counts by verdicts, as of
  * monitors with negative numbers. A concurrent transaction sets *claims if no other has the key: it
  * waits for others that are about to store it, and the second one has to look up the key again. */
@@ -78,10 +72,12 @@ static bool store_idempotency(struct api_observations *o, struct api_monitors *m
     if (o->pairs.failed)
         return api_transaction_fail_oom(monitors);
     monitors->keys++;
-    *claims = !monitors->is_concurrent;
-    return monitors->is_concurrent
-               ? api_store_read(monitors->store, API_SQL_KEY_CLAIM, row, read_claim, claims)
-               : api_store_run(monitors->store, API_SQL_KEY_PUT, row);
+    int64_t at = 0;
+    bool good = monitors->is_concurrent
+                    ? api_store_number(monitors->store, API_SQL_KEY_CLAIM, row, &at)
+                    : api_store_run(monitors->store, API_SQL_KEY_PUT, row);
+    *claims = !monitors->is_concurrent || at != 0;
+    return good;
 }
 
 /* Finds the monitor that observations were counted for; NULL if it is not the same any more. */

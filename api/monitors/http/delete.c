@@ -55,7 +55,8 @@ static enum api_outcome run(struct api_exchange *x, struct api_monitors *monitor
     if (n == 0)
         return api_outcome_of(api_find_monitor(x, &x->problem));
     return api_outcome_of(
-        api_store_run(monitors->store, API_SQL_DELETION_SET, API_ROW(api_change_of(monitors))) &&
+        api_store_run(monitors->store, API_SQL_META_SET,
+                      API_ROW(api_change_of(monitors), "deletion")) &&
         api_store_run(monitors->store, API_SQL_NOTES_PRUNE, API_ROW(group)) &&
         (registry->mutes.list.size == 0 || api_mutes_renew(monitors, &d->mutes)) &&
         renew_columns(x, monitors));

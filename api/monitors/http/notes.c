@@ -120,7 +120,7 @@ static enum api_outcome add(struct api_exchange *x, struct api_monitors *monitor
          !api_fail(&x->problem, "too_many_notes",
                    "the group '%.128s' and its monitors have %d notes: delete some of them",
                    api_group_of(x), MAX_NOTES)) ||
-        !api_store_number(monitors->store, API_SQL_NOTE_NEXT, NULL, &note->id))
+        !api_store_number(monitors->store, API_SQL_META_NEXT, API_ROW("note"), &note->id))
         return API_FAILED;
     const struct api_datum *row =
         API_ROW(note->id, group, stored_name(x), note->from, note->to, note->created, note->text);

@@ -40,10 +40,6 @@ bool api_server_counts_read(struct api_monitors *monitors, int64_t monitor,
 bool api_server_counts_take(struct api_monitors *monitors, struct api_pending_monitor *pending,
                             struct api_dirty_window *dirty);
 
-/* *others becomes true if a window has rows of servers but this one. */
-bool api_server_counts_of_others(struct api_monitors *monitors, int64_t monitor, int64_t window,
-                                 bool *others);
-
 /* If rows of a pending monitor were taken, reads its number of values: some may be of other servers, and not known here
  * yet. */
 bool api_server_counts_total(struct api_monitors *monitors, struct api_pending_monitor *pending);
