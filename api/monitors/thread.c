@@ -6,7 +6,6 @@
 #include "api/monitors/maintenance.h"
 #include "api/monitors/state/replace.h"
 #include "api/monitors/state/server_counts.h"
-#include "api/monitors/transact.h"
 #include "api/text/clock.h"
 
 #include <time.h>

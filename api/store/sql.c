@@ -141,7 +141,7 @@ static const char eighth[] =
     " w.monitor = kldiv_monitors.id AND w.id = rose_window) WHERE state > 1;";
 
 /* Adds how many requests of its group in a row lacked a monitor's column, and columns of tables that have no monitor: see
- * api/monitors/state/columns.h; what receivers know of a monitor that is muted; and what is known of the values of the windows
+ * api/monitors/state/mutes.h; what receivers know of a monitor that is muted; and what is known of the values of the windows
  * that a window is compared with. */
 static const char ninth[] =
     "ALTER TABLE kldiv_monitors ADD COLUMN missed BIGINT NOT NULL DEFAULT 0;"

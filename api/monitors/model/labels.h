@@ -27,8 +27,8 @@ struct api_label {
 
 /* Sorts by frequency, or by that in the half that chooses, ties by bytes, and returns the first `max` or fewer; they
  * last as long as the table, to which nothing may be added afterwards. */
-struct api_label *api_labels_sort(struct api_label_table *labels, size_t max, size_t *n);
-struct api_label *api_labels_sort_choosing(struct api_label_table *labels, size_t max, size_t *n);
+struct api_label *api_labels_sort(struct api_label_table *labels, bool by_choosing, size_t max,
+                                  size_t *n);
 
 /* Distinct text number `i`, in order of their first sight. */
 struct api_label api_labels_get(const struct api_label_table *labels, size_t i);

@@ -364,11 +364,13 @@ static bool response_gzip(const struct api_metrics_text *text, struct api_respon
 }
 
 bool api_monitor_metrics_response(struct api_monitor_metrics *metrics,
-                                  struct api_registry *registry, double since,
-                                  enum api_metrics_format format, bool with_gzip,
+                                  struct api_registry *registry, const struct api_token *token,
+                                  double since, enum api_metrics_format format, bool with_gzip,
                                   struct api_response *response, struct api_budget *budget)
 {
     struct api_metrics_text *text = &metrics->texts[format];
+    if (api_token_is_bound(token))
+        return (response->shared = make_lines(metrics, registry, token, format, budget)) != NULL;
     pthread_mutex_lock(&metrics->lock);
     bool is_new = text->lines && text->since >= since;
     bool good = is_new || renew(metrics, registry, format, budget) || text->lines;
@@ -376,15 +378,6 @@ bool api_monitor_metrics_response(struct api_monitor_metrics *metrics,
         response->shared = api_shared_hold(text->lines);
     pthread_mutex_unlock(&metrics->lock);
     return good;
-}
-
-bool api_monitor_metrics_of_token(struct api_monitor_metrics *metrics,
-                                  struct api_registry *registry, const struct api_token *token,
-                                  enum api_metrics_format format, struct api_response *response,
-                                  struct api_budget *budget)
-{
-    response->shared = make_lines(metrics, registry, token, format, budget);
-    return response->shared != NULL;
 }
 
 void api_monitor_metrics_trim(struct api_monitor_metrics *metrics, double seconds)
