@@ -7,45 +7,40 @@ static const char first[] =
     "CREATE TABLE kldiv_meta (name TEXT PRIMARY KEY, value BIGINT NOT NULL);"
     "INSERT INTO kldiv_meta VALUES ('schema', 0), ('monitor', 0);"
     "CREATE TABLE kldiv_monitors (id BIGINT PRIMARY KEY, group_name TEXT NOT NULL, name TEXT NOT "
-    "NULL,"
-    " revision BIGINT NOT NULL, version BIGINT NOT NULL, settings TEXT NOT NULL,"
-    " state BIGINT NOT NULL, observations BIGINT NOT NULL, last_observation BIGINT,"
-    " last_window BIGINT NOT NULL, UNIQUE (group_name, name));"
-    "CREATE TABLE kldiv_revisions (monitor BIGINT NOT NULL, revision BIGINT NOT NULL,"
-    " definition TEXT NOT NULL, PRIMARY KEY (monitor, revision));"
+    "NULL, revision BIGINT NOT NULL, version BIGINT NOT NULL, settings TEXT NOT NULL, state BIGINT "
+    "NOT NULL, observations BIGINT NOT NULL, last_observation BIGINT, last_window BIGINT NOT NULL, "
+    "UNIQUE (group_name, name));"
+    "CREATE TABLE kldiv_revisions (monitor BIGINT NOT NULL, revision BIGINT NOT NULL, definition "
+    "TEXT NOT NULL, PRIMARY KEY (monitor, revision));"
     "CREATE TABLE kldiv_windows (monitor BIGINT NOT NULL, id BIGINT NOT NULL, revision BIGINT NOT "
-    "NULL,"
-    " start_at BIGINT NOT NULL, end_at BIGINT NOT NULL, closed BIGINT NOT NULL,"
-    " restated BIGINT NOT NULL, n BIGINT NOT NULL, kl DOUBLE PRECISION,"
-    " kl_reverse DOUBLE PRECISION, js DOUBLE PRECISION, psi DOUBLE PRECISION,"
-    " p_value DOUBLE PRECISION, unseen_ratio DOUBLE PRECISION, missing_ratio DOUBLE PRECISION,"
-    " verdict BIGINT NOT NULL, state BIGINT NOT NULL, settings TEXT, reference BYTEA,"
-    " PRIMARY KEY (monitor, id)){clustered};"
+    "NULL, start_at BIGINT NOT NULL, end_at BIGINT NOT NULL, closed BIGINT NOT NULL, restated "
+    "BIGINT NOT NULL, n BIGINT NOT NULL, kl DOUBLE PRECISION, kl_reverse DOUBLE PRECISION, js "
+    "DOUBLE PRECISION, psi DOUBLE PRECISION, p_value DOUBLE PRECISION, unseen_ratio DOUBLE "
+    "PRECISION, missing_ratio DOUBLE PRECISION, verdict BIGINT NOT NULL, state BIGINT NOT NULL, "
+    "settings TEXT, reference BYTEA, PRIMARY KEY (monitor, id)){clustered};"
     "CREATE INDEX kldiv_windows_by_start ON kldiv_windows (monitor, start_at, id);"
     "CREATE INDEX kldiv_windows_open ON kldiv_windows (monitor, end_at) WHERE closed = 0;"
     "CREATE TABLE kldiv_counts (monitor BIGINT NOT NULL, window_id BIGINT NOT NULL, bin BIGINT NOT "
-    "NULL,"
-    " count BIGINT NOT NULL, PRIMARY KEY (monitor, window_id, bin)){clustered};"
-    "CREATE TABLE kldiv_events (monitor BIGINT NOT NULL, id BIGINT NOT NULL, at BIGINT NOT NULL,"
-    " from_state BIGINT NOT NULL, to_state BIGINT NOT NULL, kl DOUBLE PRECISION,"
-    " window_id BIGINT NOT NULL, PRIMARY KEY (monitor, id)){clustered};"
-    "CREATE TABLE kldiv_keys (key BYTEA PRIMARY KEY, body BYTEA NOT NULL, at BIGINT NOT NULL,"
-    " answer BYTEA NOT NULL){clustered};"
+    "NULL, count BIGINT NOT NULL, PRIMARY KEY (monitor, window_id, bin)){clustered};"
+    "CREATE TABLE kldiv_events (monitor BIGINT NOT NULL, id BIGINT NOT NULL, at BIGINT NOT NULL, "
+    "from_state BIGINT NOT NULL, to_state BIGINT NOT NULL, kl DOUBLE PRECISION, window_id BIGINT "
+    "NOT NULL, PRIMARY KEY (monitor, id)){clustered};"
+    "CREATE TABLE kldiv_keys (key BYTEA PRIMARY KEY, body BYTEA NOT NULL, at BIGINT NOT NULL, "
+    "answer BYTEA NOT NULL){clustered};"
     "CREATE INDEX kldiv_keys_by_time ON kldiv_keys (at);";
 
 /* Adds since when a monitor has its state, and the top of windows, which is NULL in older rows: see
  * api/monitors/model/window.h. A revision begins in state 0, so any other state came by an event of this revision. A
  * state of 0 may be of an event of an earlier revision: the event's window, if it is still stored, tells the
  * revision. */
-static const char second[] = "ALTER TABLE kldiv_monitors ADD COLUMN since BIGINT;"
-                             "ALTER TABLE kldiv_windows ADD COLUMN top BIGINT;"
-                             "ALTER TABLE kldiv_windows ADD COLUMN top_share DOUBLE PRECISION;"
-                             "UPDATE kldiv_monitors SET since = (SELECT at FROM kldiv_events e "
-                             "WHERE e.monitor = kldiv_monitors.id"
-                             " AND (kldiv_monitors.state <> 0 OR EXISTS (SELECT 1 FROM "
-                             "kldiv_windows w WHERE w.monitor = e.monitor"
-                             " AND w.id = e.window_id AND w.revision = kldiv_monitors.revision)) "
-                             "ORDER BY e.id DESC LIMIT 1);";
+static const char second[] =
+    "ALTER TABLE kldiv_monitors ADD COLUMN since BIGINT;"
+    "ALTER TABLE kldiv_windows ADD COLUMN top BIGINT;"
+    "ALTER TABLE kldiv_windows ADD COLUMN top_share DOUBLE PRECISION;"
+    "UPDATE kldiv_monitors SET since = (SELECT at FROM kldiv_events e WHERE e.monitor = "
+    "kldiv_monitors.id AND (kldiv_monitors.state <> 0 OR EXISTS (SELECT 1 FROM kldiv_windows w "
+    "WHERE w.monitor = e.monitor AND w.id = e.window_id AND w.revision = kldiv_monitors.revision)) "
+    "ORDER BY e.id DESC LIMIT 1);";
 
 /* Adds numbers by which servers that share a store see each other's changes. Each transaction that changes monitors
  * takes the next number of `change` and stores it with them; `deletion` is the last number of a transaction that
@@ -60,10 +55,9 @@ static const char third[] =
 
 /* Adds sums of the counts of each monitor's last closed windows: see api/monitors/state/previous.h. */
 static const char fourth[] =
-    "CREATE TABLE kldiv_sums (monitor BIGINT PRIMARY KEY, revision BIGINT NOT NULL,"
-    " k BIGINT NOT NULL, n BIGINT NOT NULL, oldest_start BIGINT NOT NULL, oldest_id BIGINT NOT "
-    "NULL,"
-    " newest_start BIGINT NOT NULL, newest_id BIGINT NOT NULL, counts BYTEA NOT NULL){clustered};";
+    "CREATE TABLE kldiv_sums (monitor BIGINT PRIMARY KEY, revision BIGINT NOT NULL, k BIGINT NOT "
+    "NULL, n BIGINT NOT NULL, oldest_start BIGINT NOT NULL, oldest_id BIGINT NOT NULL, "
+    "newest_start BIGINT NOT NULL, newest_id BIGINT NOT NULL, counts BYTEA NOT NULL){clustered};";
 
 /* Adds what verdicts over pools of windows need: see api/monitors/model/pool.h. Monitors keep the rule and the
  * thresholds that they have, which is a pool of one window; their settings are an object with members. Adds
@@ -72,19 +66,18 @@ static const char fifth[] =
     "ALTER TABLE kldiv_monitors RENAME COLUMN since TO severity_since;"
     "ALTER TABLE kldiv_monitors ADD COLUMN since BIGINT;"
     "ALTER TABLE kldiv_monitors ADD COLUMN pool_from BIGINT;"
-    "UPDATE kldiv_monitors SET settings = '{\"pool\":1,' || substr(settings, 2),"
-    " since = CASE WHEN state <= 1 THEN severity_since ELSE coalesce((SELECT at FROM kldiv_events e"
-    " WHERE e.monitor = kldiv_monitors.id AND from_state <= 1 AND to_state > 1"
-    " ORDER BY e.id DESC LIMIT 1), severity_since) END;"
+    "UPDATE kldiv_monitors SET settings = '{\"pool\":1,' || substr(settings, 2), since = CASE WHEN "
+    "state <= 1 THEN severity_since ELSE coalesce((SELECT at FROM kldiv_events e WHERE e.monitor = "
+    "kldiv_monitors.id AND from_state <= 1 AND to_state > 1 ORDER BY e.id DESC LIMIT 1), "
+    "severity_since) END;"
     "ALTER TABLE kldiv_windows ADD COLUMN pooled_windows BIGINT;"
     "ALTER TABLE kldiv_windows ADD COLUMN pooled_n BIGINT;"
     "ALTER TABLE kldiv_windows ADD COLUMN pooled_kl DOUBLE PRECISION;"
     "ALTER TABLE kldiv_windows ADD COLUMN pooled_p_value DOUBLE PRECISION;"
     "ALTER TABLE kldiv_windows ADD COLUMN pooled_noise_floor DOUBLE PRECISION;"
     "CREATE INDEX kldiv_events_by_time ON kldiv_events (at, monitor, id);"
-    "CREATE TABLE kldiv_unseen (monitor BIGINT NOT NULL, window_id BIGINT NOT NULL,"
-    " label BYTEA NOT NULL, count BIGINT NOT NULL, PRIMARY KEY (monitor, window_id, label))"
-    "{clustered};";
+    "CREATE TABLE kldiv_unseen (monitor BIGINT NOT NULL, window_id BIGINT NOT NULL, label BYTEA "
+    "NOT NULL, count BIGINT NOT NULL, PRIMARY KEY (monitor, window_id, label)){clustered};";
 
 /* Adds mutes of monitors, and of groups, whose name of a monitor is empty; the sentence of the last window of a
  * monitor, with the number of that window; whether receivers were told that a monitor is stale; and changes that wait
@@ -94,10 +87,9 @@ static const char sixth[] =
     "ALTER TABLE kldiv_monitors ADD COLUMN stale_told BIGINT NOT NULL DEFAULT 0;"
     "CREATE TABLE kldiv_outbox (receiver TEXT NOT NULL, id BIGINT NOT NULL, message BIGINT NOT "
     "NULL, queued BIGINT NOT NULL, monitor BIGINT NOT NULL, group_name TEXT NOT NULL, name TEXT "
-    "NOT NULL, from_state BIGINT NOT NULL, to_state BIGINT NOT NULL, at BIGINT NOT NULL,"
-    " since BIGINT, kl DOUBLE PRECISION, sentence TEXT NOT NULL, trace TEXT, PRIMARY KEY "
-    "(receiver, id))"
-    "{clustered};"
+    "NOT NULL, from_state BIGINT NOT NULL, to_state BIGINT NOT NULL, at BIGINT NOT NULL, since "
+    "BIGINT, kl DOUBLE PRECISION, sentence TEXT NOT NULL, trace TEXT, PRIMARY KEY (receiver, "
+    "id)){clustered};"
     "CREATE INDEX kldiv_outbox_by_message ON kldiv_outbox (receiver, message, id);"
     "INSERT INTO kldiv_meta VALUES ('notify_owner', 0), ('notify_until', 0);"
     "ALTER TABLE kldiv_monitors ADD COLUMN sentence TEXT;"
@@ -105,9 +97,9 @@ static const char sixth[] =
     "CREATE TABLE kldiv_mutes (group_name TEXT NOT NULL, name TEXT NOT NULL, until_at BIGINT NOT "
     "NULL, reason TEXT NOT NULL, PRIMARY KEY (group_name, name)){clustered};"
     "INSERT INTO kldiv_meta VALUES ('mute', 0), ('note', 0);"
-    "CREATE TABLE kldiv_notes (id BIGINT PRIMARY KEY, group_name TEXT NOT NULL, name TEXT NOT NULL,"
-    " from_at BIGINT NOT NULL, to_at BIGINT NOT NULL, created_at BIGINT NOT NULL, text TEXT NOT "
-    "NULL);"
+    "CREATE TABLE kldiv_notes (id BIGINT PRIMARY KEY, group_name TEXT NOT NULL, name TEXT NOT "
+    "NULL, from_at BIGINT NOT NULL, to_at BIGINT NOT NULL, created_at BIGINT NOT NULL, text TEXT "
+    "NOT NULL);"
     "CREATE INDEX kldiv_notes_by_start ON kldiv_notes (group_name, from_at, id);";
 
 /* Adds what each server has counted of open windows: see api/monitors/state/server_counts.h. Texts that are no labels
@@ -134,11 +126,10 @@ static const char eighth[] =
     "ALTER TABLE kldiv_server_counts ADD COLUMN moments BYTEA;"
     "ALTER TABLE kldiv_monitors ADD COLUMN rose_at BIGINT;"
     "ALTER TABLE kldiv_monitors ADD COLUMN rose_window BIGINT;"
-    "UPDATE kldiv_monitors SET rose_window = (SELECT window_id FROM kldiv_events e WHERE"
-    " e.monitor = kldiv_monitors.id AND to_state > from_state ORDER BY e.id DESC LIMIT 1)"
-    " WHERE state > 1;"
-    "UPDATE kldiv_monitors SET rose_at = (SELECT start_at FROM kldiv_windows w WHERE"
-    " w.monitor = kldiv_monitors.id AND w.id = rose_window) WHERE state > 1;";
+    "UPDATE kldiv_monitors SET rose_window = (SELECT window_id FROM kldiv_events e WHERE e.monitor "
+    "= kldiv_monitors.id AND to_state > from_state ORDER BY e.id DESC LIMIT 1) WHERE state > 1;"
+    "UPDATE kldiv_monitors SET rose_at = (SELECT start_at FROM kldiv_windows w WHERE w.monitor = "
+    "kldiv_monitors.id AND w.id = rose_window) WHERE state > 1;";
 
 /* Adds how many requests of its group in a row lacked a monitor's column, and columns of tables that have no monitor: see
  * api/monitors/state/mutes.h; what receivers know of a monitor that is muted; and what is known of the values of the windows

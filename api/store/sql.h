@@ -1,8 +1,9 @@
 /* The statements of the store, in SQL that SQLite and PostgreSQL share: upserts, RETURNING, and
- * parameters $1, $2, … in order of their first use; parameters and values of rows. */
+ * parameters $1, $2, … in order of their first use; parameters and values of rows; how a transaction went. */
 #pragma once
 
 #include <math.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -128,3 +129,14 @@ static inline void api_datum_read_integer(void *context, const struct api_datum 
 {
     *(int64_t *)context = values[0].integer;
 }
+
+/* ---- Transactions */
+
+/* api_store_outcome: how a transaction went. One that failed may be run again, unless it is uncertain. */
+struct api_store_outcome {
+    bool is_lost;      /* the connection failed, or a wait was too long: others will fail as well */
+    bool is_uncertain; /* its commit was asked for, and nobody knows whether it was done */
+    bool is_new;       /* it had to connect: the database may be another copy of the one before */
+    bool has_written;  /* it ran a statement that writes */
+    bool out_of_memory; /* it failed for that, which says nothing of the database */
+};

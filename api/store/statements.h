@@ -85,6 +85,8 @@ STATEMENT(WINDOW_LATEST, /* monitor, revision → the closed one that starts las
           "SELECT " WINDOW_COLUMNS OF_REVISION "closed = 1" NEWEST_FIRST " LIMIT 1")
 STATEMENT(WINDOWS_OPEN, /* monitor, revision → all open ones */
           "SELECT " WINDOW_COLUMNS OF_REVISION OPEN " ORDER BY start_at, id")
+STATEMENT(WINDOWS_OPEN_END, /* monitor, revision → end of the open one that ends first */
+          "SELECT end_at" OF_REVISION OPEN " ORDER BY end_at LIMIT 1")
 STATEMENT(WINDOWS_DUE, /* monitor, revision, end → open ones that end by then */
           "SELECT " WINDOW_COLUMNS OF_REVISION "closed = 0 AND end_at <= $3 ORDER BY start_at, id")
 STATEMENT(WINDOWS, /* monitor, from, to, start and id to go on below, limit */
