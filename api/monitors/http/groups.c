@@ -3,7 +3,7 @@
 #include "api/monitors/http/endpoints.h"
 
 #include "api/monitors/http/incidents.h"
-#include "api/monitors/http/rank.h"
+#include "api/monitors/http/list.h"
 #include "api/monitors/http/request.h"
 #include "api/request/response.h"
 
