@@ -208,11 +208,10 @@ static bool check_reads(struct api_observations *o, struct api_monitors *monitor
         if (!add_reads(o, monitors, &o->observed[i], &reads))
             return false;
     return reads <= max_reads ||
-           api_fail(
-               &o->x->problem, "too_many_columns",
-               "adding up the windows to compare with takes too long: before the newest window, "
-               "or of a season, they are many; send fewer columns%s at once",
-               o->is_timed ? ", or a shorter time," : "");
+           api_fail(&o->x->problem, "too_many_columns",
+                    "adding up the windows to compare with takes too long: before the newest "
+                    "window, or of a season, they are many; send fewer columns%s at once",
+                    o->is_timed ? ", or a shorter time," : "");
 }
 
 static bool observe(const struct api_observations *o, struct api_monitors *monitors,

@@ -66,7 +66,7 @@ static bool read_body(struct api_exchange *x, struct api_mute *mute)
 static enum api_outcome run(struct api_exchange *x, struct api_monitors *monitors)
 {
     struct muting *m = x->state;
-    const char *group = api_group_of(x), *name = api_name_of(x) ? api_name_of(x) : "";
+    const char *group = api_group_of(x), *name = api_stored_name(x);
     bool ends = m->mute.until == API_NO_TIME;
     size_t size = sizeof(struct api_muted);
     if (!api_find_monitor(x, &x->problem))
@@ -125,21 +125,12 @@ static void drop(struct api_exchange *x)
     api_buffer_free(&m->mutes.list);
 }
 
-const struct api_steps api_mute = {.place = API_STORE_WRITES,
-                                   .small = "a mute",
-                                   .state = sizeof(struct muting),
-                                   .check = api_check_change,
+#define MUTES                                                                                      \
+    .place = API_STORE_WRITES, .state = sizeof(struct muting), .check = api_check_change,          \
+    .run = run, .publish = publish, .drop = drop
+const struct api_steps api_mute = {.small = "a mute",
                                    .estimate = api_estimate_documents,
                                    .parse = parse_mute,
-                                   .run = run,
-                                   .publish = publish,
                                    .write = write_mute,
-                                   .drop = drop};
-const struct api_steps api_unmute = {.place = API_STORE_WRITES,
-                                     .state = sizeof(struct muting),
-                                     .check = api_check_change,
-                                     .parse = parse_unmute,
-                                     .run = run,
-                                     .publish = publish,
-                                     .write = api_write_nothing,
-                                     .drop = drop};
+                                   MUTES};
+const struct api_steps api_unmute = {.parse = parse_unmute, .write = api_write_nothing, MUTES};

@@ -26,13 +26,6 @@ static void write_note(const struct note *note, const char *group, const char *n
         *name ? name : NULL, note->id, note->from, note->to, note->text, note->created);
 }
 
-/* The name of the monitor as the store has it: "" for a group. */
-static const char *stored_name(const struct api_exchange *x)
-{
-    const char *name = api_name_of(x);
-    return name ? name : "";
-}
-
 /* ---- List */
 
 static void add_note(void *context, const struct api_datum *values)
@@ -56,7 +49,7 @@ static bool read_notes(struct api_exchange *x, struct api_monitors *monitors)
 {
     const struct api_row_page *notes = x->state;
     const struct api_pagination *page = &notes->page;
-    const struct api_datum *of = API_ROW(api_group_of(x), stored_name(x), page->to, page->from,
+    const struct api_datum *of = API_ROW(api_group_of(x), api_stored_name(x), page->to, page->from,
                                          notes->after[0], notes->after[1], page->limit + 1);
     return api_find_monitor(x, &x->problem) &&
            api_row_page_run(x, monitors, API_SQL_NOTES, of, add_note);
@@ -122,15 +115,15 @@ static enum api_outcome add(struct api_exchange *x, struct api_monitors *monitor
                    api_group_of(x), MAX_NOTES)) ||
         !api_store_number(monitors->store, API_SQL_META_NEXT, API_ROW("note"), &note->id))
         return API_FAILED;
-    const struct api_datum *row =
-        API_ROW(note->id, group, stored_name(x), note->from, note->to, note->created, note->text);
+    const struct api_datum *row = API_ROW(note->id, group, api_stored_name(x), note->from, note->to,
+                                          note->created, note->text);
     return api_outcome_of(api_store_run(monitors->store, API_SQL_NOTE_PUT, row));
 }
 
 static enum api_outcome delete_note(struct api_exchange *x, struct api_monitors *monitors)
 {
     const struct note *note = x->state;
-    const struct api_datum *row = API_ROW(api_group_of(x), stored_name(x), note->id);
+    const struct api_datum *row = API_ROW(api_group_of(x), api_stored_name(x), note->id);
     int64_t deleted = 0;
     monitors->log_has_deleted = true;
     return api_outcome_of(api_find_monitor(x, &x->problem) &&
@@ -156,7 +149,7 @@ static bool write_added(struct api_exchange *x)
 {
     struct api_buffer *out = api_begin_json(x);
     x->response.status = 201;
-    write_note(x->state, api_group_of(x), stored_name(x), out);
+    write_note(x->state, api_group_of(x), api_stored_name(x), out);
     api_append(out, "\n", 1);
     return true;
 }

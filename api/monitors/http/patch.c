@@ -54,11 +54,10 @@ static bool check_member(const char *name, struct api_problem *problem)
         return api_setting_fail_unknown(&(struct api_setting_scope){API_BODY, NULL, others, true},
                                         name, problem);
     snprintf(pointer, sizeof pointer, "#/%s", name);
-    return api_fail_at(
-        problem, API_BODY, pointer, "option_invalid",
-        "%s cannot be changed by PATCH, which keeps bins, reference and history; use "
-        "PUT for bins and the reference",
-        name);
+    return api_fail_at(problem, API_BODY, pointer, "option_invalid",
+                       "%s cannot be changed by PATCH, which keeps bins, reference and history; "
+                       "use PUT for bins and the reference",
+                       name);
 }
 
 static bool read_query(struct api_exchange *x)

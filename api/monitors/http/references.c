@@ -114,18 +114,16 @@ static bool warn_of_values(const struct reading *r, const struct api_sample *sam
     size_t n = sample->n_texts + sample->n_numbers;
     bool is_only = r->table->n_columns == 1;
     if (sample->n_dates > 0 && !is_named) {
-        leave_out(
-            r, "dates", name, sample->n_dates,
-            "most values are dates or times, whose later values are new ones: the column gets "
-            "no monitor unless ?include= names it");
+        leave_out(r, "dates", name, sample->n_dates,
+                  "most values are dates or times, whose later values are new ones: the column "
+                  "gets no monitor unless ?include= names it");
         return false;
     }
     size_t formatted = sample->is_text ? api_sample_formatted_numbers(sample) : 0;
     if (formatted > 0 && 2 * formatted >= n)
         api_warn(warnings, "numbers_as_text", name, formatted, 0,
                  "values are numbers written as text, with units, thousands or quotes, and are "
-                 "compared as "
-                 "labels; send plain numbers");
+                 "compared as labels; send plain numbers");
     if (!sample->is_text && sample->has_point && sample->n_commas > 0)
         api_warn(warnings, "decimal_marks_mixed", name, sample->n_commas, 0,
                  "values have a decimal comma among others with a point, and are read as numbers: "

@@ -24,6 +24,12 @@ const char *api_name_of(const struct api_exchange *x)
     return x->captures.n > 1 && !is_group ? x->captures.value[1] : NULL;
 }
 
+const char *api_stored_name(const struct api_exchange *x)
+{
+    const char *name = api_name_of(x);
+    return name ? name : "";
+}
+
 /* Fails if Accept allows no format that this endpoint writes: JSON, and CSV where it lists windows. DELETE has a
  * response without content, and needs none. Clients that accept nothing but problems also take JSON. */
 static bool check_accept(struct api_exchange *x)
@@ -288,9 +294,8 @@ void api_write_warnings(const struct api_buffer *warnings, struct api_buffer *ou
     api_append(out, "]", 1);
 }
 
-const char api_nested_message[] =
-    "an array or an object is among the values, which must be numbers, strings, booleans or null: "
-    "the column is left out";
+const char api_nested_message[] = "an array or an object is among the values, which must be "
+                                  "numbers, strings, booleans or null: the column is left out";
 
 void api_warn_of_name(struct api_buffer *warnings, const struct api_column *column)
 {

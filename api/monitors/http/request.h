@@ -20,7 +20,8 @@ bool api_check_body(struct api_exchange *x);
 /* Refuses parameters: a DELETE with dry_run=true, which it does not have, must not delete. */
 bool api_check_no_query(struct api_exchange *x);
 const char *api_group_of(const struct api_exchange *x);
-const char *api_name_of(const struct api_exchange *x); /* NULL for a group's path */
+const char *api_name_of(const struct api_exchange *x);     /* NULL for a group's path */
+const char *api_stored_name(const struct api_exchange *x); /* as the store has it: "" for a group */
 
 /* Fails with monitor_not_found, or group_not_found if the group has no monitor. */
 bool api_find_monitor(const struct api_exchange *x, struct api_problem *problem);

@@ -12,6 +12,12 @@ struct entry {
     uint32_t size, hash;
 };
 
+void api_labels_set_budget(struct api_label_table *labels, struct api_budget *budget)
+{
+    labels->texts.budget = labels->entries.budget = budget;
+    labels->slots.budget = labels->sorted.budget = budget;
+}
+
 void api_labels_free(struct api_label_table *labels)
 {
     api_buffer_free(&labels->texts);
@@ -60,14 +66,19 @@ static bool grow(struct api_label_table *labels)
     return true;
 }
 
+size_t api_labels_find(const struct api_label_table *labels, const char *text, size_t size)
+{
+    const uint32_t *slot =
+        labels->n > 0 ? slot_of(labels, text, size, api_hash_text(text, size)) : NULL;
+    return slot && *slot ? *slot - 1 : labels->n;
+}
+
 bool api_labels_count_known(struct api_label_table *labels, const char *text, size_t size)
 {
-    if (labels->n == 0)
-        return false;
-    const uint32_t *slot = slot_of(labels, text, size, api_hash_text(text, size));
-    if (*slot)
-        entry(labels, *slot - 1)->count++;
-    return *slot != 0;
+    size_t i = api_labels_find(labels, text, size);
+    if (i < labels->n)
+        entry(labels, i)->count++;
+    return i < labels->n;
 }
 
 bool api_labels_add(struct api_label_table *labels, const char *text, size_t size, bool chooses)

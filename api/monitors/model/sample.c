@@ -20,8 +20,7 @@ void api_sample_init(struct api_sample *sample, const struct api_table *table, s
                                   .only_falls = true,
                                   .last = (double)NAN};
     sample->numbers.budget = sample->commas.budget = table->budget;
-    sample->labels.texts.budget = sample->labels.entries.budget = table->budget;
-    sample->labels.slots.budget = sample->labels.sorted.budget = table->budget;
+    api_labels_set_budget(&sample->labels, table->budget);
     if (table->n_rows > 0 && !__builtin_mul_overflow(table->n_rows, sizeof(double), &size))
         api_buffer_reserve(&sample->numbers, size); /* exactly, where growth would double it */
 }

@@ -160,11 +160,10 @@ static bool bins_of_labels(struct api_sample *sample, struct api_bins *bins,
         size += strlen(texts[i]);
     }
     if (size > API_MAX_LABELS)
-        return api_table_fail(
-            sample->table, sample->column, NULL, problem, "labels_too_large",
-            "the texts of column '%.80s' make labels of %zu bytes in all; a monitor may have at "
-            "most %d",
-            sample->table->columns[sample->column].name, size, API_MAX_LABELS);
+        return api_table_fail(sample->table, sample->column, NULL, problem, "labels_too_large",
+                              "the texts of column '%.80s' make labels of %zu bytes in all; a "
+                              "monitor may have at most %d",
+                              sample->table->columns[sample->column].name, size, API_MAX_LABELS);
     if (!api_bins_of_labels(bins, texts, choice.n))
         return api_fail_oom(problem);
     bool good = count_cut(bins, choice.labels + choice.n, sample->n_cut, counts, problem) &&
