@@ -21,15 +21,12 @@ const char *api_pagination_text(const struct api_pagination *page, const char *n
 static bool read_limit(struct api_pagination *page, struct api_problem *problem)
 {
     const char *text = api_pagination_text(page, "limit");
-    char *end;
-    page->limit = LIMIT;
-    if (!text)
-        return true;
-    unsigned long limit = strtoul(text, &end, 10);
-    page->limit = limit;
-    return (!*end && *text >= '0' && *text <= '9' && limit >= 1 && limit <= MAX_LIMIT) ||
-           api_fail_at(problem, API_QUERY, "limit", "option_invalid",
-                       "limit must be a whole number from 1 to %d", MAX_LIMIT);
+    int64_t limit = LIMIT;
+    bool good =
+        !text || (api_pagination_numbers(text, &limit, 1) && limit >= 1 && limit <= MAX_LIMIT);
+    page->limit = (size_t)limit;
+    return good || api_fail_at(problem, API_QUERY, "limit", "option_invalid",
+                               "limit must be a whole number from 1 to %d", MAX_LIMIT);
 }
 
 bool api_pagination_time(const struct api_pagination *page, const char *name, int64_t *time,

@@ -98,24 +98,8 @@ static bool promote_single(struct api_exchange *x, struct api_monitors *monitors
     struct api_replacing *d = x->state;
     const struct api_monitor *monitor = api_monitor_of(x, monitors, &x->problem);
     int64_t max = INT64_MAX;
-    return monitor &&
-           promote(x, monitors, monitor, &max, d->references.replacements, &x->problem) &&
-           api_replacing_reserve(x);
+    return monitor && promote(x, monitors, monitor, &max, d->references.replacements, &x->problem);
 }
-
-static enum api_outcome run(struct api_exchange *x, struct api_monitors *monitors)
-{
-    return api_outcome_of(api_find_monitor(x, &x->problem) &&
-                          api_check_conditions(x, monitors, &x->problem) &&
-                          promote_single(x, monitors) && api_replacing_store(x, monitors));
-}
-
-const struct api_steps api_promote_windows = {.small = "a period",
-                                              .check = check,
-                                              .estimate = api_estimate_documents,
-                                              .parse = parse,
-                                              .run = run,
-                                              API_REPLACES};
 
 /* ---- A group, by a period */
 
@@ -279,7 +263,7 @@ static bool keep_all_settings(struct api_exchange *x, bool *all)
     return good;
 }
 
-/* ---- Steps of a group */
+/* ---- Steps */
 
 static enum api_outcome parse_group(struct api_exchange *x)
 {
@@ -293,21 +277,21 @@ static enum api_outcome parse_group(struct api_exchange *x)
                           (!d->has_table || keep_all_settings(x, &ignored)));
 }
 
-static enum api_outcome run_group(struct api_exchange *x, struct api_monitors *monitors)
+static enum api_outcome run(struct api_exchange *x, struct api_monitors *monitors)
 {
     const struct api_replacing *d = x->state;
     bool all = true;
     if (!api_find_monitor(x, &x->problem) || !api_check_conditions(x, monitors, &x->problem) ||
-        !(d->has_table ? keep_all_settings(x, &all) : promote_group(x, monitors)))
+        !(d->has_table     ? keep_all_settings(x, &all)
+          : api_name_of(x) ? promote_single(x, monitors)
+                           : promote_group(x, monitors)))
         return API_FAILED;
     if (!all)
         return API_PARSE_AGAIN;
     return api_outcome_of(api_replacing_reserve(x) && api_replacing_store(x, monitors));
 }
 
-const struct api_steps api_renew_references = {.max_body = API_WHOLE_BODY,
-                                               .check = check,
-                                               .estimate = api_estimate_documents,
-                                               .parse = parse_group,
-                                               .run = run_group,
-                                               API_REPLACES};
+#define PROMOTES .check = check, .estimate = api_estimate_documents, .run = run, API_REPLACES
+const struct api_steps api_promote_windows = {.small = "a period", .parse = parse, PROMOTES};
+const struct api_steps api_renew_references = {
+    .max_body = API_WHOLE_BODY, .parse = parse_group, PROMOTES};
