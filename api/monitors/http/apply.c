@@ -222,7 +222,7 @@ static bool observe(const struct api_observations *o, struct api_monitors *monit
         return false;
     observed->window = observed->dirty->snapshot->window.id;
     return api_unseen_store(monitors->store, observed->held.id, observed->window,
-                            api_server_of(monitors), &part->unseen);
+                            monitors->is_concurrent ? monitors->server : 0, &part->unseen);
 }
 
 /* Sets *adds if the request only adds to open windows; their numbers are then known. Beside other servers, sums of

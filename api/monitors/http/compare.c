@@ -2,7 +2,6 @@
 #include "api/json/format.h"
 #include "api/monitors/http/endpoints.h"
 
-#include "api/monitors/http/period.h"
 #include "api/monitors/http/request.h"
 #include "api/monitors/state/window_load.h"
 

@@ -57,12 +57,15 @@ const void *api_named_group(const struct api_named_rows *rows, size_t size, cons
                             size_t *n)
 {
     const struct key key = {group, NULL};
-    const char *first = api_named_find(rows, size, group, NULL), *end = first;
-    while (first && first > rows->list.data && order(&key, first - size) == 0)
+    const char *first = api_named_find(rows, size, group, NULL);
+    *n = 0;
+    if (!first)
+        return NULL;
+    while (first > rows->list.data && order(&key, first - size) == 0)
         first -= size;
-    while (end && end < rows->list.data + rows->list.size && order(&key, end) == 0)
-        end += size;
-    *n = (size_t)(end - first) / size;
+    for (const char *row = first; row < rows->list.data + rows->list.size && order(&key, row) == 0;
+         row += size)
+        ++*n;
     return first;
 }
 
