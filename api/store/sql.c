@@ -242,6 +242,6 @@ const struct api_migration api_migrations[] = {
 /* A row constructor compares pairs in order, which both engines do by the index. So is one start given
  * as bounds, because for equality SQLite goes through all windows of the monitor. */
 const char *const api_sql[API_STATEMENTS] = {
-#define STATEMENT(name, text) [API_SQL_##name] = text,
+#define STATEMENT(name, text) [API_SQL_##name] = (text),
 #include "api/store/statements.h"
 };
