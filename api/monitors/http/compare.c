@@ -148,7 +148,7 @@ static bool read_unseen(struct comparison *c, struct api_monitors *monitors,
 static bool read_comparison(struct api_exchange *x, struct api_monitors *monitors)
 {
     struct comparison *c = x->state;
-    const struct api_monitor *monitor = api_monitor_of(x, monitors, &x->problem);
+    const struct api_monitor *monitor = api_monitor_of(x);
     if (!monitor)
         return false;
     api_snapshot_release(c->snapshot);

@@ -43,7 +43,7 @@ static enum api_outcome run(struct api_exchange *x, struct api_monitors *monitor
                     : api_registry_group(registry, group, &d->n);
     if (name)
         d->n = api_registry_find(registry, group, name) ? 1 : 0;
-    if (d->n > 0 && !api_check_conditions(x, monitors, &x->problem))
+    if (d->n > 0 && !api_check_conditions(x))
         return API_FAILED;
     size_t n = d->n;
     for (size_t i = 0; i < d->n; i++)
@@ -53,7 +53,7 @@ static enum api_outcome run(struct api_exchange *x, struct api_monitors *monitor
     if (!api_gc_delete_left_out(monitors, group, name, &n))
         return API_FAILED;
     if (n == 0)
-        return api_outcome_of(api_find_monitor(x, &x->problem));
+        return api_outcome_of(api_find_monitor(x));
     return api_outcome_of(
         api_store_run(monitors->store, API_SQL_META_SET,
                       API_ROW(api_change_of(monitors), "deletion")) &&
@@ -107,8 +107,8 @@ static enum api_outcome parse_window(struct api_exchange *x)
 static enum api_outcome run_window(struct api_exchange *x, struct api_monitors *monitors)
 {
     const int64_t *id = x->state;
-    struct api_monitor *monitor = api_monitor_of(x, monitors, &x->problem);
-    return api_outcome_of(monitor && api_check_conditions(x, monitors, &x->problem) &&
+    struct api_monitor *monitor = api_monitor_of(x);
+    return api_outcome_of(monitor && api_check_conditions(x) &&
                           api_erase_window(monitors, monitor, *id, &x->problem));
 }
 

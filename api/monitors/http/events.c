@@ -51,7 +51,7 @@ static void add_event(void *context, const struct api_datum *values)
 static bool read_of_monitor(struct api_exchange *x, struct api_monitors *monitors)
 {
     const struct api_row_page *events = x->state;
-    const struct api_monitor *monitor = api_monitor_of(x, monitors, &x->problem);
+    const struct api_monitor *monitor = api_monitor_of(x);
     if (!monitor)
         return false;
     const struct api_datum *of = API_ROW(monitor->id, events->after[0], events->page.limit + 1);

@@ -157,7 +157,7 @@ static bool read_history(struct api_exchange *x, struct api_monitors *monitors)
     size_t n;
     api_registry_group(&monitors->registry, group, &n);
     if (n == 0)
-        return api_find_monitor(x, &x->problem);
+        return api_find_monitor(x);
     size_t each = WINDOWS / n;
     const struct api_datum *of = API_ROW(group, g->page.from, g->page.to,
                                          each > PERIODS ? PERIODS
@@ -293,7 +293,7 @@ static bool write_page(struct api_exchange *x)
     write_new(registry, api_group_of(x), out);
     pthread_rwlock_unlock(&registry->lock);
     if (n == 0)
-        return api_find_monitor(x, &x->problem);
+        return api_find_monitor(x);
     api_append_text(out, ",\"history\":[");
     api_append(out, g->periods.data, g->periods.size);
     api_append_text(out, "]}\n");

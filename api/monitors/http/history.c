@@ -96,7 +96,7 @@ static bool snapshot_all(struct api_exchange *x, struct api_monitors *monitors,
 static bool read_windows(struct api_exchange *x, struct api_monitors *monitors)
 {
     const struct history *h = x->state;
-    struct api_monitor *monitor = api_monitor_of(x, monitors, &x->problem);
+    struct api_monitor *monitor = api_monitor_of(x);
     struct api_window_list list;
     if (!monitor)
         return false;
@@ -249,7 +249,7 @@ const struct api_steps api_windows = {
 
 static bool read_window(struct api_exchange *x, struct api_monitors *monitors)
 {
-    struct api_monitor *monitor = api_monitor_of(x, monitors, &x->problem);
+    struct api_monitor *monitor = api_monitor_of(x);
     struct api_window_list list;
     const char *which = x->captures.value[2];
     int64_t id = 0;

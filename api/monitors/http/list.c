@@ -88,7 +88,7 @@ enum api_outcome api_list_parse(struct api_exchange *x, const char *const *known
 {
     if (api_must_refresh(x))
         return API_REFRESH;
-    return api_outcome_of((x->captures.n == 0 || api_find_monitor(x, &x->problem)) &&
+    return api_outcome_of((x->captures.n == 0 || api_find_monitor(x)) &&
                           api_pagination_read(x, x->state, known));
 }
 
@@ -246,7 +246,7 @@ static bool write_monitor(struct api_exchange *x)
     }
     pthread_rwlock_unlock(&registry->lock);
     if (!monitor)
-        return api_find_monitor(x, &x->problem);
+        return api_find_monitor(x);
     api_response_header(&x->response, "ETag", x->response.header_text);
     api_append_text(out, "\n");
     return true;

@@ -69,7 +69,7 @@ static enum api_outcome run(struct api_exchange *x, struct api_monitors *monitor
     const char *group = api_group_of(x), *name = api_stored_name(x);
     bool ends = m->mute.until == API_NO_TIME;
     size_t size = sizeof(struct api_muted);
-    if (!api_find_monitor(x, &x->problem))
+    if (!api_find_monitor(x))
         return API_FAILED;
     if (m->mute.until == API_UNTIL_OK && api_mutes_is_ok(&monitors->registry, group, name))
         return api_outcome_of(api_fail(&x->problem, "option_invalid",

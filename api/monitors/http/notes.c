@@ -51,8 +51,7 @@ static bool read_notes(struct api_exchange *x, struct api_monitors *monitors)
     const struct api_pagination *page = &notes->page;
     const struct api_datum *of = API_ROW(api_group_of(x), api_stored_name(x), page->to, page->from,
                                          notes->after[0], notes->after[1], page->limit + 1);
-    return api_find_monitor(x, &x->problem) &&
-           api_row_page_run(x, monitors, API_SQL_NOTES, of, add_note);
+    return api_find_monitor(x) && api_row_page_run(x, monitors, API_SQL_NOTES, of, add_note);
 }
 
 static enum api_outcome parse_notes(struct api_exchange *x)
@@ -107,7 +106,7 @@ static enum api_outcome add(struct api_exchange *x, struct api_monitors *monitor
     struct note *note = x->state;
     const struct api_datum group = api_datum_text(api_group_of(x));
     int64_t n = 0;
-    if (!api_find_monitor(x, &x->problem) || !api_check_store(monitors, &x->problem) ||
+    if (!api_find_monitor(x) || !api_check_store(monitors, &x->problem) ||
         !api_store_number(monitors->store, API_SQL_NOTES_COUNT, &group, &n) ||
         (n >= MAX_NOTES &&
          !api_fail(&x->problem, "too_many_notes",
@@ -126,7 +125,7 @@ static enum api_outcome delete_note(struct api_exchange *x, struct api_monitors 
     const struct api_datum *row = API_ROW(api_group_of(x), api_stored_name(x), note->id);
     int64_t deleted = 0;
     monitors->log_has_deleted = true;
-    return api_outcome_of(api_find_monitor(x, &x->problem) &&
+    return api_outcome_of(api_find_monitor(x) &&
                           api_store_number(monitors->store, API_SQL_NOTE_DELETE, row, &deleted) &&
                           (deleted > 0 || fail_not_found(x)));
 }

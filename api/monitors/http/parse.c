@@ -209,7 +209,7 @@ static bool read_single(struct api_observations *o, struct api_table *table)
     if (!reserve(o, 1))
         return false;
     if (!add_observed(o, name, column)) {
-        api_find_monitor(o->x, &o->x->problem);
+        api_find_monitor(o->x);
         return false;
     }
     if (!(table->has_values ? count_values(o, table) : read_weights(o, table)))

@@ -204,7 +204,7 @@ static bool hold_monitors(struct api_exchange *x)
     struct api_references *references = &((struct api_replacing *)x->state)->references;
     size_t n;
     pthread_rwlock_rdlock(&registry->lock);
-    bool good = api_check_conditions(x, x->service->monitors, &x->problem);
+    bool good = api_check_conditions(x);
     size_t first = find(x, registry, &n);
     good = good && api_references_reserve(references, n, &x->problem);
     for (size_t i = 0; good && i < n; i++) {
@@ -264,7 +264,7 @@ static enum api_outcome parse(struct api_exchange *x)
         return API_FAILED;
     if (api_must_refresh(x))
         return API_REFRESH;
-    return api_outcome_of(api_find_monitor(x, &x->problem) && patch_all(x));
+    return api_outcome_of(api_find_monitor(x) && patch_all(x));
 }
 
 /* True if the monitors are those that the configs were made of. */
@@ -287,7 +287,7 @@ static bool is_current(const struct api_exchange *x, const struct api_monitors *
 static enum api_outcome run(struct api_exchange *x, struct api_monitors *monitors)
 {
     enum { IN_VAIN = 3 };
-    if (!api_find_monitor(x, &x->problem) || !api_check_conditions(x, monitors, &x->problem))
+    if (!api_find_monitor(x) || !api_check_conditions(x))
         return API_FAILED;
     if (!is_current(x, monitors) && x->replaced < IN_VAIN)
         return API_PARSE_AGAIN;

@@ -116,8 +116,9 @@ static double result_ns(const struct api_observations *o)
 /* True if this server knows the monitor, or a monitor of the group. */
 static bool knows(struct api_exchange *x)
 {
-    struct api_problem ignored = {0};
-    return api_find_monitor(x, &ignored);
+    bool good = api_find_monitor(x);
+    x->problem = good ? x->problem : (struct api_problem){0};
+    return good;
 }
 
 /* True for a problem that depends on the monitors that this server knows, which other servers may have changed. */
@@ -137,7 +138,7 @@ static enum api_outcome read_body(struct api_exchange *x, bool is_stored)
     o->warnings.budget = x->service->budget;
     if (refreshes && (!is_stored || !knows(x)))
         return API_REFRESH;
-    if ((x->is_refreshed || x->replaced > 0) && !api_find_monitor(x, &x->problem))
+    if ((x->is_refreshed || x->replaced > 0) && !api_find_monitor(x))
         return API_FAILED;
     if (!api_parse(o, is_stored))
         return refreshes && is_of_monitors(&x->problem) ? API_REFRESH : API_FAILED;

@@ -96,7 +96,7 @@ static bool promote(const struct api_exchange *x, struct api_monitors *monitors,
 static bool promote_single(struct api_exchange *x, struct api_monitors *monitors)
 {
     struct api_replacing *d = x->state;
-    const struct api_monitor *monitor = api_monitor_of(x, monitors, &x->problem);
+    const struct api_monitor *monitor = api_monitor_of(x);
     int64_t max = INT64_MAX;
     return monitor && promote(x, monitors, monitor, &max, d->references.replacements, &x->problem);
 }
@@ -273,7 +273,7 @@ static enum api_outcome parse_group(struct api_exchange *x)
         return API_FAILED;
     if (api_must_refresh(x))
         return API_REFRESH;
-    return api_outcome_of(api_find_monitor(x, &x->problem) && read_group(x) &&
+    return api_outcome_of(api_find_monitor(x) && read_group(x) &&
                           (!d->has_table || keep_all_settings(x, &ignored)));
 }
 
@@ -281,7 +281,7 @@ static enum api_outcome run(struct api_exchange *x, struct api_monitors *monitor
 {
     const struct api_replacing *d = x->state;
     bool all = true;
-    if (!api_find_monitor(x, &x->problem) || !api_check_conditions(x, monitors, &x->problem) ||
+    if (!api_find_monitor(x) || !api_check_conditions(x) ||
         !(d->has_table     ? keep_all_settings(x, &all)
           : api_name_of(x) ? promote_single(x, monitors)
                            : promote_group(x, monitors)))

@@ -196,7 +196,7 @@ static enum api_outcome run(struct api_exchange *x, struct api_monitors *monitor
     struct api_replacing *d = x->state;
     d->renews_columns &= !d->is_dry;
     return api_outcome_of(
-        api_check_conditions(x, monitors, &x->problem) && api_history_check(x, monitors) &&
+        api_check_conditions(x) && api_history_check(x, monitors) &&
         api_replacing_store(x, monitors) &&
         (!d->renews_columns || api_columns_renew(monitors, &d->columns, &d->renewed)));
 }

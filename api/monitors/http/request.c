@@ -101,7 +101,7 @@ bool api_check_body(struct api_exchange *x)
     return api_body_check_size(x);
 }
 
-bool api_find_monitor(const struct api_exchange *x, struct api_problem *problem)
+bool api_find_monitor(struct api_exchange *x)
 {
     struct api_registry *registry = &x->service->monitors->registry;
     const char *group = api_group_of(x), *name = api_name_of(x);
@@ -111,20 +111,19 @@ bool api_find_monitor(const struct api_exchange *x, struct api_problem *problem)
     bool has_group = first < registry->n && strcmp(registry->monitors[first]->group, group) == 0;
     pthread_rwlock_unlock(&registry->lock);
     if (!has_group)
-        return api_fail(problem, "group_not_found", "there is no monitor in the group '%.128s'",
+        return api_fail(&x->problem, "group_not_found", "there is no monitor in the group '%.128s'",
                         group);
     return !name || has_name ||
-           api_fail(problem, "monitor_not_found",
+           api_fail(&x->problem, "monitor_not_found",
                     "there is no monitor '%.128s' in the group '%.128s'", name, group);
 }
 
-struct api_monitor *api_monitor_of(const struct api_exchange *x,
-                                   const struct api_monitors *monitors, struct api_problem *problem)
+struct api_monitor *api_monitor_of(struct api_exchange *x)
 {
     struct api_monitor *monitor =
-        api_registry_find(&monitors->registry, api_group_of(x), api_name_of(x));
+        api_registry_find(&x->service->monitors->registry, api_group_of(x), api_name_of(x));
     if (!monitor)
-        api_find_monitor(x, problem);
+        api_find_monitor(x);
     return monitor;
 }
 
@@ -135,7 +134,7 @@ bool api_must_refresh(const struct api_exchange *x)
 
 bool api_check_monitor(struct api_exchange *x)
 {
-    return api_check_names(x) && (api_must_refresh(x) || api_find_monitor(x, &x->problem));
+    return api_check_names(x) && (api_must_refresh(x) || api_find_monitor(x));
 }
 
 bool api_check_change(struct api_exchange *x)
@@ -341,7 +340,7 @@ bool api_fail_unknown(struct api_exchange *x, const struct api_table *table)
     struct api_registry *registry = &x->service->monitors->registry;
     struct api_problem *problem = &x->problem;
     size_t n;
-    if (!api_find_monitor(x, problem))
+    if (!api_find_monitor(x))
         return false;
     if (table->n_columns == 0)
         return api_fail(problem, "columns_unknown",
@@ -370,8 +369,7 @@ void api_warn_of_unreadable(struct api_buffer *warnings, const char *column,
     api_warn(warnings, "values_unreadable", column, unreadable->count, unreadable->line, message);
 }
 
-bool api_check_conditions(struct api_exchange *x, const struct api_monitors *monitors,
-                          struct api_problem *problem)
+bool api_check_conditions(struct api_exchange *x)
 {
     const char *name = api_name_of(x);
     const char *match = api_request_header(&x->request, "If-Match"),
@@ -380,15 +378,15 @@ bool api_check_conditions(struct api_exchange *x, const struct api_monitors *mon
     if (!match && !none)
         return true;
     if (!name)
-        return api_fail(problem, "precondition_failed",
+        return api_fail(&x->problem, "precondition_failed",
                         "a group has no ETag: If-Match and If-None-Match are for one monitor");
     const struct api_monitor *monitor =
-        api_registry_find(&monitors->registry, api_group_of(x), name);
+        api_registry_find(&x->service->monitors->registry, api_group_of(x), name);
     if (monitor)
         api_monitor_etag(monitor->id, monitor->version, etag);
     bool good = (!match || (monitor && api_etag_is_listed(match, etag, false))) &&
                 (!none || !(monitor && api_etag_is_listed(none, etag, true)));
-    return good || api_fail(problem, "precondition_failed", "the monitor %s%s",
+    return good || api_fail(&x->problem, "precondition_failed", "the monitor %s%s",
                             monitor ? "has the ETag " : "does not exist", etag);
 }
 
