@@ -1,10 +1,15 @@
-/* A batch: the jobs of one transaction, a list. */
+/* Transactions of the store's thread; a batch: the jobs of one, a list. */
 #pragma once
 
 #include "api/monitors/state/transaction.h"
 
 /* API_MAX_BATCH: jobs of a batch. */
 enum { API_MAX_BATCH = 256 };
+
+/* Runs jobs, or maintenance, in one transaction; it is concurrent or exclusive: see api_store_begin. False if it
+ * failed: nothing has changed then. */
+bool api_transact(struct api_monitors *monitors, struct api_store_job *jobs,
+                  bool (*upkeep)(struct api_monitors *monitors), bool is_concurrent);
 
 /* Runs a batch and finishes its jobs, which may be gone then. */
 void api_batch_run(struct api_monitors *monitors, struct api_store_job *jobs);

@@ -134,11 +134,8 @@ bool api_monitors_expose(struct api_monitors *monitors, const struct api_token *
                          enum api_metrics_format format, bool with_gzip,
                          struct api_response *response)
 {
-    if (api_token_is_bound(token))
-        return api_monitor_metrics_of_token(&monitors->metrics, &monitors->registry, token, format,
-                                            response, monitors->budget);
-    return api_monitor_metrics_response(&monitors->metrics, &monitors->registry, since, format,
-                                        with_gzip, response, monitors->budget);
+    return api_monitor_metrics_response(&monitors->metrics, &monitors->registry, token, since,
+                                        format, with_gzip, response, monitors->budget);
 }
 
 void api_monitors_trim(struct api_monitors *monitors, double seconds)

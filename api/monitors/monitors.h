@@ -3,7 +3,7 @@
 
 #include "api/metrics/metrics.h"
 #include "api/request/exchange.h"
-#include "api/store/outage.h"
+#include "api/store/store_metrics.h"
 
 /* Opens the store at a location, see api/store/store.h, and reads its monitors. `max_monitors` is the number
  * of monitors beyond which none is made. Call it before the process gives up its rights, and before

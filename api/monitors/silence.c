@@ -185,10 +185,8 @@ static bool tell_silence(struct api_monitors *monitors, struct api_pending_monit
         begins ? change_of(monitors, status, state, API_STALE) : end_of_silence(monitors, status);
     if (begins && isinf(api_settings_stale_after(&pending->monitor->config->settings)))
         change.sentence = missed;
-    const struct api_event event = {monitors->now, change.from, change.to, change.kl, 0};
     status->silence = begins ? API_SILENT : API_HEARD;
-    return api_event_store(monitors, pending->monitor, &event) &&
-           api_outbox_put(monitors, pending, &change);
+    return api_event_store(monitors, pending, monitors->now, 0, &change);
 }
 
 /* ---- Observations of the past */

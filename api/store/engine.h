@@ -1,7 +1,6 @@
 /* api_engine: what a database does for a store. */
 #pragma once
 
-#include "api/store/outcome.h"
 #include "api/store/sql.h"
 
 #include <stdbool.h>

@@ -295,13 +295,12 @@ static bool find_schema(struct api_database *database, enum api_schema *found)
 {
     struct api_postgresql_connection *c = connection_of(database);
     return script(database,
-                  "SELECT CASE WHEN to_regclass('kldiv_meta') IS NOT NULL THEN 2 WHEN 7 ="
-                  " (SELECT count(*) FROM pg_attribute WHERE (attrelid::regclass, attname::text) IN"
-                  " ((to_regclass('meta'), 'value'), (to_regclass('monitors'), 'group_name'),"
-                  " (to_regclass('revisions'), 'definition'),"
-                  " (to_regclass('windows'), 'unseen_ratio'), (to_regclass('counts'), 'window_id'),"
-                  " (to_regclass('events'), 'to_state'), (to_regclass('keys'), 'answer')))"
-                  " THEN 1 ELSE 0 END::bigint") &&
+                  "SELECT CASE WHEN to_regclass('kldiv_meta') IS NOT NULL THEN 2 WHEN 7 = (SELECT "
+                  "count(*) FROM pg_attribute WHERE (attrelid::regclass, attname::text) IN "
+                  "((to_regclass('meta'), 'value'), (to_regclass('monitors'), 'group_name'), "
+                  "(to_regclass('revisions'), 'definition'), (to_regclass('windows'), "
+                  "'unseen_ratio'), (to_regclass('counts'), 'window_id'), (to_regclass('events'), "
+                  "'to_state'), (to_regclass('keys'), 'answer'))) THEN 1 ELSE 0 END::bigint") &&
            read_results(c, &(struct api_rows){read_schema, found});
 }
 
@@ -315,11 +314,10 @@ static void read_flag(void *context, const struct api_datum *values)
  * tables to those of another owner. */
 static bool may_migrate(struct api_database *database, bool *may)
 {
-    return script(database,
-                  "SELECT coalesce(CASE WHEN to_regclass('kldiv_meta') IS NULL"
-                  " THEN has_schema_privilege(current_schema(), 'CREATE')"
-                  " ELSE (SELECT pg_has_role(relowner, 'USAGE') FROM pg_class"
-                  " WHERE oid = to_regclass('kldiv_meta')) END, false)::integer::bigint") &&
+    return script(database, "SELECT coalesce(CASE WHEN to_regclass('kldiv_meta') IS NULL THEN "
+                            "has_schema_privilege(current_schema(), 'CREATE') ELSE (SELECT "
+                            "pg_has_role(relowner, 'USAGE') FROM pg_class WHERE oid = "
+                            "to_regclass('kldiv_meta')) END, false)::integer::bigint") &&
            read_results(connection_of(database), &(struct api_rows){read_flag, may});
 }
 

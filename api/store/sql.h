@@ -1,152 +1,18 @@
 /* The statements of the store, in SQL that SQLite and PostgreSQL share: upserts, RETURNING, and
- * parameters $1, $2, … in order of their first use; parameters and values of rows. */
+ * parameters $1, $2, … in order of their first use; parameters and values of rows; how a transaction went. */
 #pragma once
 
 #include <math.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
+/* Each row of statements.h. */
 enum api_statement {
-    API_SQL_SCHEMA,     /* → version of the schema, and the oldest one whose servers may use it */
-    API_SQL_SCHEMA_SET, /* both */
-    API_SQL_META,       /* → name and value of each number about the whole */
-    API_SQL_NEXT_MONITOR, /* → a number that no monitor ever had */
-    API_SQL_CHANGE_SET,   /* number of the last change of monitors */
-    API_SQL_DELETION_SET, /* number of the last change that deleted some */
-    API_SQL_MUTE_SET,     /* number of the last change of mutes */
-    API_SQL_COLUMNS_SET,  /* number of the last change of columns without a monitor */
-    API_SQL_PROBE,        /* adds a number to the schema's: run it with 1 and with -1 */
-
-    API_SQL_MONITORS,         /* → all monitors with their current definition */
-    API_SQL_MONITORS_CHANGED, /* change → those that were changed after it */
-    API_SQL_MONITOR_IDS,      /* → id of each */
-    API_SQL_MONITOR_PUT,      /* id, group, name, revision, version, settings, change */
-    API_SQL_MONITOR_LIVE, /* state, observations to add, last observation, last window, severity since,
-                                 newest end of a window, since, pool from, sentence, its window, change, rose at, its window, missed; id
-                               */
-    API_SQL_MONITOR_DELETE,   /* id */
-    API_SQL_MONITOR_REMOVE,   /* group, name: deletes one that could not be read; id */
-    API_SQL_GROUP_REMOVE,     /* group: those of it that are left; id */
-    API_SQL_REVISION_PUT,     /* monitor, revision, definition */
-    API_SQL_REVISION,         /* monitor, revision → definition */
-    API_SQL_REVISIONS_DELETE, /* monitor */
-    API_SQL_REVISIONS_PRUNE, /* monitor, current revision: deletes those that no window needs → revision */
-
-    API_SQL_WINDOW_PUT,     /* all columns: see api_window_row */
-    API_SQL_WINDOW_N,       /* start, end, n, moments; monitor, id */
-    API_SQL_WINDOW_STATE,   /* state; monitor, id */
-    API_SQL_WINDOW_TOP,     /* top, its share; monitor, id */
-    API_SQL_WINDOW,         /* monitor, id */
-    API_SQL_WINDOW_AT,      /* monitor, revision, start → the one that starts then */
-    API_SQL_WINDOW_OPEN,    /* monitor, revision → the open one that starts last */
-    API_SQL_WINDOW_LATEST,  /* monitor, revision → the closed one that starts last */
-    API_SQL_WINDOWS_OPEN,   /* monitor, revision → all open ones */
-    API_SQL_WINDOWS_DUE,    /* monitor, revision, end → open ones that end by then */
-    API_SQL_WINDOWS,        /* monitor, from, to, start and id to go on below, limit */
-    API_SQL_WINDOWS_BEFORE, /* monitor, revision, start, id, limit → closed ones with a verdict */
-    API_SQL_WINDOWS_FROM, /* monitor, revision, start, id, latest start → closed ones, in order */
-    API_SQL_WINDOWS_LAST, /* monitor, revision, start, id, limit → closed ones before, newest first */
-    API_SQL_WINDOWS_NEXT, /* monitor, revision, start, id, latest start, limit → closed ones after, in order */
-    API_SQL_WINDOWS_RECENT, /* monitor, revision, latest start, limit → closed ones, newest first */
-    API_SQL_WINDOWS_RECENT_WHOLE, /* the same → with settings and reference */
-    API_SQL_WINDOWS_SPAN, /* monitor, revision, from, to, limit → number, first and last start, last end of
-                             closed ones */
-    API_SQL_WINDOWS_EXPIRED, /* monitor, end, 1 for closed ones alone, limit → id, start, revision,
-                                closed */
-    API_SQL_WINDOW_END, /* monitor, time → end of the one that starts last, and ends by then */
-    API_SQL_KEYS_OF_WINDOWS_BEFORE, /* monitor, revision, start, id, limit → start, id of closed ones,
-                                       newest first */
-    API_SQL_KEY_OF_WINDOW_AFTER, /* monitor, revision, start, id → start, id of the next closed one */
-    API_SQL_WINDOWS_COUNT_FROM, /* monitor, revision, start, id, limit → number of closed ones */
-    API_SQL_ORPHANS,            /* → monitors that are deleted, and have rows left */
-    API_SQL_WINDOW_DELETE,      /* monitor, id */
-
-    API_SQL_COUNT_ADD,      /* monitor, window, then bin and count of each row */
-    API_SQL_COUNT_ADD_4,    /* 4 rows */
-    API_SQL_COUNT_ADD_16,   /* 16 rows: half the time of as many statements */
-    API_SQL_COUNTS,         /* monitor, window → bin, count */
-    API_SQL_COUNTS_BEFORE,  /* monitor, revision, start, id, limit → bin, sum over closed ones */
-    API_SQL_COUNTS_FROM,    /* monitor, revision, start, id → bin, sum over closed ones */
-    API_SQL_COUNTS_BETWEEN, /* monitor, revision, from, to → bin, sum over closed ones */
-    API_SQL_MOMENTS,        /* monitor, window → moments */
-    API_SQL_MOMENTS_BEFORE, /* as COUNTS_BEFORE → moments of each window */
-    API_SQL_MOMENTS_FROM,   /* as COUNTS_FROM, limit → the same */
-    API_SQL_MOMENTS_OF_SEASON, /* as COUNTS_OF_SEASON → the same */
-    API_SQL_MOMENTS_BETWEEN,   /* monitor, revision, from, to → moments of each closed window */
-    API_SQL_COUNTS_OF_SEASON, /* start, period, k, monitor, revision → bin, sum over closed ones that start
-                                 a period before, two ... k periods */
-    API_SQL_POOL, /* monitor, revision, start, id, limit → start, id, reference of closed ones, newest first */
-    API_SQL_COUNTS_OF_POOL, /* the same → id, bin, count */
-    API_SQL_COUNTS_DELETE,  /* monitor, window */
-
-    API_SQL_SERVER_NEXT,       /* → a number that no server had since the store is what it is */
-    API_SQL_SERVER_COUNTS_PUT, /* monitor, window, server, n, time of the last observation, counts */
-    API_SQL_SERVER_COUNTS,     /* monitor, window → server, n, time, counts */
-    API_SQL_SERVER_COUNTS_TAKE,   /* the same; deletes them */
-    API_SQL_SERVER_COUNTS_DELETE, /* monitor */
-    API_SQL_OBSERVATIONS,         /* monitor → number of its values */
-    API_SQL_OBSERVATIONS_OF_OTHERS, /* server → group, name, id, number of values, time of the last, of
-                                       monitors for which another server has counts */
-
-    API_SQL_UNSEEN_ADD,   /* monitor, window, server, label, count */
-    API_SQL_UNSEEN_PRUNE, /* monitor, window, server, number: keeps as many, the most frequent */
-    API_SQL_UNSEEN,       /* monitor, window, limit → label, count, most frequent first */
-    API_SQL_UNSEEN_BETWEEN, /* monitor, revision, from, to, limit → label, sum over closed windows */
-    API_SQL_UNSEEN_OF_POOL, /* monitor, revision, start, id, limit → window, label, sum over the closed windows before */
-    API_SQL_UNSEEN_DELETE, /* monitor, window */
-
-    API_SQL_EVENT_PUT,     /* monitor, at, from, to, kl, window */
-    API_SQL_EVENTS,        /* monitor, id to go on below, limit */
-    API_SQL_EVENTS_OF_ALL, /* earliest time; time, monitor and id to go on below; group or ""; 8 times
-                              the characters of groups' names that are compared, with what; limit */
-    API_SQL_GROUP_HISTORY, /* group, from, to, windows of each monitor, limit → start, end, monitors that drifted, monitors */
-    API_SQL_EVENTS_DELETE, /* monitor */
-    API_SQL_EVENTS_EXPIRE, /* monitor, at: deletes older ones among the first hundred → id */
-
-    API_SQL_SUM,        /* monitor → the columns of SUM_PUT without it */
-    API_SQL_SUM_PUT,    /* monitor, revision, k, n, start and id of the oldest window, of the newest
-                           one, counts: see api/monitors/state/previous.h */
-    API_SQL_SUM_DELETE, /* monitor */
-
-    API_SQL_MUTES,       /* → group, name, until, reason of each; that of a group has no name */
-    API_SQL_MUTE_PUT,    /* group, name, until, reason */
-    API_SQL_MUTE_DELETE, /* group, name */
-    API_SQL_MUTES_PRUNE, /* at: deletes those that are over by then, or of what is deleted */
-
-    API_SQL_COLUMNS, /* → group, name, 1 if it was left out, missed of each column without a monitor */
-    API_SQL_COLUMN_PUT,    /* the same */
-    API_SQL_COLUMN_DELETE, /* group, name: unless it was left out */
-    API_SQL_COLUMNS_PRUNE, /* deletes those of groups that are gone, or that have a monitor */
-    API_SQL_NOTE_NEXT,     /* → a number that no note ever had */
-    API_SQL_NOTE_PUT, /* id, group, name, from, to, created, text; that of a group has no name */
-    API_SQL_NOTES, /* group, name or "" for all of the group, to, from, start and id to go on below,
-                            limit → id, name, from, to, created, text */
-    API_SQL_NOTES_COUNT, /* group → number, those of its monitors too */
-    API_SQL_NOTE_DELETE, /* group, name, id; id */
-    API_SQL_NOTES_PRUNE, /* group: deletes those of what is deleted */
-
-    API_SQL_OUTBOX_PUT, /* receiver, queued, monitor, group, name, from, to, at, since, kl, sentence,
-                           trace */
-    API_SQL_OUTBOX_FIRST,  /* receiver → queued, message and group of the change to send first */
-    API_SQL_OUTBOX_ASSIGN, /* message, receiver, group, limit: its first changes are that message */
-    API_SQL_OUTBOX, /* receiver, message → queued, monitor, group, name, from, to, at, since,
-                              kl, sentence, trace */
-    API_SQL_OUTBOX_DELETE, /* receiver, message */
-    API_SQL_OUTBOX_PRUNE,  /* deletes those of monitors that are deleted */
-    API_SQL_OUTBOX_EXPIRE, /* queued: deletes older ones → id */
-    API_SQL_OUTBOX_COUNT,  /* receiver → number */
-    API_SQL_LEASE,         /* → name and value of who sends, and until when */
-    API_SQL_LEASE_SET,     /* server, until */
-    API_SQL_RECEIVER,      /* name → last_success, last_failure, failing_since, failure */
-    API_SQL_RECEIVER_PUT,  /* name, and those */
-
-    API_SQL_KEY,        /* key → body, answer */
-    API_SQL_KEY_PUT,    /* key, body, at, answer */
-    API_SQL_KEY_CLAIM,  /* the same → at; no row if there is such a key */
-    API_SQL_KEYS_PRUNE, /* at: deletes older ones */
-    API_SQL_KEYS_TRIM,  /* number: deletes as many, oldest first */
-    API_SQL_KEYS_COUNT, /* → number */
+#define STATEMENT(name, text) API_SQL_##name,
+#include "api/store/statements.h"
+#undef STATEMENT
     API_STATEMENTS,
 };
 
@@ -263,3 +129,14 @@ static inline void api_datum_read_integer(void *context, const struct api_datum 
 {
     *(int64_t *)context = values[0].integer;
 }
+
+/* ---- Transactions */
+
+/* api_store_outcome: how a transaction went. One that failed may be run again, unless it is uncertain. */
+struct api_store_outcome {
+    bool is_lost;      /* the connection failed, or a wait was too long: others will fail as well */
+    bool is_uncertain; /* its commit was asked for, and nobody knows whether it was done */
+    bool is_new;       /* it had to connect: the database may be another copy of the one before */
+    bool has_written;  /* it ran a statement that writes */
+    bool out_of_memory; /* it failed for that, which says nothing of the database */
+};

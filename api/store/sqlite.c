@@ -71,13 +71,19 @@ static bool prepare_folder(struct connection *c, const char *path, char *reason,
     return c->base.folder && c->files.log_path;
 }
 
+/* Prepares a statement, unless it is prepared. */
+static bool prepare(struct connection *c, const char *text, sqlite3_stmt **statement)
+{
+    return *statement || sqlite3_prepare_v3(c->sqlite, text, -1, SQLITE_PREPARE_PERSISTENT,
+                                            statement, NULL) == SQLITE_OK;
+}
+
 static bool prepare_rollback(struct connection *c, char *reason, size_t size)
 {
-    if (sqlite3_prepare_v3(c->sqlite, "ROLLBACK", -1, SQLITE_PREPARE_PERSISTENT, &c->rollback,
-                           NULL) == SQLITE_OK)
-        return true;
-    snprintf(reason, size, "%s", sqlite3_errmsg(c->sqlite));
-    return false;
+    bool good = prepare(c, "ROLLBACK", &c->rollback);
+    if (!good)
+        snprintf(reason, size, "%s", sqlite3_errmsg(c->sqlite));
+    return good;
 }
 
 static struct api_database *open_connection(const char *path, char *reason, size_t size)
@@ -160,11 +166,9 @@ static bool run(struct api_database *database, enum api_statement number,
                 const struct api_datum *parameters, const struct api_rows *rows)
 {
     struct connection *c = connection_of(database);
-    sqlite3_stmt *statement = c->statements[number];
-    if (!statement && sqlite3_prepare_v3(c->sqlite, api_sql[number], -1, SQLITE_PREPARE_PERSISTENT,
-                                         &statement, NULL) != SQLITE_OK)
+    if (!prepare(c, api_sql[number], &c->statements[number]))
         return fail(c);
-    c->statements[number] = statement;
+    sqlite3_stmt *statement = c->statements[number];
     int n = sqlite3_bind_parameter_count(statement), result = SQLITE_OK;
     bool good = true;
     for (int i = 0; good && i < n; i++)
@@ -222,8 +226,7 @@ static bool size_of(struct api_database *database, int64_t *bytes)
     static const char used[] = "SELECT (page_count - freelist_count) * page_size FROM"
                                " pragma_page_count, pragma_freelist_count, pragma_page_size";
     struct connection *c = connection_of(database);
-    if (!c->used && sqlite3_prepare_v3(c->sqlite, used, -1, SQLITE_PREPARE_PERSISTENT, &c->used,
-                                       NULL) != SQLITE_OK)
+    if (!prepare(c, used, &c->used))
         return fail(c);
     bool good = sqlite3_step(c->used) == SQLITE_ROW;
     *bytes = good ? sqlite3_column_int64(c->used, 0) : 0;

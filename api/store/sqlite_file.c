@@ -173,12 +173,10 @@ static bool is_sound(sqlite3 *sqlite)
 static bool lock(sqlite3 *sqlite, bool *is_empty)
 {
     long long tables = 0;
-    bool good =
-        script(sqlite,
-               "PRAGMA locking_mode = EXCLUSIVE; PRAGMA synchronous = FULL;"
-               "PRAGMA temp_store = MEMORY; PRAGMA cache_size = -16384; PRAGMA secure_delete = ON;"
-               "BEGIN IMMEDIATE; COMMIT") &&
-        api_sqlite_number(sqlite, "SELECT count(*) FROM sqlite_schema", &tables);
+    bool good = script(sqlite, "PRAGMA locking_mode = EXCLUSIVE; PRAGMA synchronous = FULL;PRAGMA "
+                               "temp_store = MEMORY; PRAGMA cache_size = -16384; PRAGMA "
+                               "secure_delete = ON;BEGIN IMMEDIATE; COMMIT") &&
+                api_sqlite_number(sqlite, "SELECT count(*) FROM sqlite_schema", &tables);
     *is_empty = tables == 0;
     return good;
 }

@@ -117,9 +117,8 @@ static bool may_use(struct api_store *store, const struct schema *schema)
     return schema->version <= newest || (schema->oldest > 0 && schema->oldest <= newest) ||
            api_database_fail(
                store->database,
-               "it was written by a newer version of kldiv: its schema %lld takes one "
-               "that knows %lld, and this one knows %lld; start a newer version, or "
-               "restore a backup",
+               "it was written by a newer version of kldiv: its schema %lld takes one that knows "
+               "%lld, and this one knows %lld; start a newer version, or restore a backup",
                (long long)schema->version,
                (long long)(schema->oldest > 0 ? schema->oldest : schema->version),
                (long long)newest);
@@ -142,13 +141,12 @@ static bool may_migrate(struct api_database *database, int64_t version)
     bool may = true;
     if (database->engine->may_migrate && !database->engine->may_migrate(database, &may))
         return false;
-    return may ||
-           api_database_fail(
-               database,
-               "%s %lld, this version of kldiv needs %lld, and this user may not change it: the "
-               "owner of the tables has to run kldivd --migrate --store LOCATION",
-               version ? "its schema is" : "it has no tables: its schema is", (long long)version,
-               (long long)newest_version());
+    return may || api_database_fail(
+                      database,
+                      "%s %lld, this version of kldiv needs %lld, and this user may not change it: "
+                      "the owner of the tables has to run kldivd --migrate --store LOCATION",
+                      version ? "its schema is" : "it has no tables: its schema is",
+                      (long long)version, (long long)newest_version());
 }
 
 /* Makes a version from the one before. Reads its number back, so that a failure, and the time, are of this step. */

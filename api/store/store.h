@@ -2,7 +2,6 @@
  * store. A new engine is a file with one struct api_engine, and a row in store.c. */
 #pragma once
 
-#include "api/store/outcome.h"
 #include "api/store/sql.h"
 
 #include <stdbool.h>

@@ -3,6 +3,8 @@
 #include "api/metrics/metrics.h"
 #include "api/text/clock.h"
 
+#include <stdio.h>
+
 static const double bounds[] = {0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01,
                                 0.025,  0.05,    0.1,    0.25,  0.5,    1,     2.5};
 #define N_BOUNDS (sizeof bounds / sizeof *bounds)
@@ -34,4 +36,14 @@ void api_store_metrics_write(const struct api_store_metrics *metrics, struct api
     for (size_t i = 0; i < API_OPERATIONS; i++)
         api_histogram_write(out, "kldiv_store_operation_duration_seconds", labels[i],
                             &metrics->operations[i].seconds, bounds, N_BOUNDS, MICRO);
+}
+
+void api_outage_note(struct api_outage *outage, int64_t now, const char *reason)
+{
+    if (outage->since == 0)
+        outage->since = now;
+    snprintf(outage->error, sizeof outage->error, "%s", reason);
+    for (char *p = outage->error; *p; p++)
+        if ((unsigned char)*p < ' ' || *p == 127)
+            *p = ' ';
 }

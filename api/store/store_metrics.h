@@ -1,4 +1,5 @@
-/* api_store_metrics: durations and failures of the store's operations, for /metrics. */
+/* How the store does: api_store_metrics, durations and failures of its operations, for /metrics; api_outage, since when it
+ * cannot be written, and why. */
 #pragma once
 
 #include "api/metrics/metrics.h"
@@ -18,3 +19,11 @@ struct api_store_metrics {
 void api_store_metrics_add(struct api_store_metrics *metrics, enum api_operation operation,
                            double start, bool good);
 void api_store_metrics_write(const struct api_store_metrics *metrics, struct api_buffer *out);
+
+struct api_outage {
+    int64_t since;   /* microseconds since 1970; 0: no outage */
+    char error[200]; /* one line, cut if it is longer */
+};
+
+/* Notes a failure: the first one begins an outage, others change its error. */
+void api_outage_note(struct api_outage *outage, int64_t now, const char *reason);

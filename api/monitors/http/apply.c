@@ -51,12 +51,6 @@ static bool check_idempotency(struct api_observations *o, struct api_monitors *m
                     "the Idempotency-Key was used with another body before");
 }
 
-static void read_claim(void *context, const struct api_datum *values)
-{
-    (void)values;
-    *(bool *)context = true;
-}
-
 /* Keeps the key with the numbers of the windows; of many, with those of the newest, and their counts by verdicts, as of
  * monitors with negative numbers. A concurrent transaction sets *claims if no other has the key: it
  * waits for others that are about to store it, and the second one has to look up the key again. */
@@ -78,10 +72,12 @@ static bool store_idempotency(struct api_observations *o, struct api_monitors *m
     if (o->pairs.failed)
         return api_transaction_fail_oom(monitors);
     monitors->keys++;
-    *claims = !monitors->is_concurrent;
-    return monitors->is_concurrent
-               ? api_store_read(monitors->store, API_SQL_KEY_CLAIM, row, read_claim, claims)
-               : api_store_run(monitors->store, API_SQL_KEY_PUT, row);
+    int64_t at = 0;
+    bool good = monitors->is_concurrent
+                    ? api_store_number(monitors->store, API_SQL_KEY_CLAIM, row, &at)
+                    : api_store_run(monitors->store, API_SQL_KEY_PUT, row);
+    *claims = !monitors->is_concurrent || at != 0;
+    return good;
 }
 
 /* Finds the monitor that observations were counted for; NULL if it is not the same any more. */
@@ -212,11 +208,10 @@ static bool check_reads(struct api_observations *o, struct api_monitors *monitor
         if (!add_reads(o, monitors, &o->observed[i], &reads))
             return false;
     return reads <= max_reads ||
-           api_fail(
-               &o->x->problem, "too_many_columns",
-               "adding up the windows to compare with takes too long: before the newest window, "
-               "or of a season, they are many; send fewer columns%s at once",
-               o->is_timed ? ", or a shorter time," : "");
+           api_fail(&o->x->problem, "too_many_columns",
+                    "adding up the windows to compare with takes too long: before the newest "
+                    "window, or of a season, they are many; send fewer columns%s at once",
+                    o->is_timed ? ", or a shorter time," : "");
 }
 
 static bool observe(const struct api_observations *o, struct api_monitors *monitors,
@@ -227,7 +222,7 @@ static bool observe(const struct api_observations *o, struct api_monitors *monit
         return false;
     observed->window = observed->dirty->snapshot->window.id;
     return api_unseen_store(monitors->store, observed->held.id, observed->window,
-                            api_server_of(monitors), &part->unseen);
+                            monitors->is_concurrent ? monitors->server : 0, &part->unseen);
 }
 
 /* Sets *adds if the request only adds to open windows; their numbers are then known. Beside other servers, sums of
@@ -317,20 +312,16 @@ static bool read_again(struct api_observations *o, struct api_monitors *monitors
 {
     struct api_monitor *monitor =
         api_registry_find(&monitors->registry, api_group_of(o->x), observed->name);
-    struct api_window_list list;
-    bool good =
-        api_window_list_run(&list, monitors->store, API_SQL_WINDOW, API_ROW(pair[0], pair[1]));
-    if (good && list.n > 0 && monitor && monitor->id == pair[0]) {
-        observed->snapshot = api_snapshot_of(monitors, monitor, &list.windows[0]);
-        good = observed->snapshot &&
-               api_unseen_read(monitors->store, pair[0], observed->snapshot, &observed->unseen);
-    }
-    if (observed->snapshot && monitor && monitor->pending)
-        observed->snapshot->state = observed->snapshot->window.closed
-                                        ? observed->snapshot->window.state
-                                        : monitor->pending->status.state;
-    api_window_list_free(&list);
-    return good;
+    if (!monitor || monitor->id != pair[0])
+        return true;
+    bool good = api_snapshot_read(monitors, monitor, API_SQL_WINDOW, API_ROW(pair[0], pair[1]),
+                                  &observed->snapshot);
+    struct api_snapshot *snapshot = observed->snapshot;
+    if (snapshot && monitor->pending)
+        snapshot->state =
+            snapshot->window.closed ? snapshot->window.state : monitor->pending->status.state;
+    return good &&
+           (!snapshot || api_unseen_read(monitors->store, pair[0], snapshot, &observed->unseen));
 }
 
 static bool read_back_replay(struct api_observations *o, struct api_monitors *monitors)

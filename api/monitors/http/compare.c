@@ -2,7 +2,6 @@
 #include "api/json/format.h"
 #include "api/monitors/http/endpoints.h"
 
-#include "api/monitors/http/period.h"
 #include "api/monitors/http/request.h"
 #include "api/monitors/state/window_load.h"
 
@@ -149,7 +148,7 @@ static bool read_unseen(struct comparison *c, struct api_monitors *monitors,
 static bool read_comparison(struct api_exchange *x, struct api_monitors *monitors)
 {
     struct comparison *c = x->state;
-    const struct api_monitor *monitor = api_monitor_of(x, monitors, &x->problem);
+    const struct api_monitor *monitor = api_monitor_of(x);
     if (!monitor)
         return false;
     api_snapshot_release(c->snapshot);
@@ -172,10 +171,9 @@ static bool read_comparison(struct api_exchange *x, struct api_monitors *monitor
 
 static enum api_outcome parse(struct api_exchange *x)
 {
-    static const char *const known[] = {"from", "to", "against_from", "against_to", NULL};
     struct comparison *c = x->state;
     struct api_pagination *page = &c->page;
-    if (!api_pagination_read(page, x->request.query, known, &x->problem))
+    if (!api_pagination_read(x, page, API_NAMES("from", "to", "against_from", "against_to")))
         return API_FAILED;
     c->unseen.objects.budget = x->service->budget;
     c->period = (struct api_period){.from = page->from, .to = page->to};
@@ -197,8 +195,7 @@ static void write_period(const struct api_period *period, struct api_buffer *out
 static bool write_comparison(struct api_exchange *x)
 {
     const struct comparison *c = x->state;
-    struct api_buffer *out = &x->response.body;
-    api_begin_json(x);
+    struct api_buffer *out = api_begin_json(x);
     api_write_names(out, api_group_of(x), api_name_of(x));
     api_append(out, ",", 1);
     write_period(&c->period, out);

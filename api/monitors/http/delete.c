@@ -34,7 +34,7 @@ static bool renew_columns(struct api_exchange *x, struct api_monitors *monitors)
 }
 
 /* Deletes the monitors that are known, and those in the store that could not be read. */
-static bool delete_all(struct api_exchange *x, struct api_monitors *monitors)
+static enum api_outcome run(struct api_exchange *x, struct api_monitors *monitors)
 {
     struct deleting *d = x->state;
     const struct api_registry *registry = &monitors->registry;
@@ -43,26 +43,23 @@ static bool delete_all(struct api_exchange *x, struct api_monitors *monitors)
                     : api_registry_group(registry, group, &d->n);
     if (name)
         d->n = api_registry_find(registry, group, name) ? 1 : 0;
-    if (d->n > 0 && !api_check_conditions(x, monitors, &x->problem))
-        return false;
+    if (d->n > 0 && !api_check_conditions(x))
+        return API_FAILED;
     size_t n = d->n;
     for (size_t i = 0; i < d->n; i++)
         if (!api_store_run(monitors->store, API_SQL_MONITOR_DELETE,
                            API_ROW(registry->monitors[d->first + i]->id)))
-            return false;
+            return API_FAILED;
     if (!api_gc_delete_left_out(monitors, group, name, &n))
-        return false;
+        return API_FAILED;
     if (n == 0)
-        return api_find_monitor(x, &x->problem);
-    return api_store_run(monitors->store, API_SQL_DELETION_SET, API_ROW(api_change_of(monitors))) &&
-           api_store_run(monitors->store, API_SQL_NOTES_PRUNE, API_ROW(group)) &&
-           (registry->mutes.list.size == 0 || api_mutes_renew(monitors, &d->mutes)) &&
-           renew_columns(x, monitors);
-}
-
-static enum api_outcome run(struct api_exchange *x, struct api_monitors *monitors)
-{
-    return api_outcome_of(delete_all(x, monitors));
+        return api_outcome_of(api_find_monitor(x));
+    return api_outcome_of(
+        api_store_run(monitors->store, API_SQL_META_SET,
+                      API_ROW(api_change_of(monitors), "deletion")) &&
+        api_store_run(monitors->store, API_SQL_NOTES_PRUNE, API_ROW(group)) &&
+        (registry->mutes.list.size == 0 || api_mutes_renew(monitors, &d->mutes)) &&
+        renew_columns(x, monitors));
 }
 
 /* Forgets monitors. Their rows are deleted later; if there is no memory to remember that, after the next start. */
@@ -110,8 +107,8 @@ static enum api_outcome parse_window(struct api_exchange *x)
 static enum api_outcome run_window(struct api_exchange *x, struct api_monitors *monitors)
 {
     const int64_t *id = x->state;
-    struct api_monitor *monitor = api_monitor_of(x, monitors, &x->problem);
-    return api_outcome_of(monitor && api_check_conditions(x, monitors, &x->problem) &&
+    struct api_monitor *monitor = api_monitor_of(x);
+    return api_outcome_of(monitor && api_check_conditions(x) &&
                           api_erase_window(monitors, monitor, *id, &x->problem));
 }
 

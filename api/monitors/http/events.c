@@ -51,7 +51,7 @@ static void add_event(void *context, const struct api_datum *values)
 static bool read_of_monitor(struct api_exchange *x, struct api_monitors *monitors)
 {
     const struct api_row_page *events = x->state;
-    const struct api_monitor *monitor = api_monitor_of(x, monitors, &x->problem);
+    const struct api_monitor *monitor = api_monitor_of(x);
     if (!monitor)
         return false;
     const struct api_datum *of = API_ROW(monitor->id, events->after[0], events->page.limit + 1);
@@ -60,8 +60,7 @@ static bool read_of_monitor(struct api_exchange *x, struct api_monitors *monitor
 
 static enum api_outcome parse_of_monitor(struct api_exchange *x)
 {
-    static const char *const known[] = {"limit", "cursor", NULL};
-    return api_outcome_of(api_row_page_parse(x, known, 1));
+    return api_row_page_parse(x, "events", 1, API_NAMES("limit", "cursor"));
 }
 
 /* ---- Of all monitors */
@@ -96,30 +95,18 @@ static bool read_of_all(struct api_exchange *x, struct api_monitors *monitors)
 
 static enum api_outcome parse_of_all(struct api_exchange *x)
 {
-    static const char *const known[] = {"group", "since", "to", "limit", "cursor", NULL};
+    const char *const *known = API_NAMES("group", "since", "to", "limit", "cursor");
     struct api_row_page *events = x->state;
-    if (!api_row_page_parse(x, known, 3))
+    if (api_row_page_parse(x, "events", 3, known) == API_FAILED)
         return API_FAILED;
     if (!*events->page.cursor && events->page.to < INT64_MAX)
         events->after[0] = events->page.to - 1;
     return API_DONE;
 }
 
-/* ---- Response */
-
-static bool write_events(struct api_exchange *x) { return api_row_page_write(x, "events"); }
-
-const struct api_steps api_events = {.place = API_STORE_READS,
-                                     .state = sizeof(struct api_row_page),
-                                     .check = api_check_monitor,
+const struct api_steps api_events = {.check = api_check_monitor,
                                      .parse = parse_of_monitor,
                                      .read_back = read_of_monitor,
-                                     .write = write_events,
-                                     .drop = api_row_page_drop};
-const struct api_steps api_all_events = {.place = API_STORE_READS,
-                                         .state = sizeof(struct api_row_page),
-                                         .check = api_check_available,
-                                         .parse = parse_of_all,
-                                         .read_back = read_of_all,
-                                         .write = write_events,
-                                         .drop = api_row_page_drop};
+                                     API_LISTS_ROWS};
+const struct api_steps api_all_events = {
+    .check = api_check_available, .parse = parse_of_all, .read_back = read_of_all, API_LISTS_ROWS};

@@ -3,7 +3,7 @@
 #include "api/monitors/http/endpoints.h"
 
 #include "api/monitors/http/incidents.h"
-#include "api/monitors/http/rank.h"
+#include "api/monitors/http/list.h"
 #include "api/monitors/http/request.h"
 #include "api/request/response.h"
 
@@ -52,7 +52,7 @@ static void add_monitor(struct group *group, const struct api_monitor *monitor)
 /* Sums up `n` monitors, which are of one group. */
 static struct group sum_up(struct api_monitor *const *monitors, size_t n)
 {
-    struct group group = {.name = monitors[0]->group};
+    struct group group = {.name = monitors[0]->group, .rank.monitor = monitors[0]};
     for (size_t i = 0; i < n; i++)
         add_monitor(&group, monitors[i]);
     size_t drifting = group.states[API_WARNING] + group.states[API_CRITICAL];
@@ -88,68 +88,39 @@ static bool passes(const struct group *group, const struct api_pagination *page)
            (!words || strcasestr(group->name, words));
 }
 
-/* Sums up the groups that the token is for, that pass the filter, and that come after `after`, which may be NULL.
- * NULL if memory is exhausted. */
-static struct group *find_groups(const struct api_registry *registry, const struct api_token *token,
-                                 const struct api_pagination *page, const struct api_rank *after,
-                                 size_t *n)
+static bool rank_next(const struct api_registry *registry, const void *filter, size_t *i,
+                      struct api_rank *rank)
 {
-    struct group *groups = malloc((registry->n + 1) * sizeof *groups);
-    size_t size;
-    *n = 0;
-    for (size_t i = 0; groups && i < registry->n; i += size) {
-        api_registry_group(registry, registry->monitors[i]->group, &size);
-        struct group group = sum_up(registry->monitors + i, size);
-        if (api_token_has_group(token, group.name) && passes(&group, page) &&
-            (!after || api_rank_compare(&group.rank, after) > 0))
-            groups[(*n)++] = group;
-    }
-    if (groups)
-        qsort(groups, *n, sizeof *groups, api_rank_compare); /* a group begins with its rank */
-    return groups;
+    const struct api_exchange *x = filter;
+    size_t first = *i, size;
+    api_registry_group(registry, registry->monitors[first]->group, &size);
+    const struct group group = sum_up(registry->monitors + first, size);
+    *i += size;
+    *rank = group.rank;
+    return api_token_has_group(&x->token, group.name) && passes(&group, x->state);
+}
+
+static void write_item(const struct api_registry *registry, const struct api_monitor *monitor,
+                       struct api_buffer *out)
+{
+    size_t size, first = api_registry_group(registry, monitor->group, &size);
+    const struct group group = sum_up(registry->monitors + first, size);
+    write_group(registry, &group, out);
+    api_append(out, "}", 1);
 }
 
 static bool write_groups(struct api_exchange *x)
 {
-    const struct api_pagination *page = x->state;
-    struct api_registry *registry = &x->service->monitors->registry;
-    struct api_buffer *out = &x->response.body;
-    struct api_rank after;
-    size_t n;
-    if (!api_check_states(page, &x->problem) || !api_rank_read(&after, page, &x->problem))
-        return false;
-    api_begin_json(x);
-    pthread_rwlock_rdlock(&registry->lock);
-    struct group *groups =
-        find_groups(registry, &x->token, page, *page->cursor ? &after : NULL, &n);
-    api_append_text(out, "{\"groups\":[");
-    for (size_t i = 0; i < n && i < page->limit; i++) {
-        api_append(out, ",", i > 0);
-        write_group(registry, &groups[i], out);
-        api_append(out, "}", 1);
-    }
-    pthread_rwlock_unlock(&registry->lock);
-    api_rank_end(n > page->limit ? &groups[page->limit - 1].rank : NULL, out);
-    bool good = groups || api_fail_oom(&x->problem);
-    free(groups);
-    return good;
+    return api_list_write(x, "groups", x, rank_next, write_item);
 }
 
 static enum api_outcome parse_groups(struct api_exchange *x)
 {
-    static const char *const known[] = {"state", "q", "limit", "cursor", NULL};
-    if (api_must_refresh(x))
-        return API_REFRESH;
-    return api_outcome_of(api_pagination_read(x->state, x->request.query, known, &x->problem));
+    return api_list_parse(x, API_NAMES("state", "q", "limit", "cursor"));
 }
 
-static void drop_groups(struct api_exchange *x) { api_pagination_free(x->state); }
-
-const struct api_steps api_list_groups = {.state = sizeof(struct api_pagination),
-                                          .check = api_check_available,
-                                          .parse = parse_groups,
-                                          .write = write_groups,
-                                          .drop = drop_groups};
+const struct api_steps api_list_groups = {
+    .check = api_check_available, .parse = parse_groups, .write = write_groups, API_LISTS};
 
 /* ---- One group */
 
@@ -186,7 +157,7 @@ static bool read_history(struct api_exchange *x, struct api_monitors *monitors)
     size_t n;
     api_registry_group(&monitors->registry, group, &n);
     if (n == 0)
-        return api_find_monitor(x, &x->problem);
+        return api_find_monitor(x);
     size_t each = WINDOWS / n;
     const struct api_datum *of = API_ROW(group, g->page.from, g->page.to,
                                          each > PERIODS ? PERIODS
@@ -201,10 +172,9 @@ static bool read_history(struct api_exchange *x, struct api_monitors *monitors)
 
 static enum api_outcome parse(struct api_exchange *x)
 {
-    static const char *const known[] = {"from", "to", NULL};
     struct group_page *g = x->state;
     g->periods.budget = x->service->budget;
-    return api_outcome_of(api_pagination_read(&g->page, x->request.query, known, &x->problem));
+    return api_outcome_of(api_pagination_read(x, &g->page, API_NAMES("from", "to")));
 }
 
 /* Writes a monitor whose state is not ok; `sum` is the divergence of all of them. */
@@ -308,9 +278,8 @@ static bool write_page(struct api_exchange *x)
 {
     const struct group_page *g = x->state;
     struct api_registry *registry = &x->service->monitors->registry;
-    struct api_buffer *out = &x->response.body;
+    struct api_buffer *out = api_begin_json(x);
     size_t n;
-    api_begin_json(x);
     pthread_rwlock_rdlock(&registry->lock);
     size_t first = api_registry_group(registry, api_group_of(x), &n);
     struct group group = {0};
@@ -324,7 +293,7 @@ static bool write_page(struct api_exchange *x)
     write_new(registry, api_group_of(x), out);
     pthread_rwlock_unlock(&registry->lock);
     if (n == 0)
-        return api_find_monitor(x, &x->problem);
+        return api_find_monitor(x);
     api_append_text(out, ",\"history\":[");
     api_append(out, g->periods.data, g->periods.size);
     api_append_text(out, "]}\n");

@@ -19,23 +19,23 @@ struct history {
     bool as_csv, with_counts;
     int64_t revision; /* of the monitor */
     int64_t last[2];  /* start and id of the last window of the page before */
-    struct api_snapshot **snapshots;
-    struct api_unseen *unseen; /* of each */
-    size_t n, reserved;        /* snapshots, and bytes of the budget for them */
+    struct result {
+        struct api_snapshot *snapshot;
+        struct api_unseen unseen;
+    } * results;
+    size_t n, reserved; /* results, and bytes of the budget for them */
 };
 
 static void drop_snapshots(struct api_exchange *x)
 {
     struct history *h = x->state;
     for (size_t i = 0; i < h->n; i++) {
-        api_snapshot_release(h->snapshots[i]);
-        api_buffer_free(&h->unseen[i].objects);
+        api_snapshot_release(h->results[i].snapshot);
+        api_buffer_free(&h->results[i].unseen.objects);
     }
-    free(h->snapshots);
-    free(h->unseen);
+    free(h->results);
     api_budget_release(x->service->budget, h->reserved);
-    h->snapshots = NULL;
-    h->unseen = NULL;
+    h->results = NULL;
     h->n = h->reserved = 0;
 }
 
@@ -59,10 +59,11 @@ static bool add_snapshot(struct api_exchange *x, struct api_monitors *monitors,
                          size_t *n_bins)
 {
     struct history *h = x->state;
-    struct api_snapshot *snapshot = h->snapshots[h->n] = api_snapshot_of(monitors, monitor, window);
+    struct result *result = &h->results[h->n];
+    struct api_snapshot *snapshot = result->snapshot = api_snapshot_of(monitors, monitor, window);
     if (!snapshot)
         return false;
-    h->unseen[h->n].objects.budget = monitors->budget;
+    result->unseen.objects.budget = monitors->budget;
     h->n++;
     size_t size = sizeof *snapshot + snapshot->config->bins.n_bins * 2 * sizeof(double);
     if (!api_budget_reserve(monitors->budget, size))
@@ -70,7 +71,7 @@ static bool add_snapshot(struct api_exchange *x, struct api_monitors *monitors,
     h->reserved += size;
     x->cost_ns += api_config_result_ns(snapshot->config);
     *n_bins += snapshot->config->bins.n_bins;
-    return api_unseen_read(monitors->store, monitor->id, snapshot, &h->unseen[h->n - 1]);
+    return api_unseen_read(monitors->store, monitor->id, snapshot, &result->unseen);
 }
 
 /* Makes a snapshot of each window of a list, up to the page's limit and MAX_PAGE_BINS. */
@@ -81,10 +82,9 @@ static bool snapshot_all(struct api_exchange *x, struct api_monitors *monitors,
     size_t n_bins = 0;
     drop_snapshots(x);
     x->cost_ns = 0;
-    h->snapshots = calloc(list->n + 1, sizeof(struct api_snapshot *));
-    h->unseen = calloc(list->n + 1, sizeof *h->unseen);
+    h->results = calloc(list->n + 1, sizeof *h->results);
     h->revision = monitor->revision;
-    if (!h->snapshots || !h->unseen)
+    if (!h->results)
         return api_transaction_fail_oom(monitors);
     while (h->n < list->n && h->n < h->page.limit && n_bins + MAX_BINS <= MAX_PAGE_BINS)
         if (!add_snapshot(x, monitors, monitor, &list->windows[h->n], &n_bins))
@@ -96,7 +96,7 @@ static bool snapshot_all(struct api_exchange *x, struct api_monitors *monitors,
 static bool read_windows(struct api_exchange *x, struct api_monitors *monitors)
 {
     const struct history *h = x->state;
-    struct api_monitor *monitor = api_monitor_of(x, monitors, &x->problem);
+    struct api_monitor *monitor = api_monitor_of(x);
     struct api_window_list list;
     if (!monitor)
         return false;
@@ -141,10 +141,9 @@ static bool read_form(struct api_exchange *x)
 
 static enum api_outcome parse_windows(struct api_exchange *x)
 {
-    static const char *const known[] = {"from", "to", "limit", "cursor", "format", "counts", NULL};
+    const char *const *known = API_NAMES("from", "to", "limit", "cursor", "format", "counts");
     struct history *h = x->state;
-    return api_outcome_of(api_pagination_read(&h->page, x->request.query, known, &x->problem) &&
-                          read_form(x));
+    return api_outcome_of(api_pagination_read(x, &h->page, known) && read_form(x));
 }
 
 static void write_cell(struct api_buffer *out, double number)
@@ -184,8 +183,8 @@ static size_t find_next(const struct history *h, int64_t cursor[2])
 {
     if (!h->more || h->n == 0)
         return 0;
-    cursor[0] = h->snapshots[h->n - 1]->window.start;
-    cursor[1] = h->snapshots[h->n - 1]->window.id;
+    cursor[0] = h->results[h->n - 1].snapshot->window.start;
+    cursor[1] = h->results[h->n - 1].snapshot->window.id;
     return 2;
 }
 
@@ -204,7 +203,7 @@ static bool write_csv(struct api_exchange *x, const struct history *h)
         out,
         "id,start,end,closed,restated,revision,n,kl,kl_reverse,js,psi,p_value,verdict,mean,sd\r\n");
     for (size_t i = 0; i < h->n; i++)
-        write_row(h->snapshots[i], out);
+        write_row(h->results[i].snapshot, out);
     return true;
 }
 
@@ -231,28 +230,26 @@ static bool write_windows(struct api_exchange *x)
     api_append_text(out, "{\"windows\":[");
     for (size_t i = 0; i < h->n; i++) {
         api_append_text(out, i ? ",{" : "{");
-        api_snapshot_write(h->snapshots[i], false, &h->unseen[i], out);
+        api_snapshot_write(h->results[i].snapshot, false, &h->results[i].unseen, out);
         if (h->with_counts)
-            write_counts(h, h->snapshots[i], out);
+            write_counts(h, h->results[i].snapshot, out);
         api_append(out, "}", 1);
     }
     api_pagination_end(cursor, find_next(h, cursor), out);
     return true;
 }
 
-const struct api_steps api_windows = {.place = API_STORE_READS,
-                                      .state = sizeof(struct history),
-                                      .check = api_check_monitor,
-                                      .parse = parse_windows,
-                                      .read_back = read_windows,
-                                      .write = write_windows,
-                                      .drop = drop};
+#define READS_WINDOWS                                                                              \
+    .place = API_STORE_READS, .state = sizeof(struct history), .check = api_check_monitor,         \
+    .drop = drop
+const struct api_steps api_windows = {
+    .parse = parse_windows, .read_back = read_windows, .write = write_windows, READS_WINDOWS};
 
 /* ---- One window */
 
 static bool read_window(struct api_exchange *x, struct api_monitors *monitors)
 {
-    struct api_monitor *monitor = api_monitor_of(x, monitors, &x->problem);
+    struct api_monitor *monitor = api_monitor_of(x);
     struct api_window_list list;
     const char *which = x->captures.value[2];
     int64_t id = 0;
@@ -280,7 +277,6 @@ static bool read_window(struct api_exchange *x, struct api_monitors *monitors)
 
 static enum api_outcome parse_window(struct api_exchange *x)
 {
-    static const char *const none[] = {NULL};
     struct history *h = x->state;
     const char *which = x->captures.value[2];
     int64_t id;
@@ -288,26 +284,19 @@ static enum api_outcome parse_window(struct api_exchange *x)
         strcmp(which, "current") != 0)
         api_fail(&x->problem, "window_not_found",
                  "there is no window '%.40s'; use latest, current or an id", which);
-    return api_outcome_of(!x->problem.code &&
-                          api_pagination_read(&h->page, x->request.query, none, &x->problem));
+    return api_outcome_of(!x->problem.code && api_pagination_read(x, &h->page, API_NAMES(NULL)));
 }
 
 static bool write_window(struct api_exchange *x)
 {
     const struct history *h = x->state;
-    struct api_buffer *out = &x->response.body;
-    api_begin_json(x);
+    struct api_buffer *out = api_begin_json(x);
     api_write_names(out, api_group_of(x), api_name_of(x));
     api_append(out, ",", 1);
-    api_snapshot_write(h->snapshots[0], true, &h->unseen[0], out);
+    api_snapshot_write(h->results->snapshot, true, &h->results->unseen, out);
     api_append_text(out, "}\n");
     return true;
 }
 
-const struct api_steps api_window = {.place = API_STORE_READS,
-                                     .state = sizeof(struct history),
-                                     .check = api_check_monitor,
-                                     .parse = parse_window,
-                                     .read_back = read_window,
-                                     .write = write_window,
-                                     .drop = drop};
+const struct api_steps api_window = {
+    .parse = parse_window, .read_back = read_window, .write = write_window, READS_WINDOWS};

@@ -101,10 +101,9 @@ static const struct api_replacement *find_replacement(const struct api_reference
 static bool take_over(struct api_monitors *monitors, struct api_monitor *known,
                       const struct api_monitor *stand_in)
 {
-    struct api_pending_monitor *pending =
-        stand_in && stand_in->pending ? api_pending_of(monitors, known) : NULL;
     if (!stand_in || !stand_in->pending)
         return true;
+    struct api_pending_monitor *pending = api_pending_of(monitors, known);
     if (!pending)
         return false;
     pending->status = stand_in->pending->status;

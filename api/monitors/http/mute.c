@@ -46,7 +46,7 @@ static bool read_end(const json_t *until, const json_t *seconds, int64_t *end,
 static bool read_body(struct api_exchange *x, struct api_mute *mute)
 {
     enum { UNTIL, SECONDS, REASON, MEMBERS };
-    static const char *const known[] = {"until", "seconds", "reason", NULL};
+    const char *const *known = API_NAMES("until", "seconds", "reason");
     const json_t *values[MEMBERS];
     struct api_json json = {.budget = x->service->budget};
     bool good = api_load_json(x, &json) &&
@@ -63,30 +63,26 @@ static bool read_body(struct api_exchange *x, struct api_mute *mute)
 /* ---- In the store's thread */
 
 /* Stores the mute, after it has made sure of memory for it, or deletes the present one. */
-static bool store(struct api_exchange *x, struct api_monitors *monitors)
-{
-    struct muting *m = x->state;
-    const char *group = api_group_of(x), *name = api_name_of(x) ? api_name_of(x) : "";
-    bool ends = m->mute.until == API_NO_TIME;
-    size_t size = sizeof(struct api_muted);
-    if (!api_find_monitor(x, &x->problem))
-        return false;
-    if (m->mute.until == API_UNTIL_OK && api_mutes_is_ok(&monitors->registry, group, name))
-        return api_fail(&x->problem, "option_invalid",
-                        "until is ok, and it is ok: a mute would end at once");
-    if (!ends && !api_budget_retain(monitors->budget, size, false))
-        return api_fail_oom(&x->problem);
-    if (!ends)
-        api_budget_forget(monitors->budget, size);
-    return api_store_run(monitors->store, ends ? API_SQL_MUTE_DELETE : API_SQL_MUTE_PUT,
-                         API_ROW(group, name, m->mute.until, m->mute.reason, m->mute.by)) &&
-           (ends || api_silence_tell_mute(monitors, group, api_name_of(x), &m->mute)) &&
-           api_mutes_renew(monitors, &m->mutes);
-}
-
 static enum api_outcome run(struct api_exchange *x, struct api_monitors *monitors)
 {
-    return api_outcome_of(store(x, monitors));
+    struct muting *m = x->state;
+    const char *group = api_group_of(x), *name = api_stored_name(x);
+    bool ends = m->mute.until == API_NO_TIME;
+    size_t size = sizeof(struct api_muted);
+    if (!api_find_monitor(x))
+        return API_FAILED;
+    if (m->mute.until == API_UNTIL_OK && api_mutes_is_ok(&monitors->registry, group, name))
+        return api_outcome_of(api_fail(&x->problem, "option_invalid",
+                                       "until is ok, and it is ok: a mute would end at once"));
+    if (!ends && !api_budget_retain(monitors->budget, size, false))
+        return api_outcome_of(api_fail_oom(&x->problem));
+    if (!ends)
+        api_budget_forget(monitors->budget, size);
+    return api_outcome_of(
+        api_store_run(monitors->store, ends ? API_SQL_MUTE_DELETE : API_SQL_MUTE_PUT,
+                      API_ROW(group, name, m->mute.until, m->mute.reason, m->mute.by)) &&
+        (ends || api_silence_tell_mute(monitors, group, api_name_of(x), &m->mute)) &&
+        api_mutes_renew(monitors, &m->mutes));
 }
 
 static void publish(struct api_exchange *x, struct api_monitors *monitors)
@@ -115,8 +111,7 @@ static enum api_outcome parse_unmute(struct api_exchange *x)
 static bool write_mute(struct api_exchange *x)
 {
     const struct muting *m = x->state;
-    struct api_buffer *out = &x->response.body;
-    api_begin_json(x);
+    struct api_buffer *out = api_begin_json(x);
     api_write_names(out, api_group_of(x), api_name_of(x));
     api_append_text(out, ",\"muted\":");
     api_mute_write(&m->mute, out);
@@ -130,21 +125,12 @@ static void drop(struct api_exchange *x)
     api_buffer_free(&m->mutes.list);
 }
 
-const struct api_steps api_mute = {.place = API_STORE_WRITES,
-                                   .small = "a mute",
-                                   .state = sizeof(struct muting),
-                                   .check = api_check_change,
+#define MUTES                                                                                      \
+    .place = API_STORE_WRITES, .state = sizeof(struct muting), .check = api_check_change,          \
+    .run = run, .publish = publish, .drop = drop
+const struct api_steps api_mute = {.small = "a mute",
                                    .estimate = api_estimate_documents,
                                    .parse = parse_mute,
-                                   .run = run,
-                                   .publish = publish,
                                    .write = write_mute,
-                                   .drop = drop};
-const struct api_steps api_unmute = {.place = API_STORE_WRITES,
-                                     .state = sizeof(struct muting),
-                                     .check = api_check_change,
-                                     .parse = parse_unmute,
-                                     .run = run,
-                                     .publish = publish,
-                                     .write = api_write_nothing,
-                                     .drop = drop};
+                                   MUTES};
+const struct api_steps api_unmute = {.parse = parse_unmute, .write = api_write_nothing, MUTES};

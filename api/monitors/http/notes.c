@@ -26,13 +26,6 @@ static void write_note(const struct note *note, const char *group, const char *n
         *name ? name : NULL, note->id, note->from, note->to, note->text, note->created);
 }
 
-/* The name of the monitor as the store has it: "" for a group. */
-static const char *stored_name(const struct api_exchange *x)
-{
-    const char *name = api_name_of(x);
-    return name ? name : "";
-}
-
 /* ---- List */
 
 static void add_note(void *context, const struct api_datum *values)
@@ -56,27 +49,18 @@ static bool read_notes(struct api_exchange *x, struct api_monitors *monitors)
 {
     const struct api_row_page *notes = x->state;
     const struct api_pagination *page = &notes->page;
-    const struct api_datum *of = API_ROW(api_group_of(x), stored_name(x), page->to, page->from,
+    const struct api_datum *of = API_ROW(api_group_of(x), api_stored_name(x), page->to, page->from,
                                          notes->after[0], notes->after[1], page->limit + 1);
-    return api_find_monitor(x, &x->problem) &&
-           api_row_page_run(x, monitors, API_SQL_NOTES, of, add_note);
+    return api_find_monitor(x) && api_row_page_run(x, monitors, API_SQL_NOTES, of, add_note);
 }
 
 static enum api_outcome parse_notes(struct api_exchange *x)
 {
-    static const char *const known[] = {"from", "to", "limit", "cursor", NULL};
-    return api_outcome_of(api_row_page_parse(x, known, 2));
+    return api_row_page_parse(x, "notes", 2, API_NAMES("from", "to", "limit", "cursor"));
 }
 
-static bool write_notes(struct api_exchange *x) { return api_row_page_write(x, "notes"); }
-
-const struct api_steps api_notes = {.place = API_STORE_READS,
-                                    .state = sizeof(struct api_row_page),
-                                    .check = api_check_monitor,
-                                    .parse = parse_notes,
-                                    .read_back = read_notes,
-                                    .write = write_notes,
-                                    .drop = api_row_page_drop};
+const struct api_steps api_notes = {
+    .check = api_check_monitor, .parse = parse_notes, .read_back = read_notes, API_LISTS_ROWS};
 
 /* ---- Change: the state is a note, of which a deletion knows the id */
 
@@ -104,7 +88,7 @@ static bool read_period(const json_t *from, const json_t *to, struct note *note,
 static bool read_note(struct api_exchange *x, struct note *note)
 {
     enum { TEXT, FROM, TO, MEMBERS };
-    static const char *const known[] = {"text", "from", "to", NULL};
+    const char *const *known = API_NAMES("text", "from", "to");
     const json_t *values[MEMBERS];
     struct api_json json = {.budget = x->service->budget};
     bool good = api_load_json(x, &json) &&
@@ -117,37 +101,31 @@ static bool read_note(struct api_exchange *x, struct note *note)
     return good;
 }
 
-static bool add(struct api_exchange *x, struct api_monitors *monitors)
+static enum api_outcome add(struct api_exchange *x, struct api_monitors *monitors)
 {
     struct note *note = x->state;
     const struct api_datum group = api_datum_text(api_group_of(x));
     int64_t n = 0;
-    if (!api_find_monitor(x, &x->problem) || !api_check_store(monitors, &x->problem) ||
-        !api_store_number(monitors->store, API_SQL_NOTES_COUNT, &group, &n))
-        return false;
-    if (n >= MAX_NOTES)
-        return api_fail(&x->problem, "too_many_notes",
-                        "the group '%.128s' and its monitors have %d notes: delete some of them",
-                        api_group_of(x), MAX_NOTES);
-    if (!api_store_number(monitors->store, API_SQL_NOTE_NEXT, NULL, &note->id))
-        return false;
-    const struct api_datum *row =
-        API_ROW(note->id, group, stored_name(x), note->from, note->to, note->created, note->text);
-    return api_store_run(monitors->store, API_SQL_NOTE_PUT, row);
+    if (!api_find_monitor(x) || !api_check_store(monitors, &x->problem) ||
+        !api_store_number(monitors->store, API_SQL_NOTES_COUNT, &group, &n) ||
+        (n >= MAX_NOTES &&
+         !api_fail(&x->problem, "too_many_notes",
+                   "the group '%.128s' and its monitors have %d notes: delete some of them",
+                   api_group_of(x), MAX_NOTES)) ||
+        !api_store_number(monitors->store, API_SQL_META_NEXT, API_ROW("note"), &note->id))
+        return API_FAILED;
+    const struct api_datum *row = API_ROW(note->id, group, api_stored_name(x), note->from, note->to,
+                                          note->created, note->text);
+    return api_outcome_of(api_store_run(monitors->store, API_SQL_NOTE_PUT, row));
 }
 
-static enum api_outcome run_add(struct api_exchange *x, struct api_monitors *monitors)
-{
-    return api_outcome_of(add(x, monitors));
-}
-
-static enum api_outcome run_delete(struct api_exchange *x, struct api_monitors *monitors)
+static enum api_outcome delete_note(struct api_exchange *x, struct api_monitors *monitors)
 {
     const struct note *note = x->state;
-    const struct api_datum *row = API_ROW(api_group_of(x), stored_name(x), note->id);
+    const struct api_datum *row = API_ROW(api_group_of(x), api_stored_name(x), note->id);
     int64_t deleted = 0;
     monitors->log_has_deleted = true;
-    return api_outcome_of(api_find_monitor(x, &x->problem) &&
+    return api_outcome_of(api_find_monitor(x) &&
                           api_store_number(monitors->store, API_SQL_NOTE_DELETE, row, &deleted) &&
                           (deleted > 0 || fail_not_found(x)));
 }
@@ -168,10 +146,10 @@ static enum api_outcome parse_delete(struct api_exchange *x)
 
 static bool write_added(struct api_exchange *x)
 {
+    struct api_buffer *out = api_begin_json(x);
     x->response.status = 201;
-    api_begin_json(x);
-    write_note(x->state, api_group_of(x), stored_name(x), &x->response.body);
-    api_append(&x->response.body, "\n", 1);
+    write_note(x->state, api_group_of(x), api_stored_name(x), out);
+    api_append(out, "\n", 1);
     return true;
 }
 
@@ -181,11 +159,11 @@ const struct api_steps api_note_add = {.place = API_STORE_WRITES,
                                        .check = api_check_change,
                                        .estimate = api_estimate_documents,
                                        .parse = parse_add,
-                                       .run = run_add,
+                                       .run = add,
                                        .write = write_added};
 const struct api_steps api_note_delete = {.place = API_STORE_WRITES,
                                           .state = sizeof(struct note),
                                           .check = api_check_change,
                                           .parse = parse_delete,
-                                          .run = run_delete,
+                                          .run = delete_note,
                                           .write = api_write_nothing};

@@ -13,11 +13,11 @@ static bool check(struct api_exchange *x)
 static bool write_receivers(struct api_exchange *x)
 {
     struct api_notifier *notifier = x->service->monitors->notifier;
-    api_begin_json(x);
+    struct api_buffer *out = api_begin_json(x);
     if (notifier)
-        api_notifier_write(notifier, &x->token, &x->response.body);
+        api_notifier_write(notifier, &x->token, out);
     else
-        api_append_text(&x->response.body, "{\"notifications\":[]}\n");
+        api_append_text(out, "{\"notifications\":[]}\n");
     return true;
 }
 
@@ -49,8 +49,7 @@ static enum api_outcome parse_test(struct api_exchange *x)
 static bool write_test(struct api_exchange *x)
 {
     const struct api_notify_test *test = x->state;
-    struct api_buffer *out = &x->response.body;
-    api_begin_json(x);
+    struct api_buffer *out = api_begin_json(x);
     api_write_json(out,
                    "{'name':%s,'delivered':%d,'status':%g,'failure':%s,'answer':%s,'seconds':%g}\n",
                    test->name, !*test->failure, test->status ? (double)test->status : (double)NAN,

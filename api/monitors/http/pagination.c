@@ -21,21 +21,12 @@ const char *api_pagination_text(const struct api_pagination *page, const char *n
 static bool read_limit(struct api_pagination *page, struct api_problem *problem)
 {
     const char *text = api_pagination_text(page, "limit");
-    char *end;
-    page->limit = LIMIT;
-    if (!text)
-        return true;
-    unsigned long limit = strtoul(text, &end, 10);
-    page->limit = limit;
-    return (!*end && *text >= '0' && *text <= '9' && limit >= 1 && limit <= MAX_LIMIT) ||
-           api_fail_at(problem, API_QUERY, "limit", "option_invalid",
-                       "limit must be a whole number from 1 to %d", MAX_LIMIT);
-}
-
-bool api_pagination_check_group(const struct api_pagination *page, struct api_exchange *x)
-{
-    const char *group = api_pagination_text(page, "group");
-    return !group || api_check_group(x, group);
+    int64_t limit = LIMIT;
+    bool good =
+        !text || (api_pagination_numbers(text, &limit, 1) && limit >= 1 && limit <= MAX_LIMIT);
+    page->limit = (size_t)limit;
+    return good || api_fail_at(problem, API_QUERY, "limit", "option_invalid",
+                               "limit must be a whole number from 1 to %d", MAX_LIMIT);
 }
 
 bool api_pagination_time(const struct api_pagination *page, const char *name, int64_t *time,
@@ -45,11 +36,12 @@ bool api_pagination_time(const struct api_pagination *page, const char *name, in
     return !value || api_read_time(value, API_QUERY, name, time, problem);
 }
 
-bool api_pagination_read(struct api_pagination *page, const char *query, const char *const *known,
-                         struct api_problem *problem)
+bool api_pagination_read(struct api_exchange *x, struct api_pagination *page,
+                         const char *const *known)
 {
+    struct api_problem *problem = &x->problem;
     *page = (struct api_pagination){.from = INT64_MIN, .to = INT64_MAX, .cursor = ""};
-    page->parameters = api_settings_from_query(NULL, query, known, problem);
+    page->parameters = api_settings_from_query(NULL, x->request.query, known, problem);
     if (!page->parameters || !read_limit(page, problem) ||
         !api_pagination_time(page, "from", &page->from, problem) ||
         !api_pagination_time(page, "since", &page->from, problem) ||
@@ -57,7 +49,8 @@ bool api_pagination_read(struct api_pagination *page, const char *query, const c
         return false;
     if (api_pagination_text(page, "cursor"))
         page->cursor = api_pagination_text(page, "cursor");
-    return true;
+    const char *group = api_pagination_text(page, "group");
+    return !group || api_check_group(x, group);
 }
 
 void api_pagination_free(struct api_pagination *page)
@@ -103,17 +96,18 @@ void api_pagination_end(const int64_t *numbers, size_t n, struct api_buffer *out
 
 /* ---- Rows of the store */
 
-bool api_row_page_parse(struct api_exchange *x, const char *const *known, size_t key)
+enum api_outcome api_row_page_parse(struct api_exchange *x, const char *name, size_t key,
+                                    const char *const *known)
 {
     struct api_row_page *page = x->state;
     page->x = x;
+    page->name = name;
     page->rows.budget = x->service->budget;
     page->key = key;
     for (size_t i = 0; i < key; i++)
         page->after[i] = INT64_MAX;
-    return api_pagination_read(&page->page, x->request.query, known, &x->problem) &&
-           api_pagination_check_group(&page->page, x) &&
-           api_pagination_cursor(&page->page, page->after, key, &x->problem);
+    return api_outcome_of(api_pagination_read(x, &page->page, known) &&
+                          api_pagination_cursor(&page->page, page->after, key, &x->problem));
 }
 
 bool api_row_page_run(struct api_exchange *x, struct api_monitors *monitors,
@@ -135,12 +129,12 @@ bool api_row_page_add(struct api_row_page *page)
     return !page->more;
 }
 
-bool api_row_page_write(struct api_exchange *x, const char *name)
+bool api_row_page_write(struct api_exchange *x)
 {
     const struct api_row_page *page = x->state;
     struct api_buffer *out = &x->response.body;
     api_response_json(&x->response, "");
-    api_write_json(out, "{%s:[", name);
+    api_write_json(out, "{%s:[", page->name);
     api_append(out, page->rows.data, page->rows.size);
     api_pagination_end(page->last, page->more ? page->key : 0, out);
     return true;

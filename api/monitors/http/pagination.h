@@ -14,16 +14,14 @@ struct api_pagination {
     int64_t from, to;
 };
 
-/* Reads the query; `known` lists other parameters that are valid, NULL at the end. */
-bool api_pagination_read(struct api_pagination *page, const char *query, const char *const *known,
-                         struct api_problem *problem);
+/* Reads the query; `known` are the names of the parameters that are valid. Fails with 403, if the parameter `group` names one
+ * that the request's token is not for. */
+bool api_pagination_read(struct api_exchange *x, struct api_pagination *page,
+                         const char *const *known);
 void api_pagination_free(struct api_pagination *page);
 
 /* A parameter's text, NULL if it is absent or empty. */
 const char *api_pagination_text(const struct api_pagination *page, const char *name);
-
-/* 403, if the parameter `group` names one that the request's token is not for. */
-bool api_pagination_check_group(const struct api_pagination *page, struct api_exchange *x);
 
 /* Reads a parameter that is a time; leaves *time as it is without it. Fails with timestamp_invalid. */
 bool api_pagination_time(const struct api_pagination *page, const char *name, int64_t *time,
@@ -44,7 +42,8 @@ void api_pagination_end(const int64_t *numbers, size_t n, struct api_buffer *out
 struct api_row_page {
     const struct api_exchange *x;
     struct api_pagination page;
-    bool more; /* rows follow this page */
+    const char *name; /* of the member of the response that is the list */
+    bool more;        /* rows follow this page */
     struct api_buffer rows;
     size_t n;
     size_t key;                /* numbers of the key by which rows are in order */
@@ -52,13 +51,17 @@ struct api_row_page {
 };
 
 /* Steps of such a list: reads the query, and a cursor of `key` numbers; runs a statement, whose rows go to `row`; writes
- * the object, whose member `name` is the list. */
-bool api_row_page_parse(struct api_exchange *x, const char *const *known, size_t key);
+ * the object. */
+enum api_outcome api_row_page_parse(struct api_exchange *x, const char *name, size_t key,
+                                    const char *const *known);
 bool api_row_page_run(struct api_exchange *x, struct api_monitors *monitors,
                       enum api_statement statement, const struct api_datum *parameters,
                       api_row_reader *row);
-bool api_row_page_write(struct api_exchange *x, const char *name);
+bool api_row_page_write(struct api_exchange *x);
 void api_row_page_drop(struct api_exchange *x);
+#define API_LISTS_ROWS                                                                             \
+    .place = API_STORE_READS, .state = sizeof(struct api_row_page), .write = api_row_page_write,   \
+    .drop = api_row_page_drop
 
 /* Begins a row; false if the page is full. */
 bool api_row_page_add(struct api_row_page *page);

@@ -171,8 +171,7 @@ static bool check_members(const struct api_table *table, bool single, struct api
             "observations have no member '%.60s' here%s%s", name, api_mean(mean, nearest, ""),
             single || table->has_values
                 ? ""
-                : "; a table is {\"columns\": {NAME: [...]}}, {\"rows\": [{...}]} or "
-                  "[{...}]");
+                : "; a table is {\"columns\": {NAME: [...]}}, {\"rows\": [{...}]} or [{...}]");
     }
     return true;
 }
@@ -210,7 +209,7 @@ static bool read_single(struct api_observations *o, struct api_table *table)
     if (!reserve(o, 1))
         return false;
     if (!add_observed(o, name, column)) {
-        api_find_monitor(o->x, &o->x->problem);
+        api_find_monitor(o->x);
         return false;
     }
     if (!(table->has_values ? count_values(o, table) : read_weights(o, table)))
@@ -267,19 +266,17 @@ static bool is_too_small(const struct api_observed *observed)
                api_min_observations(settings, &observed->held.config->bins);
 }
 
-/* Tells of monitors that stay without a verdict, however many requests of this size come. */
-static void warn_of_small_batches(struct api_observations *o)
+void api_warn_of_some(struct api_observations *o,
+                      bool (*is_so)(const struct api_observed *observed), const char *code,
+                      const char *message)
 {
     const char *first = NULL;
     size_t n = 0;
     for (size_t i = 0; i < o->n; i++)
-        if (is_too_small(&o->observed[i]) && n++ == 0)
+        if (is_so(&o->observed[i]) && n++ == 0)
             first = o->observed[i].name;
     if (first)
-        api_warn(
-            &o->warnings, "batches_too_small", first, n, 0,
-            "each request is a window, and this one is so small that a pool of them has too few "
-            "observations for a verdict: set window=1000, or a window of time such as window=1h");
+        api_warn(&o->warnings, code, first, n, 0, message);
 }
 
 /* Hashes the key with the path and the parameters, and the body. Earlier versions hashed no parameters; a request
@@ -296,7 +293,7 @@ static bool hash_key(struct api_observations *o, const json_t *parameters)
     api_append(&text, "", 1);
     api_append_text(&text, api_group_of(x));
     api_append(&text, "", 1);
-    api_append_text(&text, api_name_of(x) ? api_name_of(x) : "");
+    api_append_text(&text, api_stored_name(x));
     if (json_object_size(parameters) > 0) {
         api_append(&text, "", 1);
         api_append_json(&text, parameters);
@@ -318,7 +315,10 @@ bool api_parse(struct api_observations *o, bool is_stored)
     o->columns.budget = o->x->service->budget;
     bool good = parameters && read_table(o, parameters) && (!is_stored || hash_key(o, parameters));
     if (good && is_stored)
-        warn_of_small_batches(o);
+        api_warn_of_some(
+            o, is_too_small, "batches_too_small",
+            "each request is a window, and this one is so small that a pool of them has too few "
+            "observations for a verdict: set window=1000, or a window of time such as window=1h");
     json_decref(parameters);
     return good;
 }

@@ -65,6 +65,11 @@ bool api_timed_store(struct api_observations *o, struct api_monitors *monitors);
 void api_timed_write(const struct api_observations *o, struct api_buffer *out);
 void api_timed_free(struct api_observations *o);
 
+/* Warns of the columns that are so: names the first, and says how many. */
+void api_warn_of_some(struct api_observations *o,
+                      bool (*is_so)(const struct api_observed *observed), const char *code,
+                      const char *message);
+
 /* Counts the values of a table in the columns, by windows if each row has a time of its own. */
 bool api_observations_count(struct api_observations *o, struct api_table *table);
 

@@ -54,17 +54,16 @@ static bool check_member(const char *name, struct api_problem *problem)
         return api_setting_fail_unknown(&(struct api_setting_scope){API_BODY, NULL, others, true},
                                         name, problem);
     snprintf(pointer, sizeof pointer, "#/%s", name);
-    return api_fail_at(
-        problem, API_BODY, pointer, "option_invalid",
-        "%s cannot be changed by PATCH, which keeps bins, reference and history; use "
-        "PUT for bins and the reference",
-        name);
+    return api_fail_at(problem, API_BODY, pointer, "option_invalid",
+                       "%s cannot be changed by PATCH, which keeps bins, reference and history; "
+                       "use PUT for bins and the reference",
+                       name);
 }
 
 static bool read_query(struct api_exchange *x)
 {
-    static const char *const known[] = {"dry_run", NULL};
-    json_t *parameters = api_settings_from_query(NULL, x->request.query, known, &x->problem);
+    json_t *parameters =
+        api_settings_from_query(NULL, x->request.query, API_NAMES("dry_run"), &x->problem);
     bool good = parameters && api_replacing_read_dry(x, parameters);
     json_decref(parameters);
     return good;
@@ -205,36 +204,36 @@ static bool hold_monitors(struct api_exchange *x)
     struct api_references *references = &((struct api_replacing *)x->state)->references;
     size_t n;
     pthread_rwlock_rdlock(&registry->lock);
-    bool good = api_check_conditions(x, x->service->monitors, &x->problem);
+    bool good = api_check_conditions(x);
     size_t first = find(x, registry, &n);
-    n = good ? n : 0;
-    references->replacements = calloc(n + 1, sizeof *references->replacements);
-    for (size_t i = 0; references->replacements && i < n; i++) {
+    good = good && api_references_reserve(references, n, &x->problem);
+    for (size_t i = 0; good && i < n; i++) {
         const struct api_monitor *monitor = registry->monitors[first + i];
-        struct api_replacement *r = &references->replacements[references->n++];
-        *r = (struct api_replacement){.group = api_group_of(x),
-                                      .name = strdup(monitor->name),
-                                      .config = api_config_hold(monitor->config),
-                                      .of_id = monitor->id,
-                                      .of_version = monitor->version};
-        good = good && r->name;
+        struct api_replacement *r =
+            api_references_add(references, api_group_of(x), monitor->name,
+                               api_config_hold(monitor->config), &x->problem);
+        if (!(good = r != NULL))
+            break;
+        r->of_id = monitor->id;
+        r->of_version = monitor->version;
     }
     pthread_rwlock_unlock(&registry->lock);
-    if (x->problem.code)
-        return false;
-    return (references->replacements && good) || api_fail_oom(&x->problem);
+    return good;
 }
 
+/* Makes the configs of all monitors with the patch, and room for the response. */
 static bool patch_all(struct api_exchange *x)
 {
     struct api_references *references = &((struct api_replacing *)x->state)->references;
+    if (!hold_monitors(x))
+        return false;
     for (size_t i = 0; i < references->n; i++) {
         if (x->stop && atomic_load(x->stop))
             return api_fail(&x->problem, "client_left", "the client closed its side");
         if (!patch(x, &references->replacements[i]))
             return false;
     }
-    return true;
+    return api_replacing_reserve(x);
 }
 
 /* ---- Steps */
@@ -265,8 +264,7 @@ static enum api_outcome parse(struct api_exchange *x)
         return API_FAILED;
     if (api_must_refresh(x))
         return API_REFRESH;
-    return api_outcome_of(api_find_monitor(x, &x->problem) && hold_monitors(x) && patch_all(x) &&
-                          api_replacing_reserve(x));
+    return api_outcome_of(api_find_monitor(x) && patch_all(x));
 }
 
 /* True if the monitors are those that the configs were made of. */
@@ -283,27 +281,17 @@ static bool is_current(const struct api_exchange *x, const struct api_monitors *
     return same;
 }
 
-static bool patch_again(struct api_exchange *x)
-{
-    struct api_references *references = &((struct api_replacing *)x->state)->references;
-    while (references->n > 0)
-        api_replacement_free(&references->replacements[--references->n]);
-    free(references->replacements);
-    references->replacements = NULL;
-    return hold_monitors(x) && patch_all(x) && api_replacing_reserve(x);
-}
-
 /* Configs whose monitors have changed are made again before another transaction. If monitors change again and again,
  * configs are made within the transaction, while others wait: so a group that changes all the time can be patched,
  * too. */
 static enum api_outcome run(struct api_exchange *x, struct api_monitors *monitors)
 {
     enum { IN_VAIN = 3 };
-    if (!api_find_monitor(x, &x->problem) || !api_check_conditions(x, monitors, &x->problem))
+    if (!api_find_monitor(x) || !api_check_conditions(x))
         return API_FAILED;
     if (!is_current(x, monitors) && x->replaced < IN_VAIN)
         return API_PARSE_AGAIN;
-    return api_outcome_of((is_current(x, monitors) || patch_again(x)) &&
+    return api_outcome_of((is_current(x, monitors) || patch_all(x)) &&
                           api_replacing_store(x, monitors));
 }
 

@@ -116,8 +116,9 @@ static double result_ns(const struct api_observations *o)
 /* True if this server knows the monitor, or a monitor of the group. */
 static bool knows(struct api_exchange *x)
 {
-    struct api_problem ignored = {0};
-    return api_find_monitor(x, &ignored);
+    bool good = api_find_monitor(x);
+    x->problem = good ? x->problem : (struct api_problem){0};
+    return good;
 }
 
 /* True for a problem that depends on the monitors that this server knows, which other servers may have changed. */
@@ -137,7 +138,7 @@ static enum api_outcome read_body(struct api_exchange *x, bool is_stored)
     o->warnings.budget = x->service->budget;
     if (refreshes && (!is_stored || !knows(x)))
         return API_REFRESH;
-    if ((x->is_refreshed || x->replaced > 0) && !api_find_monitor(x, &x->problem))
+    if ((x->is_refreshed || x->replaced > 0) && !api_find_monitor(x))
         return API_FAILED;
     if (!api_parse(o, is_stored))
         return refreshes && is_of_monitors(&x->problem) ? API_REFRESH : API_FAILED;
@@ -178,19 +179,7 @@ static bool read_back(struct api_exchange *x, struct api_monitors *monitors)
            api_apply_read_back(x, monitors);
 }
 
-/* Tells of monitors whose newest window lies ahead of the clock, as it does after the clock was wrong. */
-static void warn_of_windows_ahead(struct api_observations *o)
-{
-    const char *first = NULL;
-    size_t n = 0;
-    for (size_t i = 0; i < o->n; i++)
-        if (o->observed[i].is_window_ahead && n++ == 0)
-            first = o->observed[i].name;
-    if (first)
-        api_warn(&o->warnings, "window_ahead", first, n, 0,
-                 "the newest window lies more than a day ahead of this server's clock; state and "
-                 "retention are those of the windows before it");
-}
+static bool is_ahead(const struct api_observed *observed) { return observed->is_window_ahead; }
 
 /* Writes the results; false if there is none for a single monitor. */
 static bool write_results(const struct api_observations *o, struct api_buffer *out)
@@ -224,10 +213,9 @@ static void cut_results(const struct api_observations *o, struct api_buffer *out
     api_write_names(out, api_group_of(o->x), NULL);
     if (!api_name_of(o->x))
         api_append_text(out, ",\"monitors\":[]");
-    api_append_text(out,
-                    ",\"warnings\":[{\"code\":\"results_cut\",\"message\":\"stored; memory was "
-                    "exhausted before the results were written\",\"column\":\"\","
-                    "\"count\":null,\"line\":null}]}\n");
+    api_append_text(
+        out, ",\"warnings\":[{\"code\":\"results_cut\",\"message\":\"stored; memory was exhausted "
+             "before the results were written\",\"column\":\"\",\"count\":null,\"line\":null}]}\n");
 }
 
 static bool write_response(struct api_exchange *x)
@@ -236,7 +224,9 @@ static bool write_response(struct api_exchange *x)
     api_begin_json(x);
     if (o->replayed)
         api_response_header(&x->response, "Idempotent-Replayed", "true");
-    warn_of_windows_ahead(o);
+    api_warn_of_some(o, is_ahead, "window_ahead",
+                     "the newest window lies more than a day ahead of this server's clock; state "
+                     "and retention are those of the windows before it");
     if (!write_results(o, &x->response.body))
         return api_fail(&x->problem, "window_not_found",
                         "the request was stored before, but its window has been deleted");
@@ -246,24 +236,13 @@ static bool write_response(struct api_exchange *x)
     return true;
 }
 
+#define TAKES_A_TABLE                                                                              \
+    .max_body = API_WHOLE_BODY, .state = sizeof(struct api_observations), .check = check,          \
+    .estimate = api_estimate_table, .read_back = read_back, .write = write_response, .drop = drop
 const struct api_steps api_observations = {.place = API_STORE_ADDS,
-                                           .max_body = API_WHOLE_BODY,
-                                           .state = sizeof(struct api_observations),
-                                           .check = check,
-                                           .estimate = api_estimate_table,
                                            .parse = parse_observations,
                                            .run = api_apply_run,
-                                           .read_back = read_back,
                                            .publish = api_apply_publish,
-                                           .write = write_response,
-                                           .drop = drop};
-const struct api_steps api_evaluate = {.place = API_STORE_READS,
-                                       .max_body = API_WHOLE_BODY,
-                                       .state = sizeof(struct api_observations),
-                                       .check = check,
-                                       .estimate = api_estimate_table,
-                                       .parse = parse_evaluation,
-                                       .run = run_evaluation,
-                                       .read_back = read_back,
-                                       .write = write_response,
-                                       .drop = drop};
+                                           TAKES_A_TABLE};
+const struct api_steps api_evaluate = {
+    .place = API_STORE_READS, .parse = parse_evaluation, .run = run_evaluation, TAKES_A_TABLE};

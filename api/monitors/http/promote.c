@@ -38,27 +38,12 @@ static bool read_body(struct api_exchange *x, struct api_period *period)
     return good;
 }
 
-/* Reserves the one replacement of a monitor whose reference is made of windows. */
-static bool add_promoted(struct api_exchange *x)
-{
-    struct api_replacing *d = x->state;
-    struct api_replacement *r = calloc(1, sizeof *r);
-    char *name = strdup(api_name_of(x));
-    if (!r || !name) {
-        free(r);
-        free(name);
-        return api_fail_oom(&x->problem);
-    }
-    *r = (struct api_replacement){.group = api_group_of(x), .name = name};
-    d->references.replacements = r;
-    d->references.n = 1;
-    return true;
-}
-
 static enum api_outcome parse(struct api_exchange *x)
 {
     struct api_replacing *d = api_replacing_init(x);
-    return api_outcome_of(read_body(x, &d->period) && add_promoted(x));
+    return api_outcome_of(
+        read_body(x, &d->period) && api_references_reserve(&d->references, 1, &x->problem) &&
+        api_references_add(&d->references, api_group_of(x), api_name_of(x), NULL, &x->problem));
 }
 
 /* ---- In the store's thread */
@@ -111,49 +96,23 @@ static bool promote(const struct api_exchange *x, struct api_monitors *monitors,
 static bool promote_single(struct api_exchange *x, struct api_monitors *monitors)
 {
     struct api_replacing *d = x->state;
-    const struct api_monitor *monitor = api_monitor_of(x, monitors, &x->problem);
+    const struct api_monitor *monitor = api_monitor_of(x);
     int64_t max = INT64_MAX;
-    return monitor &&
-           promote(x, monitors, monitor, &max, d->references.replacements, &x->problem) &&
-           api_replacing_reserve(x);
+    return monitor && promote(x, monitors, monitor, &max, d->references.replacements, &x->problem);
 }
-
-static enum api_outcome run(struct api_exchange *x, struct api_monitors *monitors)
-{
-    return api_outcome_of(api_find_monitor(x, &x->problem) &&
-                          api_check_conditions(x, monitors, &x->problem) &&
-                          promote_single(x, monitors) && api_replacing_store(x, monitors));
-}
-
-const struct api_steps api_promote_windows = {.small = "a period",
-                                              .check = check,
-                                              .estimate = api_estimate_documents,
-                                              .parse = parse,
-                                              .run = run,
-                                              API_REPLACES};
 
 /* ---- A group, by a period */
-
-static bool reserve(struct api_references *references, size_t n, struct api_problem *problem)
-{
-    while (references->n > 0)
-        api_replacement_free(&references->replacements[--references->n]);
-    free(references->replacements);
-    references->replacements = calloc(n + 1, sizeof *references->replacements);
-    return references->replacements || api_fail_oom(problem);
-}
 
 /* Adds the replacement of a monitor. One without a window in the period stays as it is, and is told. */
 static bool add_of_group(struct api_exchange *x, struct api_monitors *monitors,
                          const struct api_monitor *monitor, int64_t *max)
 {
     struct api_references *references = &((struct api_replacing *)x->state)->references;
-    struct api_replacement *r = &references->replacements[references->n];
+    struct api_replacement *r =
+        api_references_add(references, monitor->group, monitor->name, NULL, &x->problem);
     struct api_problem problem = {0};
-    *r = (struct api_replacement){.group = monitor->group, .name = strdup(monitor->name)};
-    references->n++;
-    if (!r->name)
-        return api_fail_oom(&x->problem);
+    if (!r)
+        return false;
     if (promote(x, monitors, monitor, max, r, &problem))
         return true;
     if (problem.code && strcmp(problem.code, "windows_missing") == 0) {
@@ -181,7 +140,7 @@ static bool promote_group(struct api_exchange *x, struct api_monitors *monitors)
     size_t n, first = api_registry_group(registry, api_group_of(x), &n);
     int64_t max = MAX_COUNTS;
     references->warnings.size = 0;
-    if (!reserve(references, n, &x->problem))
+    if (!api_references_reserve(references, n, &x->problem))
         return false;
     for (size_t i = first; i < first + n; i++)
         if (!add_of_group(x, monitors, registry->monitors[i], &max))
@@ -205,13 +164,12 @@ static bool fail_setting(enum api_location where, const char *location, const ch
 /* Fails for members beside a table, unless they say how bins are made. */
 static bool check_members(const json_t *members, struct api_problem *problem)
 {
-    static const char *const known[] = {"columns", "rows", "binning", NULL};
     char pointer[200];
     for (void *at = json_object_iter((json_t *)members); at;
          at = json_object_iter_next((json_t *)members, at)) {
         const char *name = json_object_iter_key(at);
         api_pointer_to_member(pointer, sizeof pointer, "#/", name);
-        if (!api_setting_is_among(name, known))
+        if (!api_setting_is_among(name, API_NAMES("columns", "rows", "binning")))
             return fail_setting(API_BODY, pointer, name, problem);
     }
     return true;
@@ -220,11 +178,11 @@ static bool check_members(const json_t *members, struct api_problem *problem)
 /* Reads the parameters: how bins are made, and dry_run. */
 static bool read_query(struct api_exchange *x)
 {
-    static const char *const known[] = {"dry_run", NULL};
     struct api_replacing *d = x->state;
     struct api_monitor_settings *settings = &d->references.settings;
     api_settings_init(settings);
-    json_t *parameters = api_settings_from_query(settings, x->request.query, known, &x->problem);
+    json_t *parameters =
+        api_settings_from_query(settings, x->request.query, API_NAMES("dry_run"), &x->problem);
     bool good = parameters && api_replacing_read_dry(x, parameters);
     json_decref(parameters);
     for (const struct api_field *row = api_monitor_setting_rows; good && row->name; row++)
@@ -305,7 +263,7 @@ static bool keep_all_settings(struct api_exchange *x, bool *all)
     return good;
 }
 
-/* ---- Steps of a group */
+/* ---- Steps */
 
 static enum api_outcome parse_group(struct api_exchange *x)
 {
@@ -315,25 +273,25 @@ static enum api_outcome parse_group(struct api_exchange *x)
         return API_FAILED;
     if (api_must_refresh(x))
         return API_REFRESH;
-    return api_outcome_of(api_find_monitor(x, &x->problem) && read_group(x) &&
+    return api_outcome_of(api_find_monitor(x) && read_group(x) &&
                           (!d->has_table || keep_all_settings(x, &ignored)));
 }
 
-static enum api_outcome run_group(struct api_exchange *x, struct api_monitors *monitors)
+static enum api_outcome run(struct api_exchange *x, struct api_monitors *monitors)
 {
     const struct api_replacing *d = x->state;
     bool all = true;
-    if (!api_find_monitor(x, &x->problem) || !api_check_conditions(x, monitors, &x->problem) ||
-        !(d->has_table ? keep_all_settings(x, &all) : promote_group(x, monitors)))
+    if (!api_find_monitor(x) || !api_check_conditions(x) ||
+        !(d->has_table     ? keep_all_settings(x, &all)
+          : api_name_of(x) ? promote_single(x, monitors)
+                           : promote_group(x, monitors)))
         return API_FAILED;
     if (!all)
         return API_PARSE_AGAIN;
     return api_outcome_of(api_replacing_reserve(x) && api_replacing_store(x, monitors));
 }
 
-const struct api_steps api_renew_references = {.max_body = API_WHOLE_BODY,
-                                               .check = check,
-                                               .estimate = api_estimate_documents,
-                                               .parse = parse_group,
-                                               .run = run_group,
-                                               API_REPLACES};
+#define PROMOTES .check = check, .estimate = api_estimate_documents, .run = run, API_REPLACES
+const struct api_steps api_promote_windows = {.small = "a period", .parse = parse, PROMOTES};
+const struct api_steps api_renew_references = {
+    .max_body = API_WHOLE_BODY, .parse = parse_group, PROMOTES};

@@ -38,10 +38,10 @@ static bool check(struct api_exchange *x) { return api_check_names(x) && api_che
 /* Checks the names of members beside a table, also where it has no column that needs them. */
 static bool check_members(struct api_exchange *x, const json_t *members)
 {
-    static const char *const known[] = {"columns", "rows", "annotations", NULL};
     const struct api_replacing *d = x->state;
     struct api_monitor_settings ignored = d->references.settings;
-    return api_settings_from_json(&ignored, members, known, &x->problem);
+    return api_settings_from_json(&ignored, members, API_NAMES("columns", "rows", "annotations"),
+                                  &x->problem);
 }
 
 bool api_replacing_read_dry(struct api_exchange *x, const json_t *parameters)
@@ -196,7 +196,7 @@ static enum api_outcome run(struct api_exchange *x, struct api_monitors *monitor
     struct api_replacing *d = x->state;
     d->renews_columns &= !d->is_dry;
     return api_outcome_of(
-        api_check_conditions(x, monitors, &x->problem) && api_history_check(x, monitors) &&
+        api_check_conditions(x) && api_history_check(x, monitors) &&
         api_replacing_store(x, monitors) &&
         (!d->renews_columns || api_columns_renew(monitors, &d->columns, &d->renewed)));
 }
@@ -278,9 +278,8 @@ bool api_replacing_write(struct api_exchange *x)
     for (size_t i = 0; i < d->references.n; i++)
         is_new |= r[i].is_new;
     x->response.status = is_new && !d->is_dry ? 201 : 200;
-    api_begin_json(x);
     const char *name = api_name_of(x);
-    struct api_buffer *out = &x->response.body;
+    struct api_buffer *out = api_begin_json(x);
     if (name)
         write_replaced(d, 0, out);
     else

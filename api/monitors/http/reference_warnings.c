@@ -35,8 +35,7 @@ void api_warn_of_header(struct api_buffer *warnings, const struct api_table *tab
     if (table->has_blanks || (table->n_columns == 1 && strpbrk(table->columns[0].name, "|^~;,\t")))
         api_warn(warnings, "one_column", table->columns[0].name, 0, 0,
                  "the header has one column, and what may be another separator: columns are "
-                 "separated by , ; "
-                 "or a tab");
+                 "separated by , ; or a tab");
 }
 
 /* ---- Counts */
@@ -63,8 +62,7 @@ void api_warn_of_counts(struct api_buffer *warnings, const char *name,
     if (looks_cumulative(config))
         api_warn(warnings, "looks_cumulative", name, 0, 0,
                  "the counts never fall from bin to bin, as those of a cumulative histogram do: "
-                 "each bin takes "
-                 "its own count, without those before it");
+                 "each bin takes its own count, without those before it");
 }
 
 /* ---- Settings */

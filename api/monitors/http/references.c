@@ -45,6 +45,25 @@ static size_t columns_at_once(const struct api_table *table)
 
 /* ---- Configs */
 
+bool api_references_reserve(struct api_references *references, size_t n,
+                            struct api_problem *problem)
+{
+    while (references->n > 0)
+        api_replacement_free(&references->replacements[--references->n]);
+    free(references->replacements);
+    references->replacements = calloc(n + 1, sizeof *references->replacements);
+    return references->replacements || api_fail_oom(problem);
+}
+
+struct api_replacement *api_references_add(struct api_references *references, const char *group,
+                                           const char *name, struct api_config *config,
+                                           struct api_problem *problem)
+{
+    struct api_replacement *r = &references->replacements[references->n++];
+    *r = (struct api_replacement){.group = group, .name = strdup(name), .config = config};
+    return r->name || api_fail_oom(problem) ? r : NULL;
+}
+
 static bool are_same(const struct api_config *a, const struct api_config *b)
 {
     return strcmp(a->definition, b->definition) == 0 && strcmp(a->others, b->others) == 0;
@@ -60,18 +79,15 @@ static bool configure(const struct reading *r, const char *name, struct api_bins
         api_config_new(&references->settings, r->members, bins, reference, r->problem);
     struct api_config *known = api_hold_monitor(references->monitors, r->group, name).config;
     bool is_known = known, is_same = made && known && are_same(made, known);
-    struct api_replacement replacement = {
-        .group = r->group, .name = strdup(name), .config = is_same ? known : made};
-    references->replacements[references->n++] = replacement;
+    bool is_added =
+        api_references_add(references, r->group, name, is_same ? known : made, r->problem);
     if (made && known && r->table->has_values && !references->renews)
         api_warn_of_reset(&references->warnings, name, known, made, references->settings.given,
                           r->members);
     api_config_release(is_same ? made : known);
-    if (!replacement.name)
-        return api_fail_oom(r->problem);
-    return is_same ||
-           (made && api_config_retain(made, r->table->budget, api_monitor_size(r->group, name),
-                                      is_known, r->problem));
+    return is_added && (is_same || (made && api_config_retain(made, r->table->budget,
+                                                              api_monitor_size(r->group, name),
+                                                              is_known, r->problem)));
 }
 
 /* ---- Bins of values */
@@ -98,18 +114,16 @@ static bool warn_of_values(const struct reading *r, const struct api_sample *sam
     size_t n = sample->n_texts + sample->n_numbers;
     bool is_only = r->table->n_columns == 1;
     if (sample->n_dates > 0 && !is_named) {
-        leave_out(
-            r, "dates", name, sample->n_dates,
-            "most values are dates or times, whose later values are new ones: the column gets "
-            "no monitor unless ?include= names it");
+        leave_out(r, "dates", name, sample->n_dates,
+                  "most values are dates or times, whose later values are new ones: the column "
+                  "gets no monitor unless ?include= names it");
         return false;
     }
     size_t formatted = sample->is_text ? api_sample_formatted_numbers(sample) : 0;
     if (formatted > 0 && 2 * formatted >= n)
         api_warn(warnings, "numbers_as_text", name, formatted, 0,
                  "values are numbers written as text, with units, thousands or quotes, and are "
-                 "compared as "
-                 "labels; send plain numbers");
+                 "compared as labels; send plain numbers");
     if (!sample->is_text && sample->has_point && sample->n_commas > 0)
         api_warn(warnings, "decimal_marks_mixed", name, sample->n_commas, 0,
                  "values have a decimal comma among others with a point, and are read as numbers: "
@@ -219,12 +233,6 @@ static bool sample_columns(const struct reading *r, size_t first, size_t end, co
     return good;
 }
 
-static bool reserve(struct api_references *references, size_t n, struct api_problem *problem)
-{
-    references->replacements = calloc(n + 1, sizeof *references->replacements);
-    return references->replacements || api_fail_oom(problem);
-}
-
 /* ---- Columns by name */
 
 /* Finds the columns of a list, `text`: names with commas between; a name may itself have commas. */
@@ -282,7 +290,7 @@ static bool read_columns(const struct reading *r)
 {
     struct api_table *table = r->table;
     size_t n = table->n_columns;
-    if (!reserve(r->references, n, r->problem))
+    if (!api_references_reserve(r->references, n, r->problem))
         return false;
     api_warn_of_header(&r->references->warnings, table);
     for (size_t first = 0, end; first < n; first = end) {
@@ -345,7 +353,7 @@ bool api_reference_read(struct api_references *references, struct api_table *tab
     struct api_bins bins = {.n = 0};
     struct api_weights none = {.n = 0};
     size_t column = 0;
-    if (!reserve(references, 1, problem))
+    if (!api_references_reserve(references, 1, problem))
         return false;
     if (!table->has_values) {
         bool good = configure(&reading, name, &bins, &none);

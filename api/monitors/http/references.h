@@ -18,6 +18,14 @@ struct api_references {
     bool renews;      /* of a group: columns without a monitor are left out, and warned of */
 };
 
+/* Makes room for the replacements of n monitors, in the place of those that there are. Adds one of them, which takes the
+ * config; NULL without memory. */
+bool api_references_reserve(struct api_references *references, size_t n,
+                            struct api_problem *problem);
+struct api_replacement *api_references_add(struct api_references *references, const char *group,
+                                           const char *name, struct api_config *config,
+                                           struct api_problem *problem);
+
 /* Makes configs of the columns that have a name and values, by the settings among `members`: of the columns that
  * `include` names, otherwise of all but nearly unique ones; never of those that `exclude` names. Fails with
  * column_missing if a name in either list is no column. */

@@ -3,10 +3,10 @@
 #pragma once
 
 #include "api/monitors/http/parse.h"
-#include "api/monitors/http/period.h"
 #include "api/monitors/http/references.h"
 #include "api/monitors/http/request.h"
 #include "api/monitors/state/replay.h"
+#include "api/monitors/state/window_load.h"
 
 struct api_replacing {
     struct api_references references;

@@ -24,6 +24,12 @@ const char *api_name_of(const struct api_exchange *x)
     return x->captures.n > 1 && !is_group ? x->captures.value[1] : NULL;
 }
 
+const char *api_stored_name(const struct api_exchange *x)
+{
+    const char *name = api_name_of(x);
+    return name ? name : "";
+}
+
 /* Fails if Accept allows no format that this endpoint writes: JSON, and CSV where it lists windows. DELETE has a
  * response without content, and needs none. Clients that accept nothing but problems also take JSON. */
 static bool check_accept(struct api_exchange *x)
@@ -95,7 +101,7 @@ bool api_check_body(struct api_exchange *x)
     return api_body_check_size(x);
 }
 
-bool api_find_monitor(const struct api_exchange *x, struct api_problem *problem)
+bool api_find_monitor(struct api_exchange *x)
 {
     struct api_registry *registry = &x->service->monitors->registry;
     const char *group = api_group_of(x), *name = api_name_of(x);
@@ -105,20 +111,19 @@ bool api_find_monitor(const struct api_exchange *x, struct api_problem *problem)
     bool has_group = first < registry->n && strcmp(registry->monitors[first]->group, group) == 0;
     pthread_rwlock_unlock(&registry->lock);
     if (!has_group)
-        return api_fail(problem, "group_not_found", "there is no monitor in the group '%.128s'",
+        return api_fail(&x->problem, "group_not_found", "there is no monitor in the group '%.128s'",
                         group);
     return !name || has_name ||
-           api_fail(problem, "monitor_not_found",
+           api_fail(&x->problem, "monitor_not_found",
                     "there is no monitor '%.128s' in the group '%.128s'", name, group);
 }
 
-struct api_monitor *api_monitor_of(const struct api_exchange *x,
-                                   const struct api_monitors *monitors, struct api_problem *problem)
+struct api_monitor *api_monitor_of(struct api_exchange *x)
 {
     struct api_monitor *monitor =
-        api_registry_find(&monitors->registry, api_group_of(x), api_name_of(x));
+        api_registry_find(&x->service->monitors->registry, api_group_of(x), api_name_of(x));
     if (!monitor)
-        api_find_monitor(x, problem);
+        api_find_monitor(x);
     return monitor;
 }
 
@@ -129,7 +134,7 @@ bool api_must_refresh(const struct api_exchange *x)
 
 bool api_check_monitor(struct api_exchange *x)
 {
-    return api_check_names(x) && (api_must_refresh(x) || api_find_monitor(x, &x->problem));
+    return api_check_names(x) && (api_must_refresh(x) || api_find_monitor(x));
 }
 
 bool api_check_change(struct api_exchange *x)
@@ -288,9 +293,8 @@ void api_write_warnings(const struct api_buffer *warnings, struct api_buffer *ou
     api_append(out, "]", 1);
 }
 
-const char api_nested_message[] =
-    "an array or an object is among the values, which must be numbers, strings, booleans or null: "
-    "the column is left out";
+const char api_nested_message[] = "an array or an object is among the values, which must be "
+                                  "numbers, strings, booleans or null: the column is left out";
 
 void api_warn_of_name(struct api_buffer *warnings, const struct api_column *column)
 {
@@ -336,7 +340,7 @@ bool api_fail_unknown(struct api_exchange *x, const struct api_table *table)
     struct api_registry *registry = &x->service->monitors->registry;
     struct api_problem *problem = &x->problem;
     size_t n;
-    if (!api_find_monitor(x, problem))
+    if (!api_find_monitor(x))
         return false;
     if (table->n_columns == 0)
         return api_fail(problem, "columns_unknown",
@@ -365,8 +369,7 @@ void api_warn_of_unreadable(struct api_buffer *warnings, const char *column,
     api_warn(warnings, "values_unreadable", column, unreadable->count, unreadable->line, message);
 }
 
-bool api_check_conditions(struct api_exchange *x, const struct api_monitors *monitors,
-                          struct api_problem *problem)
+bool api_check_conditions(struct api_exchange *x)
 {
     const char *name = api_name_of(x);
     const char *match = api_request_header(&x->request, "If-Match"),
@@ -375,15 +378,15 @@ bool api_check_conditions(struct api_exchange *x, const struct api_monitors *mon
     if (!match && !none)
         return true;
     if (!name)
-        return api_fail(problem, "precondition_failed",
+        return api_fail(&x->problem, "precondition_failed",
                         "a group has no ETag: If-Match and If-None-Match are for one monitor");
     const struct api_monitor *monitor =
-        api_registry_find(&monitors->registry, api_group_of(x), name);
+        api_registry_find(&x->service->monitors->registry, api_group_of(x), name);
     if (monitor)
         api_monitor_etag(monitor->id, monitor->version, etag);
     bool good = (!match || (monitor && api_etag_is_listed(match, etag, false))) &&
                 (!none || !(monitor && api_etag_is_listed(none, etag, true)));
-    return good || api_fail(problem, "precondition_failed", "the monitor %s%s",
+    return good || api_fail(&x->problem, "precondition_failed", "the monitor %s%s",
                             monitor ? "has the ETag " : "does not exist", etag);
 }
 
@@ -398,4 +401,8 @@ bool api_write_nothing(struct api_exchange *x)
     return true;
 }
 
-void api_begin_json(struct api_exchange *x) { x->response.content_type = "application/json"; }
+struct api_buffer *api_begin_json(struct api_exchange *x)
+{
+    x->response.content_type = "application/json";
+    return &x->response.body;
+}

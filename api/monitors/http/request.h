@@ -20,15 +20,14 @@ bool api_check_body(struct api_exchange *x);
 /* Refuses parameters: a DELETE with dry_run=true, which it does not have, must not delete. */
 bool api_check_no_query(struct api_exchange *x);
 const char *api_group_of(const struct api_exchange *x);
-const char *api_name_of(const struct api_exchange *x); /* NULL for a group's path */
+const char *api_name_of(const struct api_exchange *x);     /* NULL for a group's path */
+const char *api_stored_name(const struct api_exchange *x); /* as the store has it: "" for a group */
 
 /* Fails with monitor_not_found, or group_not_found if the group has no monitor. */
-bool api_find_monitor(const struct api_exchange *x, struct api_problem *problem);
+bool api_find_monitor(struct api_exchange *x);
 
 /* The monitor of the path, in the store's thread; NULL, with a problem as of api_find_monitor, if there is none. */
-struct api_monitor *api_monitor_of(const struct api_exchange *x,
-                                   const struct api_monitors *monitors,
-                                   struct api_problem *problem);
+struct api_monitor *api_monitor_of(struct api_exchange *x);
 
 /* Checks of a header. api_check_monitor: the names in the path and, unless another server may have made the monitor,
  * that it exists. api_check_change: also that there are no parameters. */
@@ -103,12 +102,11 @@ void api_warn_of_unreadable(struct api_buffer *warnings, const char *column,
 
 /* Checks If-Match and If-None-Match of a request for one monitor, as it is now; under a lock of the registry, or in the
  * store's thread. */
-bool api_check_conditions(struct api_exchange *x, const struct api_monitors *monitors,
-                          struct api_problem *problem);
+bool api_check_conditions(struct api_exchange *x);
 
 /* Makes room for the response before anything is stored, so that a request that is stored is not refused for memory. */
 bool api_reserve_response(struct api_exchange *x, size_t size);
 
-/* Responses: without content; JSON, whose content type it sets. */
+/* Responses: without content; JSON, whose content type it sets, and whose body it returns. */
 bool api_write_nothing(struct api_exchange *x);
-void api_begin_json(struct api_exchange *x);
+struct api_buffer *api_begin_json(struct api_exchange *x);

@@ -101,8 +101,8 @@ static struct api_timeline *timeline_of(struct api_observations *o, size_t i)
     struct api_timeline *timeline = &o->timelines[o->n_timelines++];
     *timeline =
         (struct api_timeline){.settings = settings, .zone = o->zone ? o->zone : settings->zone};
-    timeline->stretches.budget = timeline->rows.budget = timeline->slots.budget =
-        o->x->service->budget;
+    timeline->stretches.budget = timeline->rows.budget = o->x->service->budget;
+    api_labels_set_budget(&timeline->starts, o->x->service->budget);
     return timeline;
 }
 
@@ -162,11 +162,10 @@ static bool split(struct api_observations *o)
     for (size_t i = 0; i < o->n; i++)
         n += api_observed_windows(&o->observed[i]);
     if (n > MAX_WINDOWS)
-        return api_fail_at(
-            problem, API_QUERY, "time", "too_many_windows",
-            "the rows go to %zu windows of %zu monitors; a request may have %d: send "
-            "fewer rows or columns at once, or have wider windows",
-            n, o->n, MAX_WINDOWS);
+        return api_fail_at(problem, API_QUERY, "time", "too_many_windows",
+                           "the rows go to %zu windows of %zu monitors; a request may have %d: "
+                           "send fewer rows or columns at once, or have wider windows",
+                           n, o->n, MAX_WINDOWS);
     for (size_t i = 0; i < o->n; i++) {
         struct api_observed *observed = &o->observed[i];
         size_t windows = api_observed_windows(observed);

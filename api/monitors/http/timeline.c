@@ -9,53 +9,24 @@ void api_timeline_free(struct api_timeline *timeline)
 {
     api_buffer_free(&timeline->stretches);
     api_buffer_free(&timeline->rows);
-    api_buffer_free(&timeline->slots);
+    api_labels_free(&timeline->starts);
 }
 
 /* ---- Windows */
 
-static size_t hash_of(int64_t start, size_t n_slots)
-{
-    return (size_t)(((uint64_t)start * 0x9e3779b97f4a7c15) >> 20) & (n_slots - 1);
-}
-
-/* Makes the hash table, for twice as many stretches as there are. */
-static bool make_slots(struct api_timeline *timeline)
-{
-    size_t n = api_timeline_size(timeline), n_slots = 64;
-    while (n_slots < 4 * n)
-        n_slots *= 2;
-    timeline->slots.size = 0;
-    if (!api_buffer_reserve(&timeline->slots, n_slots * sizeof(uint32_t)))
-        return false;
-    uint32_t *slots = (uint32_t *)(void *)timeline->slots.data;
-    timeline->slots.size = n_slots * sizeof *slots;
-    memset(slots, 0, timeline->slots.size);
-    for (size_t i = 0; i < n; i++) {
-        size_t at = hash_of(api_timeline_at(timeline, i)->start, n_slots);
-        while (slots[at])
-            at = (at + 1) & (n_slots - 1);
-        slots[at] = (uint32_t)(i + 1);
-    }
-    return true;
-}
-
 /* Finds the stretch that starts then, or adds it; API_NO_PART without memory. */
 static uint32_t find_stretch(struct api_timeline *timeline, struct api_window_span span)
 {
-    size_t n = api_timeline_size(timeline), n_slots = timeline->slots.size / sizeof(uint32_t);
-    if (2 * n >= n_slots && !make_slots(timeline))
-        return API_NO_PART;
-    uint32_t *slots = (uint32_t *)(void *)timeline->slots.data;
-    n_slots = timeline->slots.size / sizeof *slots;
-    size_t at = hash_of(span.start, n_slots);
-    for (; slots[at]; at = (at + 1) & (n_slots - 1))
-        if (api_timeline_at(timeline, slots[at] - 1)->start == span.start)
-            return slots[at] - 1;
+    const char *start = (const char *)&span.start;
+    size_t n = api_timeline_size(timeline),
+           i = api_labels_find(&timeline->starts, start, sizeof span.start);
+    if (i < n)
+        return (uint32_t)i;
     api_append(&timeline->stretches, &(struct api_stretch){span.start, span.end, span.start},
                sizeof(struct api_stretch));
-    slots[at] = (uint32_t)(n + 1);
-    return timeline->stretches.failed ? API_NO_PART : (uint32_t)n;
+    bool good = api_labels_add(&timeline->starts, start, sizeof span.start, false) &&
+                !timeline->stretches.failed;
+    return good ? (uint32_t)n : API_NO_PART;
 }
 
 /* CACHED: quarters of windows of which the stretch is known that was met there last, so that few rows need a calendar. */
@@ -173,8 +144,10 @@ static bool read_pass(struct reading *r, struct api_table *table, struct api_pro
     const struct api_sink sink = {r, read_cell, read_numbers};
     *r->times = (struct api_times){.latest = API_NO_TIME};
     r->tally = (struct api_date_tally){.is_mixed = false};
-    for (size_t i = 0; i < r->n; i++)
-        r->timelines[i].stretches.size = r->timelines[i].rows.size = r->timelines[i].slots.size = 0;
+    for (size_t i = 0; i < r->n; i++) {
+        r->timelines[i].stretches.size = r->timelines[i].rows.size = 0;
+        api_labels_free(&r->timelines[i].starts);
+    }
     memset(r->cache, 0xff, r->n * CACHED * sizeof *r->cache);
     return api_table_read(table, &sink, problem);
 }

@@ -1,6 +1,7 @@
 /* api_timeline: the windows that the rows of a table go to, by the times in one of its columns. */
 #pragma once
 
+#include "api/monitors/model/labels.h"
 #include "api/monitors/model/window.h"
 #include "api/tables/table.h"
 
@@ -13,10 +14,10 @@ struct api_stretch {
 struct api_timeline {
     const struct api_monitor_settings *settings;
     const struct api_zone *zone;
-    struct api_buffer stretches; /* struct api_stretch, in the order in which rows meet them */
-    struct api_buffer rows;      /* uint32_t: the stretch of each row, or API_NO_PART */
-    struct api_buffer slots;     /* uint32_t: a hash table of 1 + the number of a stretch */
-    struct api_tz_span to_utc;   /* the last one: most rows are of one */
+    struct api_buffer stretches;   /* struct api_stretch, in the order in which rows meet them */
+    struct api_label_table starts; /* of the stretches, in that order; bytes of numbers */
+    struct api_buffer rows;        /* uint32_t: the stretch of each row, or API_NO_PART */
+    struct api_tz_span to_utc;     /* the last one: most rows are of one */
 };
 void api_timeline_free(struct api_timeline *timeline);
 

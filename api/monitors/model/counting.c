@@ -365,12 +365,6 @@ static bool count_numbers(void *context, size_t column, enum kl_dtype dtype, con
     return true;
 }
 
-static void set_budget(struct api_label_table *labels, struct api_budget *budget)
-{
-    labels->texts.budget = labels->entries.budget = budget;
-    labels->slots.budget = labels->sorted.budget = budget;
-}
-
 bool api_counting_table(struct api_counting *const *of_columns, struct api_table *table,
                         const atomic_bool *stop, struct api_problem *problem)
 {
@@ -379,7 +373,7 @@ bool api_counting_table(struct api_counting *const *of_columns, struct api_table
     for (size_t i = 0; i < table->n_columns; i++) {
         table->columns[i].wanted = of_columns[i] != NULL;
         for (size_t j = 0; of_columns[i] && j < of_columns[i]->n_parts; j++)
-            set_budget(&of_columns[i]->parts[j].unseen, table->budget);
+            api_labels_set_budget(&of_columns[i]->parts[j].unseen, table->budget);
     }
     bool good = api_table_read(table, &sink, problem);
     for (size_t i = 0; i < table->n_columns; i++)

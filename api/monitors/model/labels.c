@@ -12,6 +12,12 @@ struct entry {
     uint32_t size, hash;
 };
 
+void api_labels_set_budget(struct api_label_table *labels, struct api_budget *budget)
+{
+    labels->texts.budget = labels->entries.budget = budget;
+    labels->slots.budget = labels->sorted.budget = budget;
+}
+
 void api_labels_free(struct api_label_table *labels)
 {
     api_buffer_free(&labels->texts);
@@ -60,14 +66,19 @@ static bool grow(struct api_label_table *labels)
     return true;
 }
 
+size_t api_labels_find(const struct api_label_table *labels, const char *text, size_t size)
+{
+    const uint32_t *slot =
+        labels->n > 0 ? slot_of(labels, text, size, api_hash_text(text, size)) : NULL;
+    return slot && *slot ? *slot - 1 : labels->n;
+}
+
 bool api_labels_count_known(struct api_label_table *labels, const char *text, size_t size)
 {
-    if (labels->n == 0)
-        return false;
-    const uint32_t *slot = slot_of(labels, text, size, api_hash_text(text, size));
-    if (*slot)
-        entry(labels, *slot - 1)->count++;
-    return *slot != 0;
+    size_t i = api_labels_find(labels, text, size);
+    if (i < labels->n)
+        entry(labels, i)->count++;
+    return i < labels->n;
 }
 
 bool api_labels_add(struct api_label_table *labels, const char *text, size_t size, bool chooses)
@@ -97,24 +108,16 @@ struct api_label api_labels_get(const struct api_label_table *labels, size_t i)
     return (struct api_label){labels->texts.data + e->at, e->count, e->choosing};
 }
 
-static int compare(const void *a, const void *b)
+static int compare(const void *a, const void *b, void *by_choosing)
 {
     const struct api_label *first = a, *second = b;
-    if (first->count != second->count)
-        return first->count > second->count ? -1 : 1;
-    return strcmp(first->text, second->text);
+    size_t x = by_choosing ? first->choosing : first->count,
+           y = by_choosing ? second->choosing : second->count;
+    return x != y ? (x > y ? -1 : 1) : strcmp(first->text, second->text);
 }
 
-static int compare_choosing(const void *a, const void *b)
-{
-    const struct api_label *first = a, *second = b;
-    if (first->choosing != second->choosing)
-        return first->choosing > second->choosing ? -1 : 1;
-    return strcmp(first->text, second->text);
-}
-
-static struct api_label *sort(struct api_label_table *labels,
-                              int (*order)(const void *, const void *), size_t max, size_t *n)
+struct api_label *api_labels_sort(struct api_label_table *labels, bool by_choosing, size_t max,
+                                  size_t *n)
 {
     *n = 0;
     if (!api_buffer_reserve(&labels->sorted, (labels->n + 1) * sizeof(struct api_label)))
@@ -122,17 +125,7 @@ static struct api_label *sort(struct api_label_table *labels,
     struct api_label *sorted = (struct api_label *)labels->sorted.data;
     for (size_t i = 0; i < labels->n; i++)
         sorted[i] = api_labels_get(labels, i);
-    qsort(sorted, labels->n, sizeof *sorted, order);
+    qsort_r(sorted, labels->n, sizeof *sorted, compare, by_choosing ? labels : NULL);
     *n = labels->n < max ? labels->n : max;
     return sorted;
-}
-
-struct api_label *api_labels_sort(struct api_label_table *labels, size_t max, size_t *n)
-{
-    return sort(labels, compare, max, n);
-}
-
-struct api_label *api_labels_sort_choosing(struct api_label_table *labels, size_t max, size_t *n)
-{
-    return sort(labels, compare_choosing, max, n);
 }

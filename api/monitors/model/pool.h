@@ -10,9 +10,6 @@
 
 #include <stdatomic.h>
 
-/* API_MAX_POOL: windows of the largest pool. */
-enum { API_MAX_POOL = 64 };
-
 /* api_pool: windows in order, newest first. It is not changed once a snapshot has it, so that any thread
  * may read one that it holds a reference to. */
 struct api_pool {

@@ -75,13 +75,6 @@ bool api_sample_is_nearly_unique(const struct api_sample *sample);
 /* How many values of a text column are numbers that are written as people do: see api_text_is_formatted_number. */
 size_t api_sample_formatted_numbers(const struct api_sample *sample);
 
-/* ---- Within: see sample_kind.c */
-
-/* Decides after a pass what kind of column it is, by the method of bins; true if another pass is needed. False with a
- * problem if memory is exhausted. */
-bool api_sample_decide(struct api_sample *sample, enum api_method method,
-                       struct api_problem *problem);
-
 /* Makes bins by the settings, and the reference's counts. Fails with labels_too_large for a long text, and for
  * labels that are too long together. */
 bool api_sample_bins(struct api_sample *sample, const struct api_monitor_settings *settings,

@@ -1,10 +1,12 @@
 /* Bins made of a sample. */
 #include "api/monitors/model/sample.h"
 
-#include "api/monitors/model/edges.h"
+#include "api/text/decimal.h"
+#include "api/text/number.h"
 #include "lib/drift.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -124,8 +126,8 @@ static bool choose(struct api_sample *sample, struct choice *choice)
 {
     size_t most = 0;
     bool all = has_bin_for_each(sample);
-    *choice = (struct choice){.labels = (all ? api_labels_sort : api_labels_sort_choosing)(
-                                  &sample->labels, API_MAX_BINS, &most)};
+    *choice =
+        (struct choice){.labels = api_labels_sort(&sample->labels, !all, API_MAX_BINS, &most)};
     if (!choice->labels)
         return false;
     while (choice->n < most &&
@@ -158,17 +160,115 @@ static bool bins_of_labels(struct api_sample *sample, struct api_bins *bins,
         size += strlen(texts[i]);
     }
     if (size > API_MAX_LABELS)
-        return api_table_fail(
-            sample->table, sample->column, NULL, problem, "labels_too_large",
-            "the texts of column '%.80s' make labels of %zu bytes in all; a monitor may have at "
-            "most %d",
-            sample->table->columns[sample->column].name, size, API_MAX_LABELS);
+        return api_table_fail(sample->table, sample->column, NULL, problem, "labels_too_large",
+                              "the texts of column '%.80s' make labels of %zu bytes in all; a "
+                              "monitor may have at most %d",
+                              sample->table->columns[sample->column].name, size, API_MAX_LABELS);
     if (!api_bins_of_labels(bins, texts, choice.n))
         return api_fail_oom(problem);
     bool good = count_cut(bins, choice.labels + choice.n, sample->n_cut, counts, problem) &&
                 (api_weights_of_counts(reference, counts, bins->n_bins) || api_fail_oom(problem));
     reference->choosing = (double)choice.choosing;
     return good;
+}
+
+/* ---- Bins of numbers: their edges lie between values, for numbers that come as float32 here and as float64 there */
+
+/* range: minimum and maximum of some numbers; empty if min is above max. */
+struct range {
+    double min, max;
+};
+static const struct range empty = {(double)INFINITY, -(double)INFINITY};
+
+/* Range of the forms in which other files may hold a value: itself, its float32, and the shortest decimal of its
+ * float32. */
+static struct range variants(double value)
+{
+    char text[API_DECIMAL_MAX + API_PADDING] = "", *end;
+    double narrow = (double)(float)value;
+    if (!isfinite(narrow) || narrow == floor(narrow))
+        return (struct range){fmin(value, isfinite(narrow) ? narrow : value),
+                              fmax(value, isfinite(narrow) ? narrow : value)};
+    text[api_decimal_write(text, KL_FLOAT32, narrow)] = '\0';
+    double decimal = api_strtod(text, &end);
+    return (struct range){fmin(value, fmin(narrow, decimal)), fmax(value, fmax(narrow, decimal))};
+}
+
+/* A short decimal above `low` and below `high`, near the middle; the middle if there is none. */
+static double decimal_between(double low, double high)
+{
+    char text[40 + API_PADDING], *end;
+    double middle = low / 2 + high / 2;
+    for (int digits = 1; digits < 17; digits++) {
+        snprintf(text, sizeof text, "%.*g", digits, middle);
+        double rounded = api_strtod(text, &end);
+        if (rounded > low && rounded < high)
+            return rounded;
+    }
+    return middle;
+}
+
+/* The edges move outwards by at most so much of a value. */
+static const double outwards = 0x1p-20;
+
+static void move_outer(double *edges, size_t bins, struct range all)
+{
+    struct range first = variants(all.min), last = variants(all.max);
+    if (first.min < edges[0])
+        edges[0] = decimal_between(first.min - fabs(first.min) * outwards, first.min);
+    if (last.max > edges[bins])
+        edges[bins] = decimal_between(last.max, last.max + fabs(last.max) * outwards);
+}
+
+/* Moves the edge between the values below and those above it, and between its neighbours. */
+static void move_inner(double *edge, double below, double above)
+{
+    double low = variants(below).max, high = variants(above).min;
+    if (low < *edge && *edge <= high)
+        return;
+    low = fmax(low, edge[-1]);
+    high = fmin(high, edge[1]);
+    double moved = decimal_between(low, high);
+    if (low < moved && moved < high)
+        *edge = moved;
+}
+
+/* The interval of a value within the edges, the last one closed. */
+static size_t find(const double *edges, size_t bins, double value)
+{
+    size_t first = 0, end = bins;
+    while (end - first > 1) {
+        size_t middle = first + (end - first) / 2;
+        *(value < edges[middle] ? &end : &first) = middle;
+    }
+    return first;
+}
+
+/* Moves edges that lie so near to a value that the float32 of it, or the decimal that float32 is written as, is on their
+ * other side: 0.1 is 0.100000001490116 as float32, and both belong into one bin. They go into the middle between the
+ * two values beside them, as a short decimal; the outer ones a little outwards. The n finite values lie within the
+ * edges of `bins` intervals, and stay in the intervals that they are in. */
+static void move_edges(double *edges, size_t bins, const double *values, size_t n)
+{
+    struct range of[KL_MAX_BINS + 1];
+    double below = -(double)INFINITY, above[KL_MAX_BINS + 2] = {0};
+    for (size_t i = 0; i <= KL_MAX_BINS; i++)
+        of[i] = empty;
+    for (size_t i = 0; i < n; i++) {
+        struct range *range = &of[find(edges, bins, values[i])];
+        range->min = values[i] < range->min ? values[i] : range->min;
+        range->max = values[i] > range->max ? values[i] : range->max;
+    }
+    above[bins] = (double)INFINITY;
+    for (size_t i = bins; i-- > 0;)
+        above[i] = fmin(above[i + 1], of[i].min);
+    for (size_t i = 1; i < bins; i++) {
+        below = fmax(below, of[i - 1].max);
+        if (isfinite(below) && isfinite(above[i]))
+            move_inner(&edges[i], below, above[i]);
+    }
+    below = fmax(below, of[bins - 1].max);
+    move_outer(edges, bins, (struct range){above[0], below});
 }
 
 static bool bins_of_numbers(struct api_sample *sample, const struct api_monitor_settings *settings,
@@ -187,7 +287,7 @@ static bool bins_of_numbers(struct api_sample *sample, const struct api_monitor_
         wanted = max_bins(finite);
     n = settings->method == API_WIDTH ? kl_width_edges(min, max, wanted, edges)
                                       : kl_quantile_edges(numbers, finite, wanted, edges);
-    api_edges_move(edges, n, numbers, finite);
+    move_edges(edges, n, numbers, finite);
     kl_bin_counts(edges, n, KL_FLOAT64, numbers, sample->n_numbers, counts);
     counts[n + 2] += sample->n_missing;
     if (!api_bins_of_edges(bins, edges, n) ||

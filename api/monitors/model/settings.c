@@ -22,9 +22,8 @@ const struct api_field api_monitor_setting_rows[] = {
      .expected = "auto, quantile, width or labels"},
     {"bins", FIELD(bins), .parent = "binning", WHOLE, NUMBER("10", 1, 1000)},
     {"window", FIELDS(window, 3), .read = api_read_window, .fallback = "batch",
-     .expected =
-         "\"batch\", {\"seconds\": S, \"grace\": S} or {\"count\": N}, whole numbers to 1e9; in "
-         "a query batch, 1h, 3600s,60s or 1000, the units s, m, h, d, w"},
+     .expected = "\"batch\", {\"seconds\": S, \"grace\": S} or {\"count\": N}, whole numbers to "
+                 "1e9; in a query batch, 1h, 3600s,60s or 1000, the units s, m, h, d, w"},
     {"compare", FIELDS(previous, 2), .read = api_read_compare, .fallback = "reference",
      .expected =
          "\"reference\", {\"previous\": K} or {\"previous\": K, \"period\": S}, K from 1 to "
@@ -38,9 +37,8 @@ const struct api_field api_monitor_setting_rows[] = {
     {"significance", FIELD(significance), .parent = "thresholds", NUMBER("0.0001", 0, 1),
      .open = true},
     {"ratio", FIELDS(ratio_warning, 2), .read = api_read_ratio, .fallback = "null",
-     .expected =
-         "null or {\"warning\": R, \"critical\": S}, numbers above 1 to 1e9, S not below R; in a "
-         "query null or R,S"},
+     .expected = "null or {\"warning\": R, \"critical\": S}, numbers above 1 to 1e9, S not below "
+                 "R; in a query null or R,S"},
     {"pool", FIELD(pool), .kind = API_POWER, NUMBER("16", 1, 64)},
     {"fire_after", FIELD(fire_after), WHOLE, NUMBER("1", 1, 1000)},
     {"clear_after", FIELD(clear_after), WHOLE, NUMBER("3", 1, 1000)},

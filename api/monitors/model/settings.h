@@ -83,7 +83,10 @@ bool api_read_ratio(const struct api_value *value, union api_field_value *to,
 
 extern const struct api_field api_monitor_setting_rows[];
 
-/* True for a name in a list with NULL at its end. */
+/* API_NAMES: a list of names with NULL at its end. */
+#define API_NAMES(...) ((const char *const[]){__VA_ARGS__, NULL})
+
+/* True for a name in such a list. */
 static inline bool api_setting_is_among(const char *name, const char *const *names)
 {
     return names[api_word_index(names, name)];

@@ -50,7 +50,7 @@ void api_unseen_write(const char *text, size_t size, size_t count, struct api_un
 void api_unseen_write_top(struct api_label_table *unseen, struct api_unseen *out)
 {
     size_t n;
-    const struct api_label *top = api_labels_sort(unseen, API_UNSEEN_KEPT, &n);
+    const struct api_label *top = api_labels_sort(unseen, false, API_UNSEEN_KEPT, &n);
     for (size_t i = 0; i < n; i++)
         api_unseen_write(top[i].text, strlen(top[i].text), top[i].count, out);
 }

@@ -145,14 +145,10 @@ static bool judge_again(struct api_monitors *monitors, struct api_pending_monito
 /* Judges the newest window again, after one before it has changed. */
 static bool judge_newest(struct api_monitors *monitors, struct api_pending_monitor *pending)
 {
-    struct api_window_list list;
-    bool good = api_window_list_run(&list, monitors->store, API_SQL_WINDOW,
-                                    API_ROW(pending->monitor->id, pending->status.last.id)) &&
-                list.n > 0;
-    struct api_snapshot *newest =
-        good ? api_snapshot_of(monitors, pending->monitor, &list.windows[0]) : NULL;
-    api_window_list_free(&list);
-    good = newest && judge_again(monitors, pending, newest);
+    struct api_snapshot *newest;
+    bool good = api_snapshot_read(monitors, pending->monitor, API_SQL_WINDOW,
+                                  API_ROW(pending->monitor->id, pending->status.last.id), &newest);
+    good = good && newest && judge_again(monitors, pending, newest);
     api_snapshot_release(newest);
     return good;
 }

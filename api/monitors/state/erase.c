@@ -315,12 +315,13 @@ static bool judge_again(struct api_monitors *monitors, struct api_pending_monito
 static bool take_counts(struct api_monitors *monitors, struct api_pending_monitor *pending,
                         struct api_window *window, struct api_problem *problem)
 {
-    bool others = false;
+    int64_t others = 0;
     if (window->closed || !api_store_is_shared(monitors->store))
         return true;
-    if (!api_server_counts_of_others(monitors, pending->monitor->id, window->id, &others))
+    if (!api_store_number(monitors->store, API_SQL_SERVER_COUNTS_OTHERS,
+                          API_ROW(pending->monitor->id, window->id, monitors->server), &others))
         return false;
-    if (others)
+    if (others > 0)
         return api_fail(problem, "window_open",
                         "another server counts in the window %" PRId64
                         "; delete it once it is closed",

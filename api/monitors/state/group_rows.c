@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-static bool set_names(struct api_named *named, const struct api_datum *values)
+bool api_named_read(struct api_named *named, const struct api_datum *values)
 {
     return api_named_set(named, values[0].text, values[0].size, values[1].text, values[1].size);
 }
@@ -24,7 +24,7 @@ static bool read_rows(struct api_monitors *monitors, enum api_statement statemen
 static void add_mute(void *context, const struct api_datum *values)
 {
     struct api_muted muted = {.mute.until = values[2].integer};
-    if (!set_names(&muted.of, values) || values[3].size > API_MAX_MUTE_REASON ||
+    if (!api_named_read(&muted.of, values) || values[3].size > API_MAX_MUTE_REASON ||
         values[4].size >= sizeof muted.mute.by)
         return;
     memcpy(muted.mute.reason, values[3].text, values[3].size);
@@ -41,7 +41,8 @@ bool api_mutes_read(struct api_monitors *monitors, struct api_named_rows *mutes)
 bool api_mutes_renew(struct api_monitors *monitors, struct api_named_rows *mutes)
 {
     return api_store_run(monitors->store, API_SQL_MUTES_PRUNE, API_ROW(monitors->now)) &&
-           api_store_run(monitors->store, API_SQL_MUTE_SET, API_ROW(api_change_of(monitors))) &&
+           api_store_run(monitors->store, API_SQL_META_SET,
+                         API_ROW(api_change_of(monitors), "mute")) &&
            api_mutes_read(monitors, mutes);
 }
 
@@ -99,7 +100,7 @@ void api_columns_add(struct api_buffer *changes, const char *group, const char *
 static void add_column(void *context, const struct api_datum *values)
 {
     struct api_column_of column = {.left_out = values[2].integer != 0, .missed = values[3].integer};
-    if (set_names(&column.of, values))
+    if (api_named_read(&column.of, values))
         api_append(context, &column, sizeof column);
 }
 
@@ -130,6 +131,7 @@ bool api_columns_renew(struct api_monitors *monitors, const struct api_buffer *c
             return false;
     }
     return api_store_run(monitors->store, API_SQL_COLUMNS_PRUNE, NULL) &&
-           api_store_run(monitors->store, API_SQL_COLUMNS_SET, API_ROW(api_change_of(monitors))) &&
+           api_store_run(monitors->store, API_SQL_META_SET,
+                         API_ROW(api_change_of(monitors), "columns")) &&
            api_columns_read(monitors, columns);
 }

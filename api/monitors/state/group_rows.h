@@ -3,6 +3,9 @@
 
 #include "api/monitors/state/transaction.h"
 
+/* Reads the names of a row, its first values; false if one is too long, as only a damaged store has it. */
+bool api_named_read(struct api_named *named, const struct api_datum *values);
+
 /* Reads all mutes into a list that is empty. */
 bool api_mutes_read(struct api_monitors *monitors, struct api_named_rows *mutes);
 

@@ -190,11 +190,16 @@ static bool run(struct loading *loading, enum api_statement statement,
            !loading->failed;
 }
 
+/* True if what has this number of a change may have changed since it was read. */
+static bool has_changed(const struct loading *loading, int64_t number)
+{
+    return loading->all || number > loading->monitors->change;
+}
+
 /* True if monitors of the registry may be gone from the store. */
 static bool deletes(const struct loading *loading)
 {
-    const struct api_monitors *monitors = loading->monitors;
-    return monitors->registry.n > 0 && (loading->all || loading->deletion > monitors->change);
+    return loading->monitors->registry.n > 0 && has_changed(loading, loading->deletion);
 }
 
 /* Reads all monitors, or only the ones that were changed since the last time. */
@@ -214,17 +219,6 @@ static bool read_monitors(struct loading *loading)
             return false;
     }
     return !deletes(loading) || run(loading, API_SQL_MONITOR_IDS, NULL, read_id);
-}
-
-/* True if mutes may have changed since they were read. */
-static bool mutes_changed(const struct loading *loading)
-{
-    return loading->all || loading->mute > loading->monitors->change;
-}
-
-static bool columns_changed(const struct loading *loading)
-{
-    return loading->all || loading->column > loading->monitors->change;
 }
 
 /* ---- Into the registry */
@@ -316,9 +310,9 @@ static bool apply(struct loading *loading)
         remove_deleted(loading);
     if (good)
         remove_unread(loading);
-    if (good && mutes_changed(loading))
+    if (good && has_changed(loading, loading->mute))
         api_named_move(&registry->mutes, &loading->mutes, monitors->budget);
-    if (good && columns_changed(loading))
+    if (good && has_changed(loading, loading->column))
         api_named_move(&registry->columns, &loading->columns, monitors->budget);
     pthread_rwlock_unlock(&registry->lock);
     read->n = good ? 0 : read->n;
@@ -351,13 +345,15 @@ bool api_load(struct api_monitors *monitors)
         monitors->n_tombstones = 0;
         monitors->server = 0;
     }
-    bool good = run(&loading, API_SQL_META, NULL, read_number) &&
-                api_store_knows(monitors->store, loading.schema, loading.oldest) &&
-                ((!loading.all && loading.change <= monitors->change) ||
-                 (read_monitors(&loading) &&
-                  (!mutes_changed(&loading) || api_mutes_read(monitors, &loading.mutes)) &&
-                  (!columns_changed(&loading) || api_columns_read(monitors, &loading.columns)) &&
-                  apply(&loading)));
+    bool good =
+        run(&loading, API_SQL_META, NULL, read_number) &&
+        api_store_knows(monitors->store, loading.schema, loading.oldest) &&
+        ((!loading.all && loading.change <= monitors->change) ||
+         (read_monitors(&loading) &&
+          (!has_changed(&loading, loading.mute) || api_mutes_read(monitors, &loading.mutes)) &&
+          (!has_changed(&loading, loading.column) ||
+           api_columns_read(monitors, &loading.columns)) &&
+          apply(&loading)));
     if (good) {
         monitors->change = loading.change;
         atomic_store(&monitors->loaded, true);

@@ -83,44 +83,18 @@ static void write_value(struct api_buffer *out, double value)
     api_append(out, "\n", 1);
 }
 
-/* Begins a line of a monitor that has one more label. */
-static void begin_line(struct api_buffer *out, const char *name, const char *labels,
-                       const char *label, const char *value)
-{
-    api_append_text(out, name);
-    api_append_text(out, labels);
-    api_append_text(out, label);
-    api_append_text(out, value);
-    api_append_text(out, "\"} ");
-}
-
-static void write_thresholds(const struct sample *sample, const char *name, const char *labels,
-                             struct api_buffer *out)
-{
-    begin_line(out, name, labels, ",severity=\"", "warning");
-    write_value(out, sample->warning);
-    begin_line(out, name, labels, ",severity=\"", "critical");
-    write_value(out, sample->critical);
-}
-
-/* Writes 1 for the state that the monitor is in, 0 for the others. */
-static void write_state(const struct sample *sample, const char *name, const char *labels,
-                        struct api_buffer *out)
-{
-    for (size_t i = 0; i < API_VERDICTS; i++) {
-        begin_line(out, name, labels, ",state=\"", api_verdict_names[i]);
-        api_append_text(out, sample->state == (enum api_verdict)i ? "1\n" : "0\n");
-    }
-}
-
-/* families: `offset` is that of a double in struct sample; others have lines of their own. */
+/* families: a value of each monitor, the double at `offset` in struct sample; or 1 in one state, and 0 in the others. Rows
+ * without a type are lines of the family before, with another label. */
 static const struct family {
     const char *name, *type, *help;
-    size_t offset;
-    void (*write)(const struct sample *sample, const char *name, const char *labels,
-                  struct api_buffer *out);
+    const char *label; /* after those of the monitor */
+    size_t offset;     /* NO_OFFSET: of a state */
+    enum api_verdict state;
 } families[] = {
-#define VALUE(member) offsetof(struct sample, member), NULL
+#define NO_OFFSET SIZE_MAX
+#define VALUE(member) "", offsetof(struct sample, member), API_OK
+#define THRESHOLD(member) ",severity=\"" #member "\"", offsetof(struct sample, member), API_OK
+#define STATE(name, state) ",state=\"" name "\"", NO_OFFSET, state
     {"kldiv_monitor_kl_divergence_nats", "gauge",
      "KL(current || reference) of the last closed window.", VALUE(kl)},
     {"kldiv_monitor_js_divergence_nats", "gauge",
@@ -136,10 +110,14 @@ static const struct family {
      VALUE(n)},
     {"kldiv_monitor_window_end_timestamp_seconds", "gauge", "End of the last closed window.",
      VALUE(end)},
-    {"kldiv_monitor_threshold_nats", "gauge", "Divergence from which a severity applies.", 0,
-     write_thresholds},
-    {"kldiv_monitor_state", "gauge", "1 for the state that the monitor is in, else 0.", 0,
-     write_state},
+    {"kldiv_monitor_threshold_nats", "gauge", "Divergence from which a severity applies.",
+     THRESHOLD(warning)},
+    {"kldiv_monitor_threshold_nats", NULL, NULL, THRESHOLD(critical)},
+    {"kldiv_monitor_state", "gauge", "1 for the state that the monitor is in, else 0.",
+     STATE("insufficient_data", API_INSUFFICIENT)},
+    {"kldiv_monitor_state", NULL, NULL, STATE("ok", API_OK)},
+    {"kldiv_monitor_state", NULL, NULL, STATE("warning", API_WARNING)},
+    {"kldiv_monitor_state", NULL, NULL, STATE("critical", API_CRITICAL)},
     {"kldiv_monitor_stale", "gauge",
      "1 if the monitor has had no observation for as long as stale_after says, else 0.",
      VALUE(stale)},
@@ -154,16 +132,16 @@ static const struct family {
 static void write_sample(const struct sample *sample, const struct family *family,
                          const char *labels, struct api_buffer *out)
 {
-    double value;
-    memcpy(&value, (const char *)sample + family->offset, sizeof value);
-    if (family->write) {
-        family->write(sample, family->name, labels, out);
-    } else if (!isnan(value)) {
-        api_append_text(out, family->name);
-        api_append_text(out, labels);
-        api_append(out, "} ", 2);
-        write_value(out, value);
-    }
+    double value = sample->state == family->state;
+    if (family->offset != NO_OFFSET)
+        memcpy(&value, (const char *)sample + family->offset, sizeof value);
+    if (isnan(value))
+        return;
+    api_append_text(out, family->name);
+    api_append_text(out, labels);
+    api_append_text(out, family->label);
+    api_append(out, "} ", 2);
+    write_value(out, value);
 }
 
 /* Writes how many monitors of each group are in each state; samples of a group follow one another. */
@@ -197,11 +175,14 @@ static void write_lines(const struct samples *samples, bool groups_only, struct 
 {
     const struct sample *of_monitors = (const void *)samples->of_monitors.data;
     size_t n = samples->of_monitors.size / sizeof *of_monitors;
-    for (size_t i = 0; i < N_FAMILIES && n > 0 && !groups_only; i++) {
+    for (size_t i = 0, end; i < N_FAMILIES && n > 0 && !groups_only; i = end) {
+        for (end = i + 1; end < N_FAMILIES && !families[end].type;)
+            end++;
         api_metrics_head(out, families[i].name, families[i].type, families[i].help);
         for (size_t j = 0; j < n && !out->failed; j++)
-            write_sample(&of_monitors[j], &families[i],
-                         samples->labels.data + of_monitors[j].labels, out);
+            for (size_t line = i; line < end; line++)
+                write_sample(&of_monitors[j], &families[line],
+                             samples->labels.data + of_monitors[j].labels, out);
     }
     write_groups(samples, out);
 }
@@ -364,11 +345,13 @@ static bool response_gzip(const struct api_metrics_text *text, struct api_respon
 }
 
 bool api_monitor_metrics_response(struct api_monitor_metrics *metrics,
-                                  struct api_registry *registry, double since,
-                                  enum api_metrics_format format, bool with_gzip,
+                                  struct api_registry *registry, const struct api_token *token,
+                                  double since, enum api_metrics_format format, bool with_gzip,
                                   struct api_response *response, struct api_budget *budget)
 {
     struct api_metrics_text *text = &metrics->texts[format];
+    if (api_token_is_bound(token))
+        return (response->shared = make_lines(metrics, registry, token, format, budget)) != NULL;
     pthread_mutex_lock(&metrics->lock);
     bool is_new = text->lines && text->since >= since;
     bool good = is_new || renew(metrics, registry, format, budget) || text->lines;
@@ -376,15 +359,6 @@ bool api_monitor_metrics_response(struct api_monitor_metrics *metrics,
         response->shared = api_shared_hold(text->lines);
     pthread_mutex_unlock(&metrics->lock);
     return good;
-}
-
-bool api_monitor_metrics_of_token(struct api_monitor_metrics *metrics,
-                                  struct api_registry *registry, const struct api_token *token,
-                                  enum api_metrics_format format, struct api_response *response,
-                                  struct api_budget *budget)
-{
-    response->shared = make_lines(metrics, registry, token, format, budget);
-    return response->shared != NULL;
 }
 
 void api_monitor_metrics_trim(struct api_monitor_metrics *metrics, double seconds)

@@ -27,20 +27,14 @@ void api_monitor_metrics_free(struct api_monitor_metrics *metrics);
 /* Bytes that a monitor of this name takes beside its config, with its lines and what they are made of. */
 size_t api_monitor_size(const char *group, const char *name);
 
-/* Adds the lines of all monitors to a response; they were read not before `since`, in s of api_seconds. The
- * response's body, which is complete, comes after them. Both are compressed if `with_gzip` is true and memory allows
- * it. If slow clients still read old lines and memory does not allow new ones, the last lines are sent again. False
- * if memory is exhausted. */
+/* Adds the lines of the monitors that a token is for to a response. If it is for some alone, they are made for this response,
+ * and not compressed. Else they were read not before `since`, in s of api_seconds. The response's body, which is complete,
+ * comes after them. Both are compressed if `with_gzip` is true and memory allows it. If slow clients still read old lines and
+ * memory does not allow new ones, the last lines are sent again. False if memory is exhausted. */
 bool api_monitor_metrics_response(struct api_monitor_metrics *metrics,
-                                  struct api_registry *registry, double since,
-                                  enum api_metrics_format format, bool with_gzip,
-                                  struct api_response *response, struct api_budget *budget);
-
-/* Adds the lines of the monitors that a token is for, made for this response alone, not compressed. False if memory is exhausted. */
-bool api_monitor_metrics_of_token(struct api_monitor_metrics *metrics,
                                   struct api_registry *registry, const struct api_token *token,
-                                  enum api_metrics_format format, struct api_response *response,
-                                  struct api_budget *budget);
+                                  double since, enum api_metrics_format format, bool with_gzip,
+                                  struct api_response *response, struct api_budget *budget);
 
 /* Frees lines that were made more than `seconds` ago, unless a response has them. */
 void api_monitor_metrics_trim(struct api_monitor_metrics *metrics, double seconds);

@@ -20,16 +20,23 @@ bool api_named_set(struct api_named *named, const char *group, size_t group_size
     return true;
 }
 
-static int order(const struct api_named *named, const char *group, const char *name)
+/* key: names that are looked for; all of a group if `name` is NULL. */
+struct key {
+    const char *group, *name;
+};
+
+static int order(const void *key, const void *row)
 {
-    int of_groups = strcmp(named->group, group);
-    return of_groups ? of_groups : strcmp(named->name, name);
+    const struct key *k = key;
+    const struct api_named *named = row;
+    int of_groups = strcmp(k->group, named->group);
+    return of_groups || !k->name ? of_groups : strcmp(k->name, named->name);
 }
 
 static int compare(const void *a, const void *b)
 {
-    const struct api_named *second = b;
-    return order(a, second->group, second->name);
+    const struct api_named *first = a;
+    return order(&(struct key){first->group, first->name}, b);
 }
 
 void api_named_sort(struct api_named_rows *rows, size_t size)
@@ -38,43 +45,28 @@ void api_named_sort(struct api_named_rows *rows, size_t size)
         qsort(rows->list.data, rows->list.size / size, size, compare);
 }
 
-/* The row of an index; NULL behind the last. */
-static const struct api_named *row_at(const struct api_named_rows *rows, size_t size, size_t i)
-{
-    return i < rows->list.size / size ? (const void *)(rows->list.data + i * size) : NULL;
-}
-
-/* Index of the first row that is not before a name of a group. */
-static size_t lower_bound(const struct api_named_rows *rows, size_t size, const char *group,
-                          const char *name)
-{
-    size_t low = 0, high = rows->list.size / size;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        const struct api_named *row = row_at(rows, size, middle);
-        if (row && order(row, group, name) < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
 const void *api_named_find(const struct api_named_rows *rows, size_t size, const char *group,
                            const char *name)
 {
-    const struct api_named *row = row_at(rows, size, lower_bound(rows, size, group, name));
-    return row && order(row, group, name) == 0 ? row : NULL;
+    const struct key key = {group, name};
+    return rows->list.size > 0 ? bsearch(&key, rows->list.data, rows->list.size / size, size, order)
+                               : NULL;
 }
 
 const void *api_named_group(const struct api_named_rows *rows, size_t size, const char *group,
                             size_t *n)
 {
-    size_t first = lower_bound(rows, size, group, "");
-    const struct api_named *row;
-    for (*n = 0; (row = row_at(rows, size, first + *n)) && strcmp(row->group, group) == 0;)
+    const struct key key = {group, NULL};
+    const char *first = api_named_find(rows, size, group, NULL);
+    *n = 0;
+    if (!first)
+        return NULL;
+    while (first > rows->list.data && order(&key, first - size) == 0)
+        first -= size;
+    for (const char *row = first; row < rows->list.data + rows->list.size && order(&key, row) == 0;
+         row += size)
         ++*n;
-    return *n > 0 ? row_at(rows, size, first) : NULL;
+    return first;
 }
 
 void api_named_free(struct api_named_rows *rows, struct api_budget *budget)

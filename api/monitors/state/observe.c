@@ -27,19 +27,9 @@ static bool mark_stored(struct api_monitors *monitors, struct api_pending_monito
                         bool is_open, enum api_statement statement, const struct api_datum *of,
                         struct api_dirty_window **dirty)
 {
-    struct api_snapshot *snapshot = NULL;
-    struct api_window_list list;
-    bool good = true;
-    if (is_open) {
-        snapshot = api_snapshot_copy(pending->monitor->open);
-        good = snapshot || api_transaction_fail_oom(monitors);
-    } else {
-        good = api_window_list_run(&list, monitors->store, statement, of);
-        if (good && list.n > 0)
-            snapshot = api_snapshot_of(monitors, pending->monitor, &list.windows[0]);
-        good = good && (snapshot || list.n == 0);
-        api_window_list_free(&list);
-    }
+    struct api_snapshot *snapshot = is_open ? api_snapshot_copy(pending->monitor->open) : NULL;
+    bool good = is_open ? snapshot || api_transaction_fail_oom(monitors)
+                        : api_snapshot_read(monitors, pending->monitor, statement, of, &snapshot);
     bool is_there = snapshot;
     *dirty = api_mark_dirty(monitors, pending, snapshot);
     if (*dirty)

@@ -93,12 +93,25 @@ struct row {
     size_t group, name, sentence, trace;
 };
 
-static size_t keep(struct api_buffer *texts, const char *text, size_t size)
+static size_t keep(struct api_buffer *texts, const struct api_datum *text)
 {
     size_t at = texts->size;
-    api_append(texts, text, size);
+    api_append(texts, text->text, text->size);
     api_append(texts, "", 1);
     return at;
+}
+
+/* Adds a change: `names` are group and name, `said` sentence and trace. */
+static void add(struct api_outbox_job *job, const struct api_change *change,
+                const struct api_datum *names, const struct api_datum *said)
+{
+    const struct row row = {.change = *change,
+                            .group = keep(&job->texts, &names[0]),
+                            .name = keep(&job->texts, &names[1]),
+                            .sentence = keep(&job->texts, &said[0]),
+                            .trace = keep(&job->texts, &said[1])};
+    api_append(&job->rows, &row, sizeof row);
+    job->n++;
 }
 
 static void add_row(void *context, const struct api_datum *values)
@@ -106,20 +119,15 @@ static void add_row(void *context, const struct api_datum *values)
     struct api_outbox_job *job = context;
     int64_t from = values[4].integer, to = values[5].integer;
     bool is_known = from >= 0 && from < API_STATES && to >= 0 && to < API_STATES;
-    const struct row row = {.change = {.monitor = values[1].integer,
-                                       .from = is_known ? (int)from : API_OK,
-                                       .to = is_known ? (int)to : API_OK,
-                                       .mutes = from == to,
-                                       .queued = values[0].integer,
-                                       .at = values[6].integer,
-                                       .since = api_time_of(&values[7]),
-                                       .kl = api_datum_number(&values[8])},
-                            .group = keep(&job->texts, values[2].text, values[2].size),
-                            .name = keep(&job->texts, values[3].text, values[3].size),
-                            .sentence = keep(&job->texts, values[9].text, values[9].size),
-                            .trace = keep(&job->texts, values[10].text, values[10].size)};
-    api_append(&job->rows, &row, sizeof row);
-    job->n++;
+    const struct api_change change = {.monitor = values[1].integer,
+                                      .from = is_known ? (int)from : API_OK,
+                                      .to = is_known ? (int)to : API_OK,
+                                      .mutes = from == to,
+                                      .queued = values[0].integer,
+                                      .at = values[6].integer,
+                                      .since = api_time_of(&values[7]),
+                                      .kl = api_datum_number(&values[8])};
+    add(job, &change, values + 2, values + 9);
 }
 
 struct api_change *api_outbox_changes(struct api_outbox_job *job)
@@ -308,19 +316,14 @@ static void add_lasting(const struct api_monitor *monitor, int state, struct api
 {
     const struct api_monitor_status *status = &monitor->status;
     const char *sentence = state == API_STALE ? "" : status->sentence;
-    const struct row row = {
-        .change = {.monitor = monitor->id,
-                   .from = state,
-                   .to = state,
-                   .at = state == API_STALE ? status->last_observation : status->severity_since,
-                   .since = state == API_STALE ? status->last_observation : status->since,
-                   .kl = status->last.scores.drift.kl},
-        .group = keep(&job->texts, monitor->group, strlen(monitor->group)),
-        .name = keep(&job->texts, monitor->name, strlen(monitor->name)),
-        .sentence = keep(&job->texts, sentence, strlen(sentence)),
-        .trace = keep(&job->texts, "", 0)};
-    api_append(&job->rows, &row, sizeof row);
-    job->n++;
+    const struct api_change change = {
+        .monitor = monitor->id,
+        .from = state,
+        .to = state,
+        .at = state == API_STALE ? status->last_observation : status->severity_since,
+        .since = state == API_STALE ? status->last_observation : status->since,
+        .kl = status->last.scores.drift.kl};
+    add(job, &change, API_ROW(monitor->group, monitor->name), API_ROW(sentence, ""));
 }
 
 void api_outbox_collect_lasting(struct api_monitors *monitors, const struct api_receiver *receiver,

@@ -6,7 +6,6 @@
 #include "api/monitors/model/config.h"
 #include "api/monitors/model/sentence.h"
 #include "api/monitors/model/window.h"
-#include "api/monitors/state/columns.h"
 #include "api/monitors/state/mutes.h"
 
 #include <pthread.h>

@@ -57,7 +57,7 @@ static bool make(struct api_monitors *monitors, struct api_replacement *r)
     r->is_new = r->changes = r->revises = true;
     r->revision = r->version = 1;
     if (!api_gc_delete_left_out(monitors, r->group, r->name, &left_out) ||
-        !api_store_number(monitors->store, API_SQL_NEXT_MONITOR, NULL, &r->id))
+        !api_store_number(monitors->store, API_SQL_META_NEXT, API_ROW("monitor"), &r->id))
         return false;
     api_monitor_free(r->made);
     r->made = api_monitor_new(r->id, r->group, r->name, api_config_hold(r->config));

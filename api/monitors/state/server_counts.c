@@ -1,5 +1,6 @@
 #include "api/monitors/state/server_counts.h"
 
+#include "api/monitors/state/group_rows.h"
 #include "api/monitors/state/window_rows.h"
 
 #include <stdlib.h>
@@ -44,8 +45,8 @@ static bool add_rows(struct api_monitors *monitors, enum api_statement statement
 
 bool api_server_number(struct api_monitors *monitors)
 {
-    return monitors->server != 0 ||
-           api_store_number(monitors->store, API_SQL_SERVER_NEXT, NULL, &monitors->server);
+    return monitors->server != 0 || api_store_number(monitors->store, API_SQL_META_NEXT,
+                                                     API_ROW("server"), &monitors->server);
 }
 
 /* Sets the counts to those of this server's row, in memory or else in the store. */
@@ -132,28 +133,6 @@ bool api_server_counts_take(struct api_monitors *monitors, struct api_pending_mo
     return good;
 }
 
-/* other: a server of a row that is not this one. */
-struct other {
-    int64_t server;
-    bool is_there;
-};
-
-static void note_other(void *context, const struct api_datum *values)
-{
-    struct other *other = context;
-    other->is_there |= values[0].integer != other->server;
-}
-
-bool api_server_counts_of_others(struct api_monitors *monitors, int64_t monitor, int64_t window,
-                                 bool *others)
-{
-    struct other other = {.server = monitors->server};
-    bool good = api_store_read(monitors->store, API_SQL_SERVER_COUNTS, API_ROW(monitor, window),
-                               note_other, &other);
-    *others = other.is_there;
-    return good;
-}
-
 bool api_server_counts_total(struct api_monitors *monitors, struct api_pending_monitor *pending)
 {
     return !pending->has_taken ||
@@ -162,8 +141,6 @@ bool api_server_counts_total(struct api_monitors *monitors, struct api_pending_m
 }
 
 /* ---- What other servers counted */
-
-static char *text_of(const struct api_datum *datum) { return strndup(datum->text, datum->size); }
 
 static void learn(struct api_registry *registry, struct api_monitor *monitor,
                   const struct api_datum *values)
@@ -183,14 +160,12 @@ static void learn(struct api_registry *registry, struct api_monitor *monitor,
 static void learn_row(void *context, const struct api_datum *values)
 {
     struct api_monitors *monitors = context;
-    char *group = text_of(&values[0]), *name = text_of(&values[1]);
-    struct api_monitor *monitor =
-        group && name ? api_registry_find(&monitors->registry, group, name) : NULL;
-    monitors->out_of_memory |= !group || !name;
+    struct api_named of;
+    if (!api_named_read(&of, values))
+        return;
+    struct api_monitor *monitor = api_registry_find(&monitors->registry, of.group, of.name);
     if (monitor && monitor->id == values[2].integer)
         learn(&monitors->registry, monitor, values);
-    free(group);
-    free(name);
 }
 
 /* REST: a reading of all rows that took some time is followed by so many times that time without one, up to 10 s. It
@@ -202,8 +177,7 @@ bool api_server_counts_refresh(struct api_monitors *monitors)
     if (start < monitors->next_refresh)
         return true;
     bool good = api_store_read(monitors->store, API_SQL_OBSERVATIONS_OF_OTHERS,
-                               API_ROW(monitors->server), learn_row, monitors) &&
-                !monitors->out_of_memory;
+                               API_ROW(monitors->server), learn_row, monitors);
     double end = api_seconds(), rest_s = REST * (end - start);
     monitors->next_refresh = end + (rest_s < 10 ? rest_s : 10);
     return good;

@@ -25,12 +25,6 @@ bool api_server_number(struct api_monitors *monitors);
 bool api_server_counts_add(struct api_monitors *monitors, struct api_pending_monitor *pending,
                            const struct api_dirty_window *dirty);
 
-/* The number under which this transaction keeps what it counts apart: of this server in a concurrent one, else 0. */
-static inline int64_t api_server_of(const struct api_monitors *monitors)
-{
-    return monitors->is_concurrent ? monitors->server : 0;
-}
-
 /* In a store that servers share: adds the rows of all servers to the counts of an open window, and sets its n. */
 bool api_server_counts_read(struct api_monitors *monitors, int64_t monitor,
                             struct api_snapshot *snapshot);
@@ -39,10 +33,6 @@ bool api_server_counts_read(struct api_monitors *monitors, int64_t monitor,
  * writes to kldiv_counts. The snapshot has them already. */
 bool api_server_counts_take(struct api_monitors *monitors, struct api_pending_monitor *pending,
                             struct api_dirty_window *dirty);
-
-/* *others becomes true if a window has rows of servers but this one. */
-bool api_server_counts_of_others(struct api_monitors *monitors, int64_t monitor, int64_t window,
-                                 bool *others);
 
 /* If rows of a pending monitor were taken, reads its number of values: some may be of other servers, and not known here
  * yet. */

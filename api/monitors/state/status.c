@@ -1,6 +1,5 @@
 #include "api/monitors/state/status.h"
 
-#include "api/monitors/state/outbox.h"
 #include "api/monitors/state/window_load.h"
 
 #include <string.h>
@@ -63,17 +62,12 @@ static bool complete(struct api_monitors *monitors, const struct api_monitor *mo
 {
     struct kl_drift_bin of_bins[API_MAX_BINS + KL_OUTER_BINS];
     const struct api_datum *of = API_ROW(monitor->id, window->id);
-    struct api_window_list whole;
+    struct api_snapshot *snapshot;
     struct api_scores scores;
     bool fits = api_top_fits(window->scores.top, &monitor->config->bins);
     if (fits && status->sentence_of == window->id)
         return true;
-    struct api_snapshot *snapshot =
-        api_window_list_run(&whole, monitors->store, API_SQL_WINDOW, of) && whole.n > 0
-            ? api_snapshot_of(monitors, monitor, &whole.windows[0])
-            : NULL;
-    api_window_list_free(&whole);
-    if (!snapshot)
+    if (!api_snapshot_read(monitors, monitor, API_SQL_WINDOW, of, &snapshot) || !snapshot)
         return false;
     api_snapshot_score(snapshot, &scores, of_bins);
     bool good =
@@ -114,17 +108,13 @@ bool api_status_read_next_close(struct api_monitors *monitors, const struct api_
                                 struct api_monitor_status *status)
 {
     const struct api_monitor_settings *settings = &monitor->config->settings;
-    struct api_window_list list;
     status->next_close = INT64_MAX;
     if (settings->window != API_SECONDS)
         return true;
-    bool good = api_window_list_run(&list, monitors->store, API_SQL_WINDOWS_OPEN,
-                                    API_ROW(monitor->id, monitor->revision));
-    for (size_t i = 0; i < list.n; i++) {
-        int64_t due = list.windows[i].end + (int64_t)settings->grace * API_SECOND_US;
-        status->next_close = due < status->next_close ? due : status->next_close;
-    }
-    api_window_list_free(&list);
+    bool good = api_store_number(monitors->store, API_SQL_WINDOWS_OPEN_END,
+                                 API_ROW(monitor->id, monitor->revision), &status->next_close);
+    if (status->next_close < INT64_MAX)
+        status->next_close += (int64_t)settings->grace * API_SECOND_US;
     return good;
 }
 
@@ -196,20 +186,19 @@ static bool read_history(struct api_monitors *monitors, const struct api_monitor
     return good;
 }
 
-bool api_event_store(struct api_monitors *monitors, const struct api_monitor *monitor,
-                     const struct api_event *event)
+bool api_event_store(struct api_monitors *monitors, struct api_pending_monitor *pending, int64_t at,
+                     int64_t window, const struct api_change *change)
 {
     const struct api_datum *row =
-        API_ROW(monitor->id, event->at, event->from, event->to, event->kl, event->window);
-    return api_store_run(monitors->store, API_SQL_EVENT_PUT, row);
+        API_ROW(pending->monitor->id, at, change->from, change->to, change->kl, window);
+    return api_store_run(monitors->store, API_SQL_EVENT_PUT, row) &&
+           api_outbox_put(monitors, pending, change);
 }
 
 bool api_change_state(struct api_monitors *monitors, struct api_pending_monitor *pending,
                       enum api_verdict state, const struct api_window *window)
 {
     struct api_monitor_status *status = &pending->status;
-    const struct api_event event = {window->end, (int)status->state, (int)state,
-                                    window->scores.drift.kl, window->id};
     struct api_change change = {.sentence =
                                     status->sentence_of == window->id ? status->sentence : "",
                                 .at = window->end,
@@ -225,8 +214,7 @@ bool api_change_state(struct api_monitors *monitors, struct api_pending_monitor 
         change.since = status->since;
     status->state = state;
     status->severity_since = window->end;
-    return api_event_store(monitors, pending->monitor, &event) &&
-           api_outbox_put(monitors, pending, &change);
+    return api_event_store(monitors, pending, window->end, window->id, &change);
 }
 
 /* Judges windows again from one that came late or was restated on, without those that lie ahead of the clock. The

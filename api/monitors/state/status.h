@@ -3,7 +3,7 @@
 #pragma once
 
 #include "api/monitors/model/state.h"
-#include "api/monitors/state/transaction.h"
+#include "api/monitors/state/outbox.h"
 #include "api/monitors/state/window_rows.h"
 
 /* Read from the store: what windows make; the recent ones; when the next one is due. */
@@ -35,9 +35,9 @@ bool api_status_store(struct api_monitors *monitors, struct api_pending_monitor 
 /* True if a window is the newest closed window, or would be once closed. */
 bool api_status_is_last(const struct api_monitor_status *status, const struct api_window *window);
 
-/* Writes an event. */
-bool api_event_store(struct api_monitors *monitors, const struct api_monitor *monitor,
-                     const struct api_event *event);
+/* Writes a change as an event of a time, brought by a window or by none, which is 0; and for receivers. */
+bool api_event_store(struct api_monitors *monitors, struct api_pending_monitor *pending, int64_t at,
+                     int64_t window, const struct api_change *change);
 
 /* Sets the state, and writes the event of a change, which a window brought. */
 bool api_change_state(struct api_monitors *monitors, struct api_pending_monitor *pending,

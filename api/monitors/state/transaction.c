@@ -144,8 +144,8 @@ int64_t api_change_of(struct api_monitors *monitors)
 
 bool api_change_store(struct api_monitors *monitors)
 {
-    return !monitors->changes ||
-           api_store_run(monitors->store, API_SQL_CHANGE_SET, API_ROW(monitors->change + 1));
+    return !monitors->changes || api_store_run(monitors->store, API_SQL_META_SET,
+                                               API_ROW(monitors->change + 1, "change"));
 }
 
 void api_change_end(struct api_monitors *monitors, bool is_committed)

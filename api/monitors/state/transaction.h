@@ -5,7 +5,6 @@
 #include "api/monitors/state/metrics.h"
 #include "api/monitors/state/previous.h"
 #include "api/request/job.h"
-#include "api/store/outage.h"
 #include "api/store/store.h"
 #include "api/store/store_metrics.h"
 #include "api/text/clock.h"

@@ -9,6 +9,12 @@
 struct api_snapshot *api_snapshot_of(struct api_monitors *monitors,
                                      const struct api_monitor *monitor, struct api_window *window);
 
+/* Makes the snapshot of the first window that a statement gives; *snapshot becomes NULL if there is none. False if the store
+ * or memory fails. */
+bool api_snapshot_read(struct api_monitors *monitors, const struct api_monitor *monitor,
+                       enum api_statement statement, const struct api_datum *of,
+                       struct api_snapshot **snapshot);
+
 /* Sets the reference of a snapshot: that of the config; counts of the windows before a position, by the sum of
  * the pending monitor, which may be NULL, if it is of these; or those that a closed window was compared
  * with. */
@@ -38,3 +44,17 @@ bool api_pending_add_to_pool(struct api_monitors *monitors, struct api_pending_m
 /* Reads the sum that the windows of a pending monitor are compared with, if they are: see api_previous_read. */
 bool api_pending_previous(struct api_monitors *monitors, struct api_pending_monitor *pending,
                           bool may_build);
+
+/* api_period: closed windows of a monitor's revision that start in [from, to), and what they add up to. */
+struct api_period {
+    int64_t from, to;
+    int64_t windows;            /* how many there are */
+    int64_t first, newest, end; /* starts of the first and the last of them; the latest end */
+};
+
+/* Finds the windows, and adds their counts to `counts`, their moments to `moments`. Fails with windows_missing if there are none, and if they
+ * have more than `max` counts. `names` are the parameters or members that give the period, for the problem. Called in
+ * the store's thread. */
+bool api_period_add_up(struct api_monitors *monitors, const struct api_monitor *monitor,
+                       const char *const names[2], int64_t max, struct api_period *period,
+                       double *counts, struct api_moments *moments, struct api_problem *problem);

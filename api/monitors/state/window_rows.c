@@ -225,7 +225,7 @@ bool api_unseen_store(struct api_store *store, int64_t monitor, int64_t window, 
 {
     size_t n = 0;
     const struct api_label *top =
-        unseen->n > 0 ? api_labels_sort(unseen, API_UNSEEN_KEPT, &n) : NULL;
+        unseen->n > 0 ? api_labels_sort(unseen, false, API_UNSEEN_KEPT, &n) : NULL;
     bool good = true;
     for (size_t i = 0; good && i < n; i++)
         good = api_store_run(store, API_SQL_UNSEEN_ADD,

@@ -1,0 +1,360 @@
+/* STATEMENT: each statement of the store, by what it takes → gives: parameters $1, $2, … in order of their first use, and the
+ * columns of its rows. sql.h makes an enumeration of the names, sql.c a table of the texts; each defines STATEMENT. */
+
+STATEMENT(SCHEMA, /* → version of the schema, and the oldest one whose servers may use it */
+          "SELECT s.value, coalesce(o.value, s.value) FROM kldiv_meta s LEFT JOIN kldiv_meta o ON "
+          "o.name = 'oldest' WHERE s.name = 'schema'")
+STATEMENT(SCHEMA_SET, /* both */
+          "INSERT INTO kldiv_meta (name, value) VALUES ('schema', $1), ('oldest', $2) ON CONFLICT "
+          "(name) DO UPDATE SET value = excluded.value")
+STATEMENT(META, /* → name and value of each number about the whole */
+          "SELECT name, value FROM kldiv_meta")
+/* number, name: 'change', 'deletion', 'mute' or 'columns', of the last change of monitors, that deleted some, of
+ * mutes, of columns without a monitor */
+STATEMENT(META_SET, "UPDATE kldiv_meta SET value = $1 WHERE name = $2")
+STATEMENT(META_NEXT, /* name: 'monitor', 'note' or 'server' → a number that none ever had */
+          "UPDATE kldiv_meta SET value = value + 1 WHERE name = $1 RETURNING value")
+STATEMENT(PROBE, /* adds a number to the schema's: run it with 1 and with -1 */
+          "UPDATE kldiv_meta SET value = value + $1 WHERE name = 'schema'")
+
+STATEMENT(MONITORS, /* → all monitors with their current definition */
+          MONITORS " ORDER BY id")
+STATEMENT(MONITORS_CHANGED, /* change → those that were changed after it */
+          MONITORS " WHERE changed > $1 ORDER BY id")
+STATEMENT(MONITOR_IDS, /* → id of each */
+          "SELECT id FROM kldiv_monitors")
+STATEMENT(MONITOR_PUT, /* id, group, name, revision, version, settings, change */
+          "INSERT INTO kldiv_monitors (id, group_name, name, revision, version, settings, changed, "
+          "state, observations, last_window) VALUES ($1, $2, $3, $4, $5, $6, $7, 0, 0, 0) ON "
+          "CONFLICT (id) DO UPDATE SET revision = excluded.revision, version = excluded.version, "
+          "settings = excluded.settings, changed = excluded.changed")
+/* state, observations to add, last observation, last window, severity since, newest end of a window, since, pool
+ * from, sentence, its window, change, rose at, its window, missed; id */
+STATEMENT(MONITOR_LIVE,
+          "UPDATE kldiv_monitors SET state = $1, observations = observations + $2, "
+          "last_observation = $3, last_window = $4, severity_since = $5, newest_end = $6, since = "
+          "$7, pool_from = $8, sentence = $9, sentence_of = $10, stale_told = $11, changed = $12, "
+          "rose_at = $13, rose_window = $14, missed = $15, told = $16 WHERE id = $17")
+STATEMENT(MONITOR_DELETE, /* id */
+          "DELETE FROM kldiv_monitors WHERE id = $1")
+STATEMENT(MONITOR_REMOVE, /* group, name: deletes one that could not be read; id */
+          "DELETE FROM kldiv_monitors WHERE group_name = $1 AND name = $2 RETURNING id")
+STATEMENT(GROUP_REMOVE, /* group: those of it that are left; id */
+          "DELETE FROM kldiv_monitors WHERE group_name = $1 RETURNING id")
+STATEMENT(REVISION_PUT, /* monitor, revision, definition */
+          "INSERT INTO kldiv_revisions (monitor, revision, definition) VALUES ($1, $2, $3)")
+STATEMENT(REVISION, /* monitor, revision → definition */
+          "SELECT definition FROM kldiv_revisions WHERE monitor = $1 AND revision = $2")
+STATEMENT(REVISIONS_DELETE, /* monitor */
+          "DELETE FROM kldiv_revisions WHERE monitor = $1")
+/* monitor, current revision: deletes those that no window needs → revision */
+STATEMENT(REVISIONS_PRUNE, "DELETE FROM kldiv_revisions WHERE monitor = $1 AND revision < $2 AND "
+                           "NOT EXISTS (SELECT 1 FROM kldiv_windows w WHERE w.monitor = $1 AND "
+                           "w.revision = kldiv_revisions.revision) RETURNING revision")
+
+STATEMENT(
+    WINDOW_PUT, /* monitor, and the columns of WINDOW_OF */
+    "INSERT INTO kldiv_windows (monitor, " WINDOW_STORED
+    ") VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, "
+    "$19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $30) ON CONFLICT (monitor, id) DO "
+    "UPDATE SET start_at = excluded.start_at, end_at = excluded.end_at, closed = excluded.closed, "
+    "restated = excluded.restated, n = excluded.n, kl = excluded.kl, kl_reverse = "
+    "excluded.kl_reverse, js = excluded.js, psi = excluded.psi, p_value = excluded.p_value, "
+    "unseen_ratio = excluded.unseen_ratio, missing_ratio = excluded.missing_ratio, verdict = "
+    "excluded.verdict, state = excluded.state, top = excluded.top, top_share = excluded.top_share, "
+    "pooled_windows = excluded.pooled_windows, pooled_n = excluded.pooled_n, pooled_kl = "
+    "excluded.pooled_kl, pooled_p_value = excluded.pooled_p_value, pooled_noise_floor = "
+    "excluded.pooled_noise_floor, pooled_bins = excluded.pooled_bins, pooled_ratio = "
+    "excluded.pooled_ratio, moments = excluded.moments, reference_spread = "
+    "excluded.reference_spread, settings = excluded.settings, reference = excluded.reference")
+STATEMENT(WINDOW_N, /* start, end, n, moments; monitor, id */
+          "UPDATE kldiv_windows SET start_at = $1, end_at = $2, n = $3, moments = $4 WHERE monitor "
+          "= $5 AND id = $6")
+STATEMENT(WINDOW_STATE, /* state; monitor, id */
+          "UPDATE kldiv_windows SET state = $1 WHERE monitor = $2 AND id = $3")
+STATEMENT(WINDOW_TOP, /* top, its share; monitor, id */
+          "UPDATE kldiv_windows SET top = $1, top_share = $2 WHERE monitor = $3 AND id = $4")
+STATEMENT(WINDOW, /* monitor, id */
+          "SELECT " WINDOW_COLUMNS " FROM kldiv_windows WHERE monitor = $1 AND id = $2")
+STATEMENT(WINDOW_AT, /* monitor, revision, start → the one that starts then */
+          "SELECT " WINDOW_COLUMNS OF_REVISION
+          "start_at >= $3 AND start_at <= $3 AND end_at = $4 ORDER BY start_at, id LIMIT 1")
+STATEMENT(WINDOW_OPEN, /* monitor, revision → the open one that starts last */
+          "SELECT " WINDOW_COLUMNS OF_REVISION OPEN NEWEST_FIRST " LIMIT 1")
+STATEMENT(WINDOW_LATEST, /* monitor, revision → the closed one that starts last */
+          "SELECT " WINDOW_COLUMNS OF_REVISION "closed = 1" NEWEST_FIRST " LIMIT 1")
+STATEMENT(WINDOWS_OPEN, /* monitor, revision → all open ones */
+          "SELECT " WINDOW_COLUMNS OF_REVISION OPEN " ORDER BY start_at, id")
+STATEMENT(WINDOWS_OPEN_END, /* monitor, revision → end of the open one that ends first */
+          "SELECT end_at" OF_REVISION OPEN " ORDER BY end_at LIMIT 1")
+STATEMENT(WINDOWS_DUE, /* monitor, revision, end → open ones that end by then */
+          "SELECT " WINDOW_COLUMNS OF_REVISION "closed = 0 AND end_at <= $3 ORDER BY start_at, id")
+STATEMENT(WINDOWS, /* monitor, from, to, start and id to go on below, limit */
+          "SELECT " WINDOW_COLUMNS " FROM kldiv_windows WHERE monitor = $1 AND start_at >= $2 AND "
+          "start_at < $3 AND (start_at, id) < ($4, $5)" NEWEST_FIRST " LIMIT $6")
+STATEMENT(WINDOWS_BEFORE, /* monitor, revision, start, id, limit → closed ones with a verdict */
+          "SELECT " WINDOW_NUMBERS CLOSED "(start_at, id) < ($3, $4) AND verdict <> 0" NEWEST_FIRST
+          " LIMIT $5")
+STATEMENT(WINDOWS_FROM, /* monitor, revision, start, id, latest start → closed ones, in order */
+          "SELECT " WINDOW_NUMBERS CLOSED
+          "(start_at, id) >= ($3, $4) AND start_at <= $5 ORDER BY start_at, id")
+STATEMENT(WINDOWS_LAST, /* monitor, revision, start, id, limit → closed ones before, newest first */
+          "SELECT " WINDOW_COLUMNS CLOSED BEFORE)
+/* monitor, revision, start, id, latest start, limit → closed ones after, in order */
+STATEMENT(WINDOWS_NEXT,
+          "SELECT " WINDOW_COLUMNS CLOSED
+          "(start_at, id) > ($3, $4) AND start_at <= $5 ORDER BY start_at, id LIMIT $6")
+STATEMENT(WINDOWS_RECENT, /* monitor, revision, latest start, limit → closed ones, newest first */
+          "SELECT " WINDOW_NUMBERS RECENT)
+STATEMENT(WINDOWS_RECENT_WHOLE, /* the same → with settings and reference */
+          "SELECT " WINDOW_COLUMNS RECENT)
+/* monitor, revision, from, to, limit → number, first and last start, last end of closed ones */
+STATEMENT(WINDOWS_SPAN, "SELECT count(*), min(start_at), max(start_at), max(end_at) FROM (SELECT "
+                        "start_at, end_at" CLOSED BETWEEN " LIMIT $5) w")
+/* monitor, end, 1 for closed ones alone, limit → id, start, revision, closed */
+STATEMENT(WINDOWS_EXPIRED,
+          "SELECT id, start_at, revision, closed FROM kldiv_windows WHERE monitor = $1 AND "
+          "start_at < $2 AND end_at < $2 AND closed >= $3 ORDER BY start_at LIMIT $4")
+STATEMENT(WINDOW_END, /* monitor, time → end of the one that starts last, and ends by then */
+          "SELECT end_at FROM kldiv_windows WHERE monitor = $1 AND start_at <= $2 AND end_at <= "
+          "$2" NEWEST_FIRST " LIMIT 1")
+/* monitor, revision, start, id, limit → start, id of closed ones, newest first */
+STATEMENT(KEYS_OF_WINDOWS_BEFORE, "SELECT start_at, id" CLOSED BEFORE)
+STATEMENT(KEY_OF_WINDOW_AFTER, /* monitor, revision, start, id → start, id of the next closed one */
+          "SELECT start_at, id" CLOSED "(start_at, id) > ($3, $4) ORDER BY start_at, id LIMIT 1")
+STATEMENT(WINDOWS_COUNT_FROM, /* monitor, revision, start, id, limit → number of closed ones */
+          "SELECT count(*) FROM (SELECT id" CLOSED "(start_at, id) >= ($3, $4) LIMIT $5) w")
+STATEMENT(ORPHANS, /* → monitors that are deleted, and have rows left */
+          "SELECT DISTINCT monitor FROM kldiv_revisions WHERE monitor NOT IN (SELECT id FROM "
+          "kldiv_monitors)")
+STATEMENT(WINDOW_DELETE, /* monitor, id */
+          "DELETE FROM kldiv_windows WHERE monitor = $1 AND id = $2")
+
+STATEMENT(COUNT_ADD, /* monitor, window, then bin and count of each row */
+          ADD_COUNTS("($1, $2, $3, $4)"))
+STATEMENT(COUNT_ADD_4, /* 4 rows */
+          ADD_COUNTS("($1, $2, $3, $4), ($1, $2, $5, $6), ($1, $2, $7, $8), ($1, $2, $9, $10)"))
+STATEMENT(
+    COUNT_ADD_16, /* 16 rows: half the time of as many statements */
+    ADD_COUNTS("($1, $2, $3, $4), ($1, $2, $5, $6), ($1, $2, $7, $8), ($1, $2, $9, $10), ($1, $2, "
+               "$11, $12), ($1, $2, $13, $14), ($1, $2, $15, $16), ($1, $2, $17, $18), ($1, $2, "
+               "$19, $20), ($1, $2, $21, $22), ($1, $2, $23, $24), ($1, $2, $25, $26), ($1, $2, "
+               "$27, $28), ($1, $2, $29, $30), ($1, $2, $31, $32), ($1, $2, $33, $34)"))
+STATEMENT(COUNTS, /* monitor, window → bin, count */
+          "SELECT bin, count FROM kldiv_counts WHERE monitor = $1 AND window_id = $2")
+STATEMENT(COUNTS_BEFORE, /* monitor, revision, start, id, limit → bin, sum over closed ones */
+          SUMS_OF_BINS IDS_BEFORE " GROUP BY bin")
+STATEMENT(COUNTS_FROM, /* monitor, revision, start, id → bin, sum over closed ones */
+          SUMS_OF_BINS "(SELECT id" CLOSED "(start_at, id) >= ($3, $4)) GROUP BY bin")
+STATEMENT(COUNTS_BETWEEN, /* monitor, revision, from, to → bin, sum over closed ones */
+          SUMS_OF_BINS IDS_BETWEEN " GROUP BY bin")
+STATEMENT(MOMENTS, /* monitor, window → moments */
+          "SELECT moments FROM kldiv_windows WHERE monitor = $1 AND id = $2")
+STATEMENT(MOMENTS_BEFORE, /* as COUNTS_BEFORE → moments of each window */
+          "SELECT moments" CLOSED BEFORE)
+STATEMENT(MOMENTS_FROM, /* as COUNTS_FROM, limit → the same */
+          "SELECT moments" CLOSED "(start_at, id) >= ($3, $4) LIMIT $5")
+STATEMENT(
+    MOMENTS_OF_SEASON, /* as COUNTS_OF_SEASON → the same */
+    SEASON
+    " SELECT moments FROM season CROSS JOIN kldiv_windows w WHERE w.monitor = $4 AND w.revision = "
+    "$5 AND w.closed = 1 AND w.start_at >= season.at AND w.start_at <= season.at")
+STATEMENT(MOMENTS_BETWEEN, /* monitor, revision, from, to → moments of each closed window */
+          "SELECT moments" CLOSED BETWEEN)
+/* start, period, k, monitor, revision → bin, sum over closed ones that start a period before, two ... k periods */
+STATEMENT(
+    COUNTS_OF_SEASON, SEASON
+    " SELECT bin, CAST(sum(count) AS BIGINT) FROM season CROSS JOIN kldiv_windows w CROSS JOIN "
+    "kldiv_counts c WHERE w.monitor = $4 AND w.revision = $5 AND w.closed = 1 AND w.start_at >= "
+    "season.at AND w.start_at <= season.at AND c.monitor = $4 AND c.window_id = w.id GROUP BY bin")
+/* monitor, revision, start, id, limit → start, id, reference of closed ones, newest first */
+STATEMENT(POOL, "SELECT start_at, id, reference" CLOSED BEFORE)
+STATEMENT(COUNTS_OF_POOL, /* the same → id, bin, count */
+          "SELECT window_id, bin, count FROM kldiv_counts WHERE monitor = $1 AND window_id "
+          "IN " IDS_BEFORE)
+STATEMENT(COUNTS_DELETE, /* monitor, window */
+          "DELETE FROM kldiv_counts WHERE monitor = $1 AND window_id = $2")
+STATEMENT(
+    SERVER_COUNTS_PUT, /* monitor, window, server, n, time of the last observation, counts */
+    "INSERT INTO kldiv_server_counts (monitor, window_id, server, n, at, counts, moments) VALUES "
+    "($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (monitor, window_id, server) DO UPDATE SET n = "
+    "excluded.n, at = excluded.at, counts = excluded.counts, moments = excluded.moments")
+STATEMENT(SERVER_COUNTS, /* monitor, window → server, n, time, counts */
+          "SELECT server, n, at, counts, moments FROM kldiv_server_counts WHERE monitor = $1 AND "
+          "window_id = $2")
+STATEMENT(SERVER_COUNTS_OTHERS, /* monitor, window, server → how many others have counts */
+          "SELECT count(*) FROM kldiv_server_counts WHERE monitor = $1 AND window_id = $2 AND "
+          "server <> $3")
+STATEMENT(SERVER_COUNTS_TAKE, /* the same; deletes them */
+          "DELETE FROM kldiv_server_counts WHERE monitor = $1 AND window_id = $2 RETURNING server, "
+          "n, at, counts, moments")
+STATEMENT(SERVER_COUNTS_DELETE, /* monitor */
+          "DELETE FROM kldiv_server_counts WHERE monitor = $1")
+STATEMENT(OBSERVATIONS, /* monitor → number of its values */
+          "SELECT observations + " OF_SERVERS " FROM kldiv_monitors m WHERE id = $1")
+/* server → group, name, id, number of values, time of the last, of monitors for which another server has counts */
+STATEMENT(
+    OBSERVATIONS_OF_OTHERS,
+    "SELECT group_name, name, id, m.observations + s.n, s.at FROM kldiv_monitors m JOIN (SELECT "
+    "monitor, CAST(sum(n) AS BIGINT) AS n, max(at) AS at FROM kldiv_server_counts GROUP BY monitor "
+    "HAVING max(CASE server WHEN $1 THEN 0 ELSE 1 END) = 1) s ON s.monitor = m.id")
+
+STATEMENT(UNSEEN_ADD, /* monitor, window, server, label, count */
+          "INSERT INTO kldiv_unseen (monitor, window_id, server, label, count) VALUES ($1, $2, $3, "
+          "$4, $5) ON CONFLICT (monitor, window_id, server, label) DO UPDATE SET count = "
+          "kldiv_unseen.count + excluded.count")
+STATEMENT(UNSEEN_PRUNE, /* monitor, window, server, number: keeps as many, the most frequent */
+          "DELETE FROM kldiv_unseen WHERE monitor = $1 AND window_id = $2 AND server = $3 AND "
+          "label NOT IN (SELECT label FROM kldiv_unseen WHERE monitor = $1 AND window_id = $2 AND "
+          "server = $3 ORDER BY count DESC, label LIMIT $4)")
+STATEMENT(UNSEEN, /* monitor, window, limit → label, count, most frequent first */
+          "SELECT label, CAST(sum(count) AS BIGINT) AS total FROM kldiv_unseen WHERE monitor = $1 "
+          "AND window_id = $2 GROUP BY label ORDER BY total DESC, label LIMIT $3")
+STATEMENT(UNSEEN_BETWEEN, /* monitor, revision, from, to, limit → label, sum over closed windows */
+          "SELECT label, CAST(sum(count) AS BIGINT) AS total FROM kldiv_unseen WHERE monitor = $1 "
+          "AND window_id IN " IDS_BETWEEN " GROUP BY label ORDER BY total DESC, label LIMIT $5")
+/* monitor, revision, start, id, limit → window, label, sum over the closed windows before */
+STATEMENT(UNSEEN_OF_POOL, "SELECT window_id, label, CAST(sum(count) AS BIGINT) AS total FROM "
+                          "kldiv_unseen WHERE monitor = $1 AND window_id IN " IDS_BEFORE
+                          " GROUP BY window_id, label ORDER BY total DESC, label")
+STATEMENT(UNSEEN_DELETE, /* monitor, window */
+          "DELETE FROM kldiv_unseen WHERE monitor = $1 AND window_id = $2")
+
+STATEMENT(EVENT_PUT, /* monitor, at, from, to, kl, window */
+          "INSERT INTO kldiv_events (monitor, id, at, from_state, to_state, kl, window_id) SELECT "
+          "$1, coalesce(max(id), 0) + 1, $2, $3, $4, $5, $6 FROM kldiv_events WHERE monitor = $1")
+STATEMENT(EVENTS, /* monitor, id to go on below, limit */
+          "SELECT id, at, from_state, to_state, kl, window_id FROM kldiv_events WHERE monitor = $1 "
+          "AND id < $2 ORDER BY id DESC LIMIT $3")
+/* earliest time; time, monitor and id to go on below; group or ""; 8 times the characters of groups' names that
+ * are compared, with what; limit */
+STATEMENT(EVENTS_OF_ALL,
+          "SELECT e.id, at, from_state, to_state, kl, window_id, monitor, group_name, name FROM "
+          "kldiv_events e JOIN kldiv_monitors m ON m.id = e.monitor WHERE at >= $1 AND (at, "
+          "monitor, e.id) < ($2, $3, $4) AND (group_name = $5 OR $5 = '') AND" OF_TOKEN
+          " ORDER BY at DESC, monitor DESC, e.id DESC LIMIT $22")
+/* group, from, to, windows of each monitor, limit → start, end, monitors that drifted, monitors */
+STATEMENT(
+    GROUP_HISTORY,
+    "SELECT w.start_at, w.end_at, CAST(sum(CASE WHEN w.state >= 2 THEN 1 ELSE 0 END) AS BIGINT), "
+    "count(*) FROM kldiv_monitors m JOIN kldiv_windows w ON w.monitor = m.id WHERE m.group_name = "
+    "$1 AND w.closed = 1 AND w.start_at >= $2 AND w.start_at < $3 AND w.start_at >= "
+    "coalesce((SELECT p.start_at FROM kldiv_windows p WHERE p.monitor = m.id AND p.start_at < $3 "
+    "ORDER BY p.start_at DESC, p.id DESC LIMIT 1 OFFSET $4), -9223372036854775807) GROUP BY "
+    "w.start_at, w.end_at ORDER BY w.start_at DESC, w.end_at DESC LIMIT $5")
+STATEMENT(EVENTS_DELETE, /* monitor */
+          "DELETE FROM kldiv_events WHERE monitor = $1")
+STATEMENT(EVENTS_EXPIRE, /* monitor, at: deletes older ones among the first hundred → id */
+          "DELETE FROM kldiv_events WHERE monitor = $1 AND at < $2 AND id < (SELECT min(id) + 100 "
+          "FROM kldiv_events WHERE monitor = $1) AND id < (SELECT max(id) FROM kldiv_events WHERE "
+          "monitor = $1) RETURNING id")
+
+STATEMENT(SUM, /* monitor → the columns of SUM_PUT without it */
+          "SELECT revision, k, n, oldest_start, oldest_id, newest_start, newest_id, counts, "
+          "moments FROM kldiv_sums WHERE monitor = $1")
+/* monitor, revision, k, n, start and id of the oldest window, of the newest one, counts: see
+ * api/monitors/state/previous.h */
+STATEMENT(SUM_PUT,
+          "INSERT INTO kldiv_sums (monitor, revision, k, n, oldest_start, oldest_id, newest_start, "
+          "newest_id, counts, moments) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) ON "
+          "CONFLICT (monitor) DO UPDATE SET revision = excluded.revision, k = excluded.k, n = "
+          "excluded.n, oldest_start = excluded.oldest_start, oldest_id = excluded.oldest_id, "
+          "newest_start = excluded.newest_start, newest_id = excluded.newest_id, counts = "
+          "excluded.counts, moments = excluded.moments")
+STATEMENT(SUM_DELETE, /* monitor */
+          "DELETE FROM kldiv_sums WHERE monitor = $1")
+
+STATEMENT(MUTES, /* → group, name, until, reason, by of each; that of a group has no name */
+          "SELECT group_name, name, until_at, reason, muted_by FROM kldiv_mutes")
+STATEMENT(MUTE_PUT, /* group, name, until, reason, by */
+          "INSERT INTO kldiv_mutes (group_name, name, until_at, reason, muted_by) VALUES ($1, $2, "
+          "$3, $4, $5) ON CONFLICT (group_name, name) DO UPDATE SET until_at = excluded.until_at, "
+          "reason = excluded.reason, muted_by = excluded.muted_by")
+STATEMENT(MUTE_DELETE, /* group, name */
+          "DELETE FROM kldiv_mutes WHERE group_name = $1 AND name = $2")
+STATEMENT(MUTES_PRUNE, /* at: deletes those that are over by then, or of what is deleted */
+          "DELETE FROM kldiv_mutes WHERE until_at <= $1 OR " IS_LEFT("kldiv_mutes"))
+
+/* → group, name, 1 if it was left out, missed of each column without a monitor */
+STATEMENT(COLUMNS, "SELECT group_name, name, left_out, missed FROM kldiv_columns")
+STATEMENT(COLUMN_PUT, /* the same */
+          "INSERT INTO kldiv_columns (group_name, name, left_out, missed) VALUES ($1, $2, $3, $4) "
+          "ON CONFLICT (group_name, name) DO UPDATE SET missed = excluded.missed, left_out = CASE "
+          "excluded.left_out WHEN 0 THEN kldiv_columns.left_out ELSE 1 END")
+STATEMENT(COLUMN_DELETE, /* group, name: unless it was left out */
+          "DELETE FROM kldiv_columns WHERE group_name = $1 AND name = $2 AND left_out = 0")
+STATEMENT(COLUMNS_PRUNE, /* deletes those of groups that are gone, or that have a monitor */
+          "DELETE FROM kldiv_columns WHERE NOT EXISTS (SELECT 1 FROM kldiv_monitors m WHERE "
+          "m.group_name = kldiv_columns.group_name) OR EXISTS (SELECT 1 FROM kldiv_monitors m "
+          "WHERE m.group_name = kldiv_columns.group_name AND m.name = kldiv_columns.name)")
+STATEMENT(NOTE_PUT, /* id, group, name, from, to, created, text; that of a group has no name */
+          "INSERT INTO kldiv_notes (id, group_name, name, from_at, to_at, created_at, text) VALUES "
+          "($1, $2, $3, $4, $5, $6, $7)")
+/* group, name or "" for all of the group, to, from, start and id to go on below, limit → id, name, from, to,
+ * created, text */
+STATEMENT(NOTES, "SELECT id, name, from_at, to_at, created_at, text FROM kldiv_notes WHERE "
+                 "group_name = $1 AND (name = $2 OR name = '' OR $2 = '') AND from_at < $3 AND "
+                 "to_at >= $4 AND (from_at, id) < ($5, $6) ORDER BY from_at DESC, id DESC LIMIT $7")
+STATEMENT(NOTES_COUNT, /* group → number, those of its monitors too */
+          "SELECT count(*) FROM kldiv_notes WHERE group_name = $1")
+STATEMENT(NOTE_DELETE, /* group, name, id; id */
+          "DELETE FROM kldiv_notes WHERE group_name = $1 AND name = $2 AND id = $3 RETURNING id")
+STATEMENT(NOTES_PRUNE, /* group: deletes those of what is deleted */
+          "DELETE FROM kldiv_notes WHERE group_name = $1 AND " IS_LEFT("kldiv_notes"))
+
+/* receiver, queued, monitor, group, name, from, to, at, since, kl, sentence, trace */
+STATEMENT(OUTBOX_PUT,
+          "INSERT INTO kldiv_outbox (receiver, id, message, queued, monitor, group_name, name, "
+          "from_state, to_state, at, since, kl, sentence, trace) VALUES ($1, coalesce((SELECT id "
+          "FROM kldiv_outbox WHERE receiver = $1 ORDER BY id DESC LIMIT 1), 0) + 1, 0, $2, $3, $4, "
+          "$5, $6, $7, $8, $9, $10, $11, $12)")
+STATEMENT(OUTBOX_FIRST, /* receiver → queued, message and group of the change to send first */
+          "SELECT queued, message, group_name, id FROM kldiv_outbox WHERE receiver = $1 ORDER BY "
+          "message = 0, id LIMIT 1")
+STATEMENT(OUTBOX_ASSIGN, /* message, receiver, group, limit: its first changes are that message */
+          "UPDATE kldiv_outbox SET message = $1 WHERE receiver = $2 AND id IN (SELECT id FROM "
+          "kldiv_outbox WHERE receiver = $2 AND group_name = $3 AND (id = $4 OR id < "
+          "coalesce((SELECT min(id) FROM kldiv_outbox WHERE receiver = $2 AND group_name = $3 AND "
+          "from_state = to_state), 9223372036854775807)) ORDER BY id LIMIT $5)")
+/* receiver, message → queued, monitor, group, name, from, to, at, since, kl, sentence, trace */
+STATEMENT(OUTBOX,
+          "SELECT queued, monitor, group_name, name, from_state, to_state, at, since, kl, "
+          "sentence, trace FROM kldiv_outbox WHERE receiver = $1 AND message = $2 ORDER BY id")
+STATEMENT(OUTBOX_DELETE, /* receiver, message */
+          "DELETE FROM kldiv_outbox WHERE receiver = $1 AND message = $2")
+STATEMENT(OUTBOX_PRUNE, /* deletes those of monitors that are deleted */
+          "DELETE FROM kldiv_outbox WHERE NOT EXISTS (SELECT 1 FROM kldiv_monitors m WHERE m.id = "
+          "kldiv_outbox.monitor)")
+STATEMENT(OUTBOX_EXPIRE, /* queued: deletes older ones → id */
+          "DELETE FROM kldiv_outbox WHERE queued < $1 RETURNING id")
+STATEMENT(OUTBOX_COUNT, /* receiver → number */
+          "SELECT count(*) FROM kldiv_outbox WHERE receiver = $1")
+STATEMENT(LEASE, /* → name and value of who sends, and until when */
+          "SELECT name, value FROM kldiv_meta WHERE name IN ('notify_owner', 'notify_until')")
+STATEMENT(LEASE_SET, /* server, until */
+          "UPDATE kldiv_meta SET value = CASE name WHEN 'notify_owner' THEN CAST($1 AS BIGINT) "
+          "ELSE CAST($2 AS BIGINT) END WHERE name IN ('notify_owner', 'notify_until')")
+STATEMENT(RECEIVER, /* name → last_success, last_failure, failing_since, failure */
+          "SELECT last_success, last_failure, failing_since, failure FROM kldiv_receivers WHERE "
+          "name = $1")
+STATEMENT(RECEIVER_PUT, /* name, and those */
+          "INSERT INTO kldiv_receivers (name, last_success, last_failure, failing_since, failure) "
+          "VALUES ($1, $2, $3, $4, $5) ON CONFLICT (name) DO UPDATE SET last_success = "
+          "excluded.last_success, last_failure = excluded.last_failure, failing_since = "
+          "excluded.failing_since, failure = excluded.failure")
+
+STATEMENT(KEY, /* key → body, answer */
+          "SELECT body, answer FROM kldiv_keys WHERE key = $1")
+STATEMENT(KEY_PUT, /* key, body, at, answer */
+          "INSERT INTO kldiv_keys (key, body, at, answer) VALUES ($1, $2, $3, $4) ON CONFLICT "
+          "(key) DO UPDATE SET body = excluded.body, at = excluded.at, answer = excluded.answer")
+STATEMENT(KEY_CLAIM, /* the same → at; no row if there is such a key */
+          "INSERT INTO kldiv_keys (key, body, at, answer) VALUES ($1, $2, $3, $4) ON CONFLICT "
+          "(key) DO NOTHING RETURNING at")
+STATEMENT(KEYS_PRUNE, /* at: deletes older ones */
+          "DELETE FROM kldiv_keys WHERE at < $1")
+STATEMENT(
+    KEYS_TRIM, /* number: deletes as many, oldest first */
+    "DELETE FROM kldiv_keys WHERE key IN (SELECT key FROM kldiv_keys ORDER BY at, key LIMIT $1)")
+STATEMENT(KEYS_COUNT, /* → number */
+          "SELECT count(*) FROM kldiv_keys")
