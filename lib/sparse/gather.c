@@ -75,7 +75,15 @@ struct rest {
 static void add_probs(const struct kl_sparse_call *call, const void *from, size_t n, void *to)
 {
     struct rest *rest = to;
-    kl_sum_add(&rest->sum, call->kernel->row_stats[call->plan->input.dtype](from, n, false).sum);
+    enum kl_dtype dtype = call->plan->input.dtype;
+    double probs[512];
+    for (size_t i = 0, part; i < n; i += part) {
+        part = kl_min(n - i, sizeof probs / sizeof *probs);
+        call->kernel->widen[dtype]((const char *)from + i * kl_dtype_size(dtype), probs, part);
+        if (!kl_is_prob(call, KL_INPUT))
+            call->kernel->exps(probs, probs, part);
+        kl_sum_merge(&rest->sum, call->kernel->total(probs, part));
+    }
 }
 
 static void find_max(const struct kl_sparse_call *call, const void *from, size_t n, void *to)
@@ -96,8 +104,8 @@ static double log_rest(const struct kl_sparse_call *call, size_t row, const uint
     enum kl_dtype dtype = call->plan->input.dtype;
     const char *from = kl_row_at(call, row);
     bool is_prob = kl_is_prob(call, KL_INPUT);
-    if (is_prob)
-        for_rest(call, row, named, add_probs, &rest);
+    if (is_prob || (call->plan->spaces[KL_INPUT] == KL_LOG_PROB && shift.offset == 0))
+        for_rest(call, row, named, add_probs, &rest); /* perhaps infinite */
     else
         rest.sum = call->kernel->exp_sum[dtype](from, shift, call->length, named);
     *sum = rest.sum;
@@ -142,7 +150,9 @@ static void gather_input(struct kl_sparse_call *call, size_t row, const uint64_t
     double *to = call->operands[KL_INPUT] + row * call->columns, rest = -(double)INFINITY;
     bool is_prob = kl_is_prob(call, KL_INPUT), is_logit = call->plan->spaces[KL_INPUT] == KL_LOGIT;
     double max = is_prob ? 0 : call->kernel->row_max[dtype](kl_row_at(call, row), call->length);
-    struct kl_shift shift = {max == -(double)INFINITY ? 0 : max,
+    struct kl_shift shift = {isfinite(max)                         ? max
+                             : max == (double)INFINITY && is_logit ? (double)NAN
+                                                                   : 0,
                              1 / kl_temperature_of(call, KL_INPUT)};
     struct kl_sum sum = {0, 0};
     if (is_logit || kl_has_rest(call))
@@ -208,7 +218,7 @@ static bool gather_target(struct kl_sparse_call *call, size_t row)
         to[i] = is_prob ? v : target_log(call, row, v);
         max = has_max && to[i] > max ? to[i] : max;
     }
-    max = isfinite(max) ? max : 0;
+    max = isfinite(max) ? max : max > 0 ? (double)NAN : 0;
     for (size_t i = 0; i < call->k; i++)
         kl_sum_add(&sum, is_prob ? to[i] : exp(to[i] - max));
     double mass = kl_sum_value(sum), log_mass = max + log(mass), rest = 1 - sum.high - sum.low;
@@ -225,7 +235,7 @@ static bool gather_target(struct kl_sparse_call *call, size_t row)
                 call->of_rows[row].mass);
         return false;
     }
-    rest = drops || rest < 0 ? 0 : rest;
+    rest = drops ? 0 / mass : rest < 0 ? 0 : rest; /* NaN if the mass is, or 0 / 0 */
     if (kl_has_rest(call))
         to[call->k] = is_prob ? rest : log(rest);
     return true;
