@@ -2,6 +2,8 @@
 #include "lib/plan/problem.h"
 #include "lib/sparse/call.h"
 
+#include <inttypes.h>
+
 void kl_sparse_fail(struct kl_sparse_call *call, size_t row, struct kl_problem problem)
 {
     pthread_mutex_lock(&call->lock);
@@ -31,11 +33,13 @@ static bool mark_named(struct kl_sparse_call *call, size_t row, uint64_t *named)
         bool is_outside = index < 0 || (uint64_t)index >= call->length;
         uint64_t bit = UINT64_C(1) << (index & 63);
         if (is_outside || named[index >> 6] & bit) {
-            fail_at(call, row, KL_INDICES, at, "indices_invalid",
-                    is_outside
-                        ? "the index %.0f is not of an element of its row: mask rows of padding"
-                        : "the index %.0f is twice in its row",
-                    (double)index);
+            struct kl_problem problem = {.has_index = true, .index = at};
+            kl_fail(&problem, KL_INDICES, "indices_invalid",
+                    is_outside ? "the index %" PRId64
+                                 " is not of an element of its row: mask rows of padding"
+                               : "the index %" PRId64 " is twice in its row",
+                    index);
+            kl_sparse_fail(call, row, problem);
             return false;
         }
         named[index >> 6] |= bit;
