@@ -426,6 +426,12 @@ struct kl_pool;
  * softmax, those by logits err by u (s + y l S) over the temperature, where s = (|g| + a) l, S is the row's sum of s, and a is
  * beta p or (1 - beta) q of KL_JS, p by target and 0 by input of KL_SKEW.
  *
+ * The loss of a row of a sparse target errs by 2^-50 M times the sum of a l over elements, 2^-46 M if input is not float64, before
+ * it is rounded, whatever n and k are. With l as there, of KL_FORWARD and KL_REVERSE too, a is p of KL_FORWARD, q of KL_REVERSE,
+ * times max(|log q|, 1) if input holds logits, w of KL_JS, and max(p, w) of KL_SKEW. M is 1, or of target's logits the greatest
+ * |value| / temperature + |log_normalizer|, if that is more. The tail of KL_TAIL_BIN is an element with r and s, but that a is 1
+ * at least, of KL_REVERSE 1 + s / r, and |log r| 37 at most: r is what p leave of 1, and so known to some 2^-52.
+ *
  * So losses of KL_FORWARD may be misrounded where logits make them cancel: a row of one, whose loss is 0, may give 1e-14. Target's
  * logits of 700 and more below their row's maximum have p = 0, which shows if log q is below -1e290. Logits that differ
  * by more than double's range from their row's maximum make losses infinite or NaN, as does a sum whose parts overflow
