@@ -72,6 +72,34 @@ Test(hints, words_in_upper_case_are_recognized)
     cr_expect_gt(asked, 40);
 }
 
+/* Files as curl -d sends them: without NUL bytes and newlines, or cut at the first. */
+Test(hints, files_without_nuls_are_told_of_data_binary)
+{
+    static const struct {
+        const char *type, *body;
+        size_t size;
+        bool is_told;
+    } cases[] = {
+        {"application/vnd.safetensors", "P", 1, true},
+        {"application/vnd.safetensors", "P{\"input\":{\"dtype\":\"F32\"}}", 26, true},
+        {"application/vnd.safetensors", "", 0, false},
+        {"application/vnd.safetensors", "P\0\0\0\0\0\0\0{", 9, false},
+        {"application/x-npz", "PK\3\4\24", 5, true},
+        {"application/x-npz", "PK\3\4\24\0", 6, false},
+        {NULL, "PK\3\4\24", 5, true},
+        {"application/json", "{\"input\": [}", 12, false},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct answer answer =
+            ask("POST", "/kl_div", NULL, cases[i].type, cases[i].body, cases[i].size);
+        const char *detail = text_of(answer.json, "detail");
+        cr_expect(answer.status >= 400);
+        cr_expect_eq(strstr(detail, "--data-binary") != NULL, cases[i].is_told, "case %zu: %s", i,
+                     detail);
+        answer_free(&answer);
+    }
+}
+
 /* Asks with a value that no option has, in the query or as a member of the body, and gives the error's detail to `to`. */
 static void refuse(const char *name, const char *value, bool in_query, char *to, size_t size)
 {
