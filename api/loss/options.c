@@ -107,7 +107,8 @@ static bool read_gradient(const struct api_value *value, union api_field_value *
     size_t operand = has_text(value) ? api_word_index(operands, value->text) : KL_OPERANDS;
     to->bits |= operand < KL_OPERANDS ? 1u << operand : 0;
     return is_null(value) || operand < KL_OPERANDS ||
-           (has_text(value) && refuse(problem, "option_invalid", "gradient is of operands", value));
+           (has_text(value) &&
+            refuse(problem, "option_invalid", "gradient must be a list of operands", value));
 }
 
 /* Number of a text that is an integer, or of a number; NaN for other values. */
