@@ -310,7 +310,8 @@ struct kl_options {
 
     /* Losses are those of rows, as with the last axis in `dim`, which may name it: so weight, mask and grad_output have the shape
      * [...]. Rules are those of KL_MATH whatever `compat` is: 0 times an infinite logarithm is 0, and a negative probability of
-     * target an error. What masked rows hold has no effect, their indices included. Derivatives by input are those by all n
+     * target an error. NaN and infinities are none: they give what a dense call of the elements gives, with the tail as one more.
+     * KL_NONE tells the rows. What masked rows hold has no effect, their indices included. Derivatives by input are those by all n
      * elements, by target those by values. Time grows with n only as a log-sum-exp of input does. NULL for a target of all
      * elements. */
     const struct kl_sparse *sparse;
