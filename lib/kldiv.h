@@ -310,7 +310,8 @@ struct kl_options {
 
     /* Losses are those of rows, as with the last axis in `dim`, which may name it: so weight, mask and grad_output have the shape
      * [...]. Rules are those of KL_MATH whatever `compat` is: 0 times an infinite logarithm is 0, and a negative probability of
-     * target an error. What masked rows hold has no effect, their indices included. Derivatives by input are those by all n
+     * target an error. NaN and infinities are none: they give what a dense call of the elements gives, with the tail as one more.
+     * KL_NONE tells the rows. What masked rows hold has no effect, their indices included. Derivatives by input are those by all n
      * elements, by target those by values. Time grows with n only as a log-sum-exp of input does. NULL for a target of all
      * elements. */
     const struct kl_sparse *sparse;
@@ -425,6 +426,12 @@ struct kl_pool;
  * so the loss of rows that nearly agree errs by some 2^-49 l / d of itself. With g the derivatives by logarithms and y the
  * softmax, those by logits err by u (s + y l S) over the temperature, where s = (|g| + a) l, S is the row's sum of s, and a is
  * beta p or (1 - beta) q of KL_JS, p by target and 0 by input of KL_SKEW.
+ *
+ * The loss of a row of a sparse target errs by 2^-50 M times the sum of a l over elements, 2^-46 M if input is not float64, before
+ * it is rounded, whatever n and k are. With l as there, of KL_FORWARD and KL_REVERSE too, a is p of KL_FORWARD, q of KL_REVERSE,
+ * times max(|log q|, 1) if input holds logits, w of KL_JS, and max(p, w) of KL_SKEW. M is 1, or of target's logits the greatest
+ * |value| / temperature + |log_normalizer|, if that is more. The tail of KL_TAIL_BIN is an element with r and s, but that a is 1
+ * at least, of KL_REVERSE 1 + s / r, and |log r| 37 at most: r is what p leave of 1, and so known to some 2^-52.
  *
  * So losses of KL_FORWARD may be misrounded where logits make them cancel: a row of one, whose loss is 0, may give 1e-14. Target's
  * logits of 700 and more below their row's maximum have p = 0, which shows if log q is below -1e290. Logits that differ

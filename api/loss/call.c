@@ -54,6 +54,23 @@ void api_call_free(struct api_call *call)
     api_buffer_free(&call->oip.id);
 }
 
+/* Fails with the shape of indices beside that of values. */
+static bool fail_shape(const struct api_tensor *indices, const struct kl_tensor *values,
+                       struct api_problem *problem)
+{
+    const struct kl_tensor *const views[] = {&indices->view, values};
+    char texts[2][22 * KL_MAX_DIMS + 3];
+    for (size_t i = 0; i < 2; i++) {
+        struct api_buffer text = {0};
+        api_buffer_borrow(&text, texts[i], sizeof texts[i]);
+        api_append_sizes(&text, views[i]->shape, views[i]->ndim);
+        texts[i][text.size] = '\0';
+    }
+    return api_tensor_fail(indices, NULL, problem, "shape_mismatch",
+                           "one is needed for each number of target (got %.140s, expected %.140s)",
+                           texts[0], texts[1]);
+}
+
 /* Checks what comes with a sparse target alone, or never does. A tail may be the default, which clients send that send all
  * options. */
 static bool check_sparse(const struct api_call *call, struct api_problem *problem)
@@ -75,8 +92,7 @@ static bool check_sparse(const struct api_call *call, struct api_problem *proble
     return !indices->present ||
            (indices->view.ndim == values->ndim &&
             memcmp(indices->shape, values->shape, values->ndim * sizeof *values->shape) == 0) ||
-           api_tensor_fail(indices, NULL, problem, "shape_mismatch",
-                           "there must be an index for each number of target: both have one shape");
+           fail_shape(indices, values, problem);
 }
 
 /* Checks that all required tensors are present in the requested dtype. */

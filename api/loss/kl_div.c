@@ -13,7 +13,9 @@
 
 #include <stdatomic.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Time, in ns per byte, to compress. */
 static const double compress_ns = 10;
@@ -48,6 +50,18 @@ static bool read_query(struct api_exchange *x, struct api_options *options)
     return !query || !*query || api_options_from_query(options, query, only_known, &x->problem);
 }
 
+/* Tells of a broken file that its NUL bytes are missing, if they are: files of these formats have some. */
+static void explain_missing_nuls(const struct api_request *request, struct api_problem *problem)
+{
+    bool is_file = strcmp(problem->code, "safetensors_malformed") == 0 ||
+                   strcmp(problem->code, "npz_malformed") == 0;
+    size_t used = strlen(problem->detail);
+    if (is_file && request->body_size > 0 && !memchr(request->body, 0, request->body_size))
+        snprintf(problem->detail + used, sizeof problem->detail - used,
+                 ". It has no NUL byte, but such files do: curl's -d @FILE removes them, "
+                 "--data-binary @FILE does not");
+}
+
 /* Decodes the body and plans the call. */
 static bool read_call(struct api_exchange *x, struct api_call *call)
 {
@@ -57,6 +71,8 @@ static bool read_call(struct api_exchange *x, struct api_call *call)
                 (!api_call_writes(call) || api_check_writer(x));
     x->response.reduction = call->plan.reduction;
     x->response.warnings = api_call_warnings(call).bits; /* also part of a problem */
+    if (!good)
+        explain_missing_nuls(&x->request, &x->problem);
     return good;
 }
 

@@ -82,7 +82,8 @@ static bool read_base_or_two(const struct api_value *value, union api_field_valu
     if (value->number == 2)
         return read_base(&two, to, problem);
     problem->code = "base_invalid";
-    snprintf(problem->detail, sizeof problem->detail, "base must be e or 2, not %g", value->number);
+    snprintf(problem->detail, sizeof problem->detail, "%g is not a valid value for base",
+             value->number);
     return false;
 }
 
@@ -105,8 +106,8 @@ static bool read_gradient(const struct api_value *value, union api_field_value *
     size_t operand = has_text(value) ? api_word_index(operands, value->text) : KL_OPERANDS;
     to->bits |= operand < KL_OPERANDS ? 1u << operand : 0;
     return is_null(value) || operand < KL_OPERANDS ||
-           (has_text(value) && refuse(problem, "option_invalid",
-                                      "gradient must be input, target, or a list of them", value));
+           (has_text(value) &&
+            refuse(problem, "option_invalid", "gradient must be a list of operands", value));
 }
 
 /* Number of a text that is an integer, or of a number; NaN for other values. */

@@ -44,8 +44,7 @@ bool kl_dtype_parse(const char *name, enum kl_dtype *dtype, struct kl_problem *p
         if (strcmp(name, integral[i]) == 0)
             return kl_fail(problem, KL_NO_OPERAND, "dtype_unsupported",
                            "kl_div: Integral inputs not supported.");
-    return kl_fail(problem, KL_NO_OPERAND, "dtype_invalid",
-                   "%.40s is not a dtype: float64, float32, float16 or bfloat16", name);
+    return kl_fail(problem, KL_NO_OPERAND, "dtype_invalid", "%.40s is not a dtype", name);
 }
 
 enum kl_dtype kl_dtype_promote(enum kl_dtype a, enum kl_dtype b)

@@ -162,12 +162,19 @@ static bool set_axes(struct kl_plan *plan, struct kl_problem *problem)
 static bool mismatch(const struct kl_plan *plan, struct kl_problem *problem)
 {
     char a[96], b[96];
+    const struct kl_tensor *input = &plan->input, *target = &plan->target;
+    size_t last = input->ndim - 1;
+    bool is_shorter = input->ndim > 0 && target->ndim > 0 &&
+                      kl_shape_same(last, input->shape, target->ndim - 1, target->shape) &&
+                      target->shape[last] < input->shape[last];
     const char *rule = plan->options.broadcast ? ", which do not broadcast"
                        : plan->options.sparse
                            ? ": beside indices they are [..., n] and [..., k], with k from 1 to n"
+                       : is_shorter
+                           ? ": if target names a part of each row, its indices are missing"
                            : "";
-    kl_shape_print(plan->input.ndim, plan->input.shape, a, sizeof a);
-    kl_shape_print(plan->target.ndim, plan->target.shape, b, sizeof b);
+    kl_shape_print(input->ndim, input->shape, a, sizeof a);
+    kl_shape_print(target->ndim, target->shape, b, sizeof b);
     return kl_fail(problem, KL_TARGET, "shape_mismatch",
                    "input has shape %s but target has shape %s%s", a, b, rule);
 }

@@ -2,6 +2,8 @@
 #include "lib/plan/problem.h"
 #include "lib/sparse/call.h"
 
+#include <inttypes.h>
+
 void kl_sparse_fail(struct kl_sparse_call *call, size_t row, struct kl_problem problem)
 {
     pthread_mutex_lock(&call->lock);
@@ -31,11 +33,13 @@ static bool mark_named(struct kl_sparse_call *call, size_t row, uint64_t *named)
         bool is_outside = index < 0 || (uint64_t)index >= call->length;
         uint64_t bit = UINT64_C(1) << (index & 63);
         if (is_outside || named[index >> 6] & bit) {
-            fail_at(call, row, KL_INDICES, at, "indices_invalid",
-                    is_outside
-                        ? "the index %.0f is not of an element of its row: mask rows of padding"
-                        : "the index %.0f is twice in its row",
-                    (double)index);
+            struct kl_problem problem = {.has_index = true, .index = at};
+            kl_fail(&problem, KL_INDICES, "indices_invalid",
+                    is_outside ? "the index %" PRId64
+                                 " is not of an element of its row: mask rows of padding"
+                               : "the index %" PRId64 " is twice in its row",
+                    index);
+            kl_sparse_fail(call, row, problem);
             return false;
         }
         named[index >> 6] |= bit;
@@ -66,16 +70,31 @@ static void for_rest(const struct kl_sparse_call *call, size_t row, const uint64
         add(call, element_at(call, row, start), call->length - start, to);
 }
 
-/* rest: the sum of probabilities, or the maximum of elements. */
+/* rest: the sum of probabilities and their minimum, or the maximum of elements. */
 struct rest {
     struct kl_sum sum;
-    double max;
+    double min, max;
 };
 
+/* Adds probabilities, or exponentials, in pieces of which few are added without compensation. */
 static void add_probs(const struct kl_sparse_call *call, const void *from, size_t n, void *to)
 {
     struct rest *rest = to;
-    kl_sum_add(&rest->sum, call->kernel->row_stats[call->plan->input.dtype](from, n, false).sum);
+    bool is_prob = kl_is_prob(call, KL_INPUT);
+    enum kl_dtype dtype = call->plan->input.dtype;
+    double exps[128];
+    for (size_t i = 0, part; i < n; i += part) {
+        const char *piece = (const char *)from + i * kl_dtype_size(dtype);
+        part = kl_min(n - i, sizeof exps / sizeof *exps);
+        if (!is_prob) {
+            call->kernel->widen[dtype](piece, exps, part);
+            call->kernel->exps(exps, exps, part);
+        }
+        struct kl_row_stats stats = call->kernel->row_stats[is_prob ? dtype : KL_FLOAT64](
+            is_prob ? piece : (const char *)exps, part, false);
+        kl_sum_add(&rest->sum, stats.sum);
+        rest->min = stats.min < rest->min ? stats.min : rest->min;
+    }
 }
 
 static void find_max(const struct kl_sparse_call *call, const void *from, size_t n, void *to)
@@ -88,50 +107,43 @@ static void find_max(const struct kl_sparse_call *call, const void *from, size_t
 /* LOW_REST: a sum of exponentials in which those below exp(-700), which count as 0, may show. */
 static const double LOW_REST = 0x1p-960;
 
-/* The logarithm of the mass of a row's elements that are not named, over exp(offset scale) of logarithms and logits. */
+/* The logarithm of the mass of a row's elements that are not named, over exp(offset scale) of logarithms and logits. The mass is
+ * in rest->sum, or 0 if it is too low for that. */
 static double log_rest(const struct kl_sparse_call *call, size_t row, const uint64_t *named,
-                       struct kl_shift shift, struct kl_sum *sum)
+                       struct kl_shift shift, struct rest *rest)
 {
-    struct rest rest = {.sum = {0, 0}, .max = -(double)INFINITY};
     enum kl_dtype dtype = call->plan->input.dtype;
     const char *from = kl_row_at(call, row);
     bool is_prob = kl_is_prob(call, KL_INPUT);
-    if (is_prob)
-        for_rest(call, row, named, add_probs, &rest);
+    if (is_prob || (call->plan->spaces[KL_INPUT] == KL_LOG_PROB && shift.offset == 0))
+        for_rest(call, row, named, add_probs, rest); /* perhaps infinite */
     else
-        rest.sum = call->kernel->exp_sum[dtype](from, shift, call->length, named);
-    *sum = rest.sum;
-    double mass = kl_sum_value(rest.sum), offset = shift.offset;
+        rest->sum = call->kernel->exp_sum[dtype](from, shift, call->length, named);
+    double mass = kl_sum_value(rest->sum), offset = shift.offset;
     if (is_prob || !(mass < LOW_REST))
         return log(mass);
-    for_rest(call, row, named, find_max, &rest);
-    *sum = (struct kl_sum){0, 0};
-    if (rest.max == -(double)INFINITY) /* or there is no such element */
-        return rest.max;
-    shift.offset = rest.max;
-    rest.sum = call->kernel->exp_sum[dtype](from, shift, call->length, named);
-    return (rest.max - offset) * shift.scale + log(kl_sum_value(rest.sum));
+    for_rest(call, row, named, find_max, rest);
+    rest->sum = (struct kl_sum){0, 0};
+    if (rest->max == -(double)INFINITY) /* or there is no such element */
+        return rest->max;
+    shift.offset = rest->max;
+    struct kl_sum low = call->kernel->exp_sum[dtype](from, shift, call->length, named);
+    return (rest->max - offset) * shift.scale + log(kl_sum_value(low));
 }
 
-/* Refuses probabilities of input that are negative, of those that count. */
-static bool check_input(struct kl_sparse_call *call, size_t row)
+/* Fails with the first probability of input that is negative, of those that count. */
+static void fail_negative(struct kl_sparse_call *call, size_t row)
 {
-    enum kl_dtype dtype = call->plan->input.dtype;
-    const char *from = kl_row_at(call, row);
     bool all = kl_has_rest(call);
-    if (!kl_is_prob(call, KL_INPUT) ||
-        (all && !(call->kernel->row_stats[dtype](from, call->length, false).min < 0)))
-        return true;
     for (size_t i = 0; i < (all ? call->length : call->k); i++) {
         size_t index = all ? i : (size_t)kl_index_at(call, row * call->k + i);
-        double v = kl_load(dtype, from, index);
+        double v = kl_load(call->plan->input.dtype, kl_row_at(call, row), index);
         if (v < 0) {
             fail_at(call, row, KL_INPUT, row * call->length + index, "input_negative",
                     "input holds %g, but a probability is never negative", v);
-            return false;
+            return;
         }
     }
-    return true;
 }
 
 /* Gathers input's probabilities if that is what it holds, or else their logarithms. */
@@ -139,31 +151,36 @@ static void gather_input(struct kl_sparse_call *call, size_t row, const uint64_t
 {
     enum kl_dtype dtype = call->plan->input.dtype;
     struct kl_sparse_row *of_row = &call->of_rows[row];
-    double *to = call->operands[KL_INPUT] + row * call->columns, rest = -(double)INFINITY;
+    double *to = call->operands[KL_INPUT] + row * call->columns, log_of_rest = -(double)INFINITY;
     bool is_prob = kl_is_prob(call, KL_INPUT), is_logit = call->plan->spaces[KL_INPUT] == KL_LOGIT;
     double max = is_prob ? 0 : call->kernel->row_max[dtype](kl_row_at(call, row), call->length);
-    struct kl_shift shift = {max == -(double)INFINITY ? 0 : max,
+    struct kl_shift shift = {isfinite(max)                         ? max
+                             : max == (double)INFINITY && is_logit ? (double)NAN
+                                                                   : 0,
                              1 / kl_temperature_of(call, KL_INPUT)};
-    struct kl_sum sum = {0, 0};
+    struct rest rest = {{0, 0}, 0, -(double)INFINITY};
     if (is_logit || kl_has_rest(call))
-        rest = log_rest(call, row, named, shift, &sum);
+        log_of_rest = log_rest(call, row, named, shift, &rest);
     if (is_prob && kl_has_rest(call))
-        to[call->k] = isnan(rest) ? (double)NAN : kl_sum_value(sum);
+        to[call->k] = isnan(log_of_rest) ? (double)NAN : kl_sum_value(rest.sum);
     for (size_t i = 0; i < call->k; i++) {
         size_t index = (size_t)kl_index_at(call, row * call->k + i);
         double v = kl_load(dtype, element_at(call, row, index), 0);
         to[i] = is_logit ? (v - shift.offset) * shift.scale : v;
+        rest.min = v < rest.min ? v : rest.min;
     }
     if (is_logit)
-        kl_sum_merge(&sum,
+        kl_sum_merge(&rest.sum,
                      call->kernel->exp_sum[KL_FLOAT64](to, (struct kl_shift){0, 1}, call->k, NULL));
     of_row->offset = shift.offset;
-    of_row->log_sum_exp = is_logit ? log(kl_sum_value(sum)) : is_prob ? 0 : -shift.offset;
-    of_row->log_rest = rest - of_row->log_sum_exp;
+    of_row->log_sum_exp = is_logit ? log(kl_sum_value(rest.sum)) : is_prob ? 0 : -shift.offset;
+    of_row->log_rest = log_of_rest - of_row->log_sum_exp;
     for (size_t i = 0; is_logit && i < call->k; i++)
         to[i] -= of_row->log_sum_exp;
     if (!is_prob && kl_has_rest(call))
         to[call->k] = of_row->log_rest;
+    if (is_prob && rest.min < 0)
+        fail_negative(call, row);
 }
 
 /* ---- Rows of target */
@@ -208,7 +225,7 @@ static bool gather_target(struct kl_sparse_call *call, size_t row)
         to[i] = is_prob ? v : target_log(call, row, v);
         max = has_max && to[i] > max ? to[i] : max;
     }
-    max = isfinite(max) ? max : 0;
+    max = isfinite(max) ? max : max > 0 ? (double)NAN : 0;
     for (size_t i = 0; i < call->k; i++)
         kl_sum_add(&sum, is_prob ? to[i] : exp(to[i] - max));
     double mass = kl_sum_value(sum), log_mass = max + log(mass), rest = 1 - sum.high - sum.low;
@@ -225,7 +242,7 @@ static bool gather_target(struct kl_sparse_call *call, size_t row)
                 call->of_rows[row].mass);
         return false;
     }
-    rest = drops || rest < 0 ? 0 : rest;
+    rest = drops ? 0 / mass : rest < 0 ? 0 : rest; /* NaN if the mass is, or 0 / 0 */
     if (kl_has_rest(call))
         to[call->k] = is_prob ? rest : log(rest);
     return true;
@@ -244,7 +261,7 @@ static void drop_rounding(struct kl_sparse_call *call, size_t row)
 
 void kl_gather_row(struct kl_sparse_call *call, size_t row, uint64_t *named)
 {
-    if (!mark_named(call, row, named) || !gather_target(call, row) || !check_input(call, row))
+    if (!mark_named(call, row, named) || !gather_target(call, row))
         return;
     gather_input(call, row, named);
     if (kl_has_rest(call))

@@ -12,9 +12,14 @@ static void store_rest(const struct kl_sparse_call *call, size_t row, double by_
     const struct kl_sparse_row *of_row = &call->of_rows[row];
     enum kl_dtype dtype = call->plan->input.dtype;
     const struct kl_shift shift = {of_row->offset, 1 / kl_temperature_of(call, KL_INPUT)};
-    bool is_prob = kl_is_prob(call, KL_INPUT);
-    double over_mass = is_prob || by_rest == 0 ? by_rest : by_rest * exp(-of_row->log_rest);
-    if (!is_prob && !(of_row->log_rest < LOW_LOG_REST)) {
+    enum kl_space space = call->plan->spaces[KL_INPUT];
+    double log_rest = of_row->log_rest;
+    if (by_rest == 0 && space != KL_LOGIT) { /* whatever the elements hold */
+        memset(to, 0, call->length * kl_dtype_size(dtype));
+        return;
+    }
+    if (space != KL_PROB && log_rest >= LOW_LOG_REST && log_rest < (double)INFINITY) {
+        double over_mass = by_rest * exp(-log_rest);
         call->kernel->exp_scale[dtype](kl_row_at(call, row), shift,
                                        (over_mass - sum) * shift.scale * exp(-of_row->log_sum_exp),
                                        to, call->length);
@@ -23,8 +28,9 @@ static void store_rest(const struct kl_sparse_call *call, size_t row, double by_
     for (size_t i = 0; i < call->length; i++) {
         double v = kl_load(dtype, kl_row_at(call, row), i);
         double log_q = (v - shift.offset) * shift.scale - of_row->log_sum_exp;
-        double part = by_rest == 0 ? 0 : by_rest * exp(log_q - of_row->log_rest);
-        kl_store(dtype, to, i, is_prob ? over_mass : (part - exp(log_q) * sum) * shift.scale);
+        double part = by_rest == 0 ? 0 : by_rest * exp(log_q - log_rest);
+        kl_store(dtype, to, i,
+                 space == KL_PROB ? by_rest : (part - exp(log_q) * sum) * shift.scale);
     }
 }
 
@@ -41,7 +47,8 @@ void kl_scatter_input(const struct kl_sparse_call *call, size_t row)
     double temperature = kl_temperature_of(call, KL_INPUT), sum = 0;
     for (size_t i = 0; space == KL_LOGIT && i < call->columns; i++)
         sum += grads[i];
-    bool has_rest = kl_has_rest(call) && of_row->log_rest > -(double)INFINITY;
+    bool has_rest =
+        kl_has_rest(call) && (space == KL_PROB || of_row->log_rest != -(double)INFINITY);
     store_rest(call, row, has_rest ? grads[call->k] : 0, sum, to);
     for (size_t i = 0; i < call->k; i++) {
         double grad = grads[i] - (space == KL_LOGIT ? exp(logs[i]) * sum : 0);
@@ -59,14 +66,15 @@ void kl_scatter_target(const struct kl_sparse_call *call, size_t row)
     char *to =
         (char *)call->results->grad[KL_TARGET] + row * call->k * kl_dtype_size(target->dtype);
     bool drops = plan->sparse.tail == KL_TAIL_DROP, is_prob = kl_is_prob(call, KL_TARGET);
-    double sum = 0, rest = 0, mass = drops ? call->of_rows[row].mass : 1;
-    for (size_t i = 0; drops && i < call->k; i++)
+    double sum = 0, rest = 0, mass = drops && is_prob ? call->of_rows[row].mass : 1;
+    for (size_t i = 0; drops && i < call->columns; i++)
         sum += !is_prob ? grads[i] : from[i] == 0 ? 0 : grads[i] * from[i];
-    if (plan->sparse.tail == KL_TAIL_BIN && from[call->k] > (is_prob ? 0 : -(double)INFINITY))
+    if (plan->sparse.tail == KL_TAIL_BIN && from[call->k] != (is_prob ? 0 : -(double)INFINITY))
         rest = is_prob ? grads[call->k] : grads[call->k] * exp(-from[call->k]);
     for (size_t i = 0; i < call->k; i++) {
         double by_others = sum + rest;
-        double grad = is_prob ? (grads[i] - by_others) / mass : grads[i] - exp(from[i]) * by_others;
+        by_others *= is_prob || by_others == 0 ? 1 : exp(from[i]);
+        double grad = (grads[i] - by_others) / mass;
         kl_store(target->dtype, to, i, grad / kl_temperature_of(call, KL_TARGET));
     }
 }

@@ -516,14 +516,32 @@ Test(sparse, data_are_checked)
         const char *code;
         enum kl_operand operand;
         size_t index;
+        const char *detail; /* begins with it; or NULL */
     } cases[] = {
-        {{0, 1, 2, 3}, {0.5, 0.5, 0.1, 0.2}, NULL, KL_NO_OPERAND, 0},
-        {{0, 1, 2, 5}, {0.5, 0.5, 0.1, 0.2}, "indices_invalid", KL_INDICES, 3},
-        {{0, 1, -1, 2}, {0.5, 0.5, 0.1, 0.2}, "indices_invalid", KL_INDICES, 2},
-        {{3, 3, 1, 1}, {0.5, 0.5, 0.1, 0.2}, "indices_invalid", KL_INDICES, 1},
-        {{0, 1, 2, 3}, {0.5, 0.5, 0.1, -0.2}, "target_negative", KL_TARGET, 3},
-        {{0, 1, 2, 3}, {0.5, 0.5 + 1e-6, 0.1, 0.2}, "mass_invalid", KL_TARGET, 0},
-        {{0, 1, 2, INT64_MIN}, {0.5, 0.5, 9, 9}, "indices_invalid", KL_INDICES, 3},
+        {{0, 1, 2, 3}, {0.5, 0.5, 0.1, 0.2}, NULL, KL_NO_OPERAND, 0, NULL},
+        {{0, 1, 2, 5}, {0.5, 0.5, 0.1, 0.2}, "indices_invalid", KL_INDICES, 3, NULL},
+        {{0, 1, -1, 2}, {0.5, 0.5, 0.1, 0.2}, "indices_invalid", KL_INDICES, 2, NULL},
+        {{3, 3, 1, 1}, {0.5, 0.5, 0.1, 0.2}, "indices_invalid", KL_INDICES, 1, NULL},
+        {{0, 1, 2, 3}, {0.5, 0.5, 0.1, -0.2}, "target_negative", KL_TARGET, 3, NULL},
+        {{0, 1, 2, 3}, {0.5, 0.5 + 1e-6, 0.1, 0.2}, "mass_invalid", KL_TARGET, 0, NULL},
+        {{0, 1, 2, INT64_MIN},
+         {0.5, 0.5, 9, 9},
+         "indices_invalid",
+         KL_INDICES,
+         3,
+         "the index -9223372036854775808 is"},
+        {{0, 1, 2, INT64_MAX},
+         {0.5, 0.5, 9, 9},
+         "indices_invalid",
+         KL_INDICES,
+         3,
+         "the index 9223372036854775807 is"},
+        {{0, (INT64_C(1) << 53) + 1, 2, 3},
+         {0.5, 0.5, 9, 9},
+         "indices_invalid",
+         KL_INDICES,
+         1,
+         "the index 9007199254740993 is"},
     };
     static const double input[10];
     static const unsigned char none[2];
@@ -548,6 +566,8 @@ Test(sparse, data_are_checked)
             if (good || masked)
                 continue;
             cr_expect_str_eq(problem.code, cases[i].code, "case %zu", i);
+            const char *detail = cases[i].detail ? cases[i].detail : "";
+            cr_expect_eq(strncmp(problem.detail, detail, strlen(detail)), 0, "%s", problem.detail);
             cr_expect(problem.operand == cases[i].operand && problem.has_index &&
                           problem.index == cases[i].index,
                       "case %zu: %zu", i, problem.index);

@@ -133,10 +133,12 @@ class Losses(unittest.TestCase):
             self.client.kl_div(x, t, reducton="sum")
         error = raised.exception
         self.assertEqual((error.status, error.code, error.pointer), (422, "option_unknown", "reducton"))
+        self.assertRegex(str(error), r"^422 option_unknown: .* \(at reducton\)$")
         self.assertTrue(error.request_id)
         with self.assertRaises(kldiv.ServiceError) as raised:
             self.client.request("POST", "/kl_div", json_body={"input": [1, None], "target": [1, 2]})
         self.assertEqual((raised.exception.code, raised.exception.pointer), ("element_invalid", "#/input/1"))
+        self.assertRegex(str(raised.exception), r"^422 element_invalid: .* \(at #/input/1\)$")
 
     def test_wrong_types_of_options(self):
         x, t = operands()

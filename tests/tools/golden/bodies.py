@@ -743,7 +743,7 @@ def add_inference():
     bad("an unknown member of an output", inference(x, t, outputs=[{"name": "loss", "foo": 1}]),
         "(at #/outputs/0/foo)")
     bad("gradient as ''", inference(x, t, parameters={"gradient": ""}),
-        "gradient must be input, target, or a list of them, not ''", "option_invalid", 422)
+        "gradient must be a list of operands, not ''; it takes input, target", "option_invalid", 422)
     bad("a classification", inference(
         x, t, outputs=[{"name": "loss", "parameters": {"classification": 3}}]),
         "(at #/outputs/0/parameters/classification)")

@@ -1,6 +1,6 @@
 #!/bin/sh
 # make install-lib needs gcc, make and lib/, nothing of the server, with flags of one's own; what it installs can be moved,
-# and found by pkg-config; and the compiler says what lib/ cannot be compiled with. Usage: tests/tools/lint/install.sh
+# and found by pkg-config, and the programs of its page print what they say; and the compiler says what lib/ cannot be compiled with. Usage: tests/tools/lint/install.sh
 set -eu
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -22,6 +22,16 @@ for header in kldiv.h kldiv_drift.h drift.h; do
             fail "$header: the program does not run"
     done
 done
+
+# The programs of lib/README.md print what they say.
+awk -v to="$work/page" '/^    #include/ && !inside { inside = 1; n++ } !/^    / && NF { inside = 0 }
+                        inside { print substr($0, 5) > to n ".c" }' lib/README.md
+for program in "$work"/page*.c; do
+    gcc -Wall -Wextra -Werror "$program" -o "$work/program" $flags || fail "lib/README.md: $program"
+    LD_LIBRARY_PATH="$work/moved/lib" "$work/program" > "$work/said" || fail "lib/README.md: $(cat "$work/said")"
+    grep -qF "prints $(cat "$work/said") " "$program" || fail "lib/README.md: a program prints $(cat "$work/said")"
+done
+[ "$(ls "$work"/page*.c | wc -l)" = 2 ] || fail "lib/README.md has other programs"
 
 # Expects that the compiler refuses a flag, and says why.
 refused() {

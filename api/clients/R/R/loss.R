@@ -1,14 +1,15 @@
 # The loss.
 
-TENSORS <- c("weight", "mask", "grad_output")
+TENSORS <- c("weight", "mask", "grad_output", "indices", "log_normalizer")
 
 #' The Kullback-Leibler divergence, as PyTorch's KLDivLoss computes it
 #'
 #' @param input An array of log-probabilities, or of what `input_space` says. Its last axis is a tensor's last axis.
 #' @param target An array of probabilities, or of what `target_space` says.
 #' @param ... Options of the loss by their names, as `api/loss/README.md` has them: `reduction`, `log_target`, `dim` (axes
-#'   count from 0, the last one is -1), `input_space`, `temperature` and others; the arrays `weight`, `mask` (logical) and
-#'   `grad_output`. With `gradient = "input"`, `"target"` or both, the value is a list.
+#'   count from 0, the last one is -1), `input_space`, `temperature` and others; the arrays `weight`, `mask` (logical),
+#'   `grad_output`, and of a sparse target `indices`, which count from 1 as R does, and `log_normalizer`. With
+#'   `gradient = "input"`, `"target"` or both, the value is a list.
 #' @param dtype `"float64"`, or `"float32"`, to which numbers are rounded.
 #' @param client Where the service is.
 #' @return The loss, a number or an array, whose attribute `warnings` is a character vector if there are any. With
@@ -32,7 +33,7 @@ kl_div <- function(input, target, ..., dtype = c("float64", "float32"), client =
   for (name in names(arrays)) arrays[[name]] <- numeric_array(name, arrays[[name]])
   float <- c(float64 = "F64", float32 = "F32")[[match.arg(dtype)]]
   type <- "application/vnd.safetensors"
-  response <- perform(client, "POST", "kl_div", options[!is_tensor], write_safetensors(arrays, float), type, type)
+  response <- perform(client, "POST", "kl_div", options[!is_tensor], write_safetensors(arrays, float, "indices"), type, type)
   results <- tryCatch(read_safetensors(response$body), error = function(error)
     stop("the response is not the service's: ", conditionMessage(error), call. = FALSE))
   warnings <- jsonlite::fromJSON(attr(results, "metadata")$warnings %||% "[]", simplifyVector = FALSE)
@@ -54,6 +55,10 @@ numeric_array <- function(name, value) {
   if (name == "mask" && !is.logical(value)) {
     if (!all(value %in% 0:1)) stop("a mask is logical, or holds 0 and 1", call. = FALSE)
     value <- structure(value != 0, dim = dim(value))
+  }
+  if (name == "indices") { # those of the service count from 0
+    if (!all(value %% 1 == 0 & abs(value) < 2^31, na.rm = TRUE)) stop("indices are whole numbers, from 1 on", call. = FALSE)
+    value <- value - 1
   }
   value
 }

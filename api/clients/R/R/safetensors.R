@@ -1,14 +1,16 @@
 # Arrays as safetensors: a header in JSON, then the bytes of each. R's arrays lie column by column, tensors row by row.
 
-# A list of arrays by names, logical ones as BOOL, others as F64, or as F32 that rounds.
-write_safetensors <- function(arrays, float = "F64") {
-  arrays <- lapply(arrays, function(array) {
+# A list of arrays by names, logical ones as BOOL, those named in `whole` as I32, others as F64, or as F32 that rounds.
+write_safetensors <- function(arrays, float = "F64", whole = NULL) {
+  dtypes <- ifelse(vapply(arrays, is.logical, NA), "BOOL", ifelse(names(arrays) %in% whole, "I32", float))
+  arrays <- Map(function(array, dtype) {
     if (is_integer64(array)) array <- structure(integer64_double(array), dim = dim(array))
     array <- as.array(array)
-    list(shape = dim(array), values = as.vector(aperm(array)), dtype = if (is.logical(array)) "BOOL" else float)
-  })
+    list(shape = dim(array), values = as.vector(aperm(array)), dtype = dtype)
+  }, arrays, dtypes)
   sizes <- c(BOOL = 1, F64 = 8, F32 = 4)
   parts <- lapply(arrays, function(array) {
+    if (array$dtype == "I32") return(writeBin(as.integer(array$values), raw(), 4, "little"))
     if (array$dtype != "BOOL") return(writeBin(as.double(array$values), raw(), sizes[[array$dtype]], "little"))
     if (anyNA(array$values)) stop("a mask has no missing values", call. = FALSE)
     as.raw(array$values)

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import ctypes
+import re
 import warnings
 from typing import Any
 
@@ -97,6 +98,7 @@ class Call:
         axes = None if dim is None else axes_of(dim)
         values, self.labels = align({"input": input, "target": target, "weight": weight, "mask": mask,
                                      "grad_output": grad_output, "indices": indices, "log_normalizer": log_normalizer}, axes)
+        self.is_unsigned = "uint64" in str(getattr(indices, "dtype", ""))
         indices = None if indices is None else _arrays.read_indices(values["indices"])
         self.operands = (_arrays.read(values["input"]), _arrays.read(values["target"]))
         self.grad_output = _arrays.read(values["grad_output"]) if "grad_output" in values else None
@@ -144,7 +146,10 @@ class Call:
     def run(self, function: Any, *arguments: Any) -> None:
         """Calls a function of the library, whose last argument is a problem."""
         problem = Problem()
-        check(function(*arguments, ctypes.byref(problem)), problem, self.place(problem) if self.is_sparse else "")
+        good = function(*arguments, ctypes.byref(problem))
+        if problem.code == b"indices_invalid" and self.is_unsigned:
+            problem.detail = re.sub(rb"-\d+", lambda found: b"%d" % (int(found[0]) + 2 ** 64), problem.detail)
+        check(good, problem, self.place(problem) if self.is_sparse else "")
 
     def place(self, problem: Problem) -> str:
         """Where in a sparse target the problem is: an element, or a row."""

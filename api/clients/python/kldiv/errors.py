@@ -27,10 +27,11 @@ class ServiceError(Exception):
 
     def __init__(self, status: int, code: str, detail: str, errors: list[dict[str, Any]] | None = None,
                  request_id: str | None = None) -> None:
-        super().__init__(f"{status} {code}: {detail}" if status else f"{code}: {detail}")
         self.status, self.code, self.detail = status, code, detail
         self.errors = errors or []
         self.request_id = request_id
+        number, place = f"{status} " if status else "", f" (at {self.pointer})" if self.pointer else ""
+        super().__init__(f"{number}{code}: {detail}{place}")
 
     def __reduce__(self) -> tuple[Any, ...]:
         return ServiceError, (self.status, self.code, self.detail, self.errors, self.request_id)

@@ -48,7 +48,9 @@ class KLDivLoss(Criterion):
 
 
 class SparseKLDivLoss(Criterion):
-    """kldiv.sparse_kl_div with these options. What names elements, and weight and mask, are of a call.
+    """kldiv.sparse_kl_div with these options. A call has input, indices and values; and, if they are needed, log_normalizer,
+    the fourth, which logits of a tail that is not dropped need; weight, the fifth, a number for each row that multiplies its loss; and
+    mask, the sixth, which is True for rows that count.
 
     A temperature that is a torch.nn.Parameter is learned."""
 

@@ -18,6 +18,29 @@ test_that("the loss is what its definition says", {
   expect_equal(kl_div(-Inf, 1, reduction = "sum", client = client), Inf)
 })
 
+test_that("indices of a sparse target count from 1", {
+  client <- service()
+  top <- rbind(c(2L, 1L), c(3L, 2L))
+  values <- matrix(teacher[cbind(c(row(top)), c(top))], 2)
+  rest <- 1 - rowSums(values)
+  named <- matrix(student[cbind(c(row(top)), c(top))], 2)
+  terms <- ifelse(values > 0, values * (log(values) - named), 0)
+  rests <- ifelse(rest > 1e-9, rest * (log(rest) - log(1 - rowSums(exp(named)))), 0)
+  for (indices in list(top, top + 0, rbind(top, NA)[1:2, ]))
+    expect_equal(kl_div(student, values, indices = indices, reduction = "none", client = client), rowSums(terms) + rests)
+  expect_equal(kl_div(student, values, indices = top, tail = "ignore", reduction = "sum", client = client), sum(terms))
+  result <- kl_div(student, values, indices = top, tail = "ignore", reduction = "sum", gradient = "input", client = client)
+  expect_equal(result$gradient$input, rbind(c(-0.6, -0.3, 0), c(0, -0.2, -0.8)))
+  logits <- log(values) + 3
+  expect_equal(kl_div(student, logits, indices = top, log_normalizer = c(3, 3), target_space = "logit", tail = "ignore",
+                      reduction = "sum", client = client), sum(terms))
+  masked <- rbind(top[1, ], NA)
+  expect_equal(kl_div(student, values, indices = masked, mask = c(TRUE, FALSE), tail = "ignore", reduction = "sum", client = client),
+               sum(terms[1, ]))
+  expect_error(kl_div(student, values, indices = top - 1, client = client), "the index -1")
+  expect_error(kl_div(student, values, indices = top + 0.5, client = client), "whole numbers")
+})
+
 test_that("warnings are an attribute, gradients a list", {
   client <- service()
   expect_match(attr(kl_div(student, teacher, client = client), "warnings"), "batchmean")
