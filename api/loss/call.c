@@ -58,17 +58,15 @@ void api_call_free(struct api_call *call)
 static bool fail_shape(const struct api_tensor *indices, const struct kl_tensor *values,
                        struct api_problem *problem)
 {
-    const struct kl_tensor *const views[] = {&indices->view, values};
-    char texts[2][22 * KL_MAX_DIMS + 3];
-    for (size_t i = 0; i < 2; i++) {
-        struct api_buffer text = {0};
-        api_buffer_borrow(&text, texts[i], sizeof texts[i]);
-        api_append_sizes(&text, views[i]->shape, views[i]->ndim);
-        texts[i][text.size] = '\0';
-    }
+    char memory[2 * (22 * KL_MAX_DIMS + 3)];
+    struct api_buffer text = {0};
+    api_buffer_borrow(&text, memory, sizeof memory);
+    api_append_sizes(&text, indices->shape, indices->view.ndim);
+    api_append_text(&text, ", expected ");
+    api_append_sizes(&text, values->shape, values->ndim);
     return api_tensor_fail(indices, NULL, problem, "shape_mismatch",
-                           "one is needed for each number of target (got %.140s, expected %.140s)",
-                           texts[0], texts[1]);
+                           "one is needed for each number of target (got %.*s)", (int)text.size,
+                           text.data);
 }
 
 /* Checks what comes with a sparse target alone, or never does. A tail may be the default, which clients send that send all

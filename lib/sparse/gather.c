@@ -134,16 +134,14 @@ static double log_rest(const struct kl_sparse_call *call, size_t row, const uint
 /* Fails with the first probability of input that is negative, of those that count. */
 static void fail_negative(struct kl_sparse_call *call, size_t row)
 {
-    bool all = kl_has_rest(call);
-    for (size_t i = 0; i < (all ? call->length : call->k); i++) {
-        size_t index = all ? i : (size_t)kl_index_at(call, row * call->k + i);
-        double v = kl_load(call->plan->input.dtype, kl_row_at(call, row), index);
-        if (v < 0) {
-            fail_at(call, row, KL_INPUT, row * call->length + index, "input_negative",
-                    "input holds %g, but a probability is never negative", v);
-            return;
-        }
+    size_t index = 0, n = kl_has_rest(call) ? call->length : call->k;
+    double v = 0;
+    for (size_t i = 0; i < n && !(v < 0); i++) {
+        index = kl_has_rest(call) ? i : (size_t)kl_index_at(call, row * call->k + i);
+        v = kl_load(call->plan->input.dtype, kl_row_at(call, row), index);
     }
+    fail_at(call, row, KL_INPUT, row * call->length + index, "input_negative",
+            "input holds %g, but a probability is never negative", v);
 }
 
 /* Gathers input's probabilities if that is what it holds, or else their logarithms. */
@@ -185,13 +183,9 @@ static void gather_input(struct kl_sparse_call *call, size_t row, const uint64_t
 
 /* ---- Rows of target */
 
-/* How far rounded probabilities may sum to more than 1. */
-static double excess_of(enum kl_dtype dtype)
-{
-    static const double excess[KL_DTYPES] = {
-        [KL_FLOAT64] = 1e-9, [KL_FLOAT32] = 1e-4, [KL_FLOAT16] = 1e-2, [KL_BFLOAT16] = 5e-2};
-    return excess[dtype];
-}
+/* excesses: how far rounded probabilities may sum to more than 1. */
+static const double excesses[KL_DTYPES] = {
+    [KL_FLOAT64] = 1e-9, [KL_FLOAT32] = 1e-4, [KL_FLOAT16] = 1e-2, [KL_BFLOAT16] = 5e-2};
 
 /* The logarithm of a value's probability, if it is not the probability itself. */
 static double target_log(const struct kl_sparse_call *call, size_t row, double v)
@@ -232,7 +226,7 @@ static bool gather_target(struct kl_sparse_call *call, size_t row)
     call->of_rows[row].mass = mass * exp(max);
     for (size_t i = 0; drops && i < call->k; i++)
         to[i] = is_prob ? to[i] / mass : to[i] - log_mass;
-    if (drops ? is_prob && isinf(mass) : rest < -excess_of(target->dtype)) {
+    if (drops ? is_prob && isinf(mass) : rest < -excesses[target->dtype]) {
         fail_at(call, row, KL_TARGET, row * call->k, "mass_invalid",
                 plan->spaces[KL_TARGET] == KL_LOGIT
                     ? "the probabilities of a row sum to %.12g, more than 1: log_normalizer must "
@@ -252,7 +246,7 @@ static bool gather_target(struct kl_sparse_call *call, size_t row)
 static void drop_rounding(struct kl_sparse_call *call, size_t row)
 {
     double *rest = &call->operands[KL_TARGET][row * call->columns + call->k];
-    double excess = excess_of(call->plan->target.dtype);
+    double excess = excesses[call->plan->target.dtype];
     bool is_prob = kl_is_prob(call, KL_TARGET);
     bool is_empty = call->of_rows[row].log_rest == -(double)INFINITY;
     if (is_empty && *rest <= (is_prob ? excess : log(excess)))

@@ -20,22 +20,28 @@ enum { N = 130000, X = 0, T = 4 * N, LOSS = 8 * N };
 static const struct location reduced[] = {{"a", X, 4 * N}, {"a", T, 4 * N}, {NULL}};
 static const struct location written[] = {{"a", X, 4 * N}, {"a", T, 4 * N}, {"b", 0, 4 * N}};
 
-/* Plans a call, lets something happen, then runs it. */
-static struct answer infer_around(const struct location locations[3], const char *reduction,
-                                  void (*happen)(void))
+static char inference[2000]; /* a request's body, and padding */
+
+/* Plans the call of the inference, lets something happen, then runs it. */
+static struct answer run_around(void (*happen)(void))
 {
-    static char body[2000];
     const struct question question = {.path = INFER};
-    memset(body, 0, sizeof body);
-    write_request(body, sizeof body - API_PADDING, N, locations, reduction);
-    struct api_exchange x = question_exchange(&question, &service, strlen(body));
+    struct api_exchange x = question_exchange(&question, &service, strlen(inference));
     cr_assert(api_begin(&x));
-    x.request.body = body;
-    x.request.body_size = strlen(body);
+    x.request.body = inference;
+    x.request.body_size = strlen(inference);
     cr_assert_not(api_handle(&x, API_LIGHT_NS), "the call waits for a thread with more time");
     happen();
     cr_assert(api_handle(&x, HUGE_VAL));
     return (struct answer){.status = x.response.status, .response = x.response};
+}
+
+static struct answer infer_around(const struct location locations[3], const char *reduction,
+                                  void (*happen)(void))
+{
+    memset(inference, 0, sizeof inference);
+    write_request(inference, sizeof inference - API_PADDING, N, locations, reduction);
+    return run_around(happen);
 }
 
 static void vanish(void) { resize_object(0); }
@@ -336,4 +342,25 @@ Test(shared_memory_changes, objects_that_shrink_and_grow_all_the_time_lose_no_mo
     atomic_store(&stop, true);
     pthread_join(thread, NULL);
     cr_expect_gt(lost, 0);
+}
+
+static void spoil_indices(void) { memset(bytes + T, 0xff, 2 * sizeof(int32_t)); }
+
+/* Indices are checked before they are used, and so must be the same then. */
+Test(shared_memory_changes, indices_are_those_that_were_read_first)
+{
+    static const int32_t indices[] = {3, 1};
+    register_whole();
+    fill(N, X, T);
+    memcpy(bytes + T, indices, sizeof indices);
+    snprintf(
+        inference, sizeof inference - API_PADDING,
+        "{\"inputs\":[{\"name\":\"input\",\"datatype\":\"FP32\",\"shape\":[1,%d],\"parameters\":{"
+        "\"shared_memory_region\":\"a\",\"shared_memory_byte_size\":%d}},{\"name\":\"indices\","
+        "\"datatype\":\"INT32\",\"shape\":[1,2],\"parameters\":{\"shared_memory_region\":\"a\","
+        "\"shared_memory_offset\":%d,\"shared_memory_byte_size\":8}},{\"name\":\"target\","
+        "\"datatype\":"
+        "\"FP32\",\"shape\":[1,2],\"data\":[0.5,0.25]}],\"parameters\":{\"tail\":\"ignore\"}}",
+        N, 4 * N, T);
+    expect(run_around(spoil_indices), 200, "", "\"data\":[");
 }
