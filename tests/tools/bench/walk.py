@@ -47,7 +47,9 @@ def ask(s, port, method, path, content_type, body):
     s.sendall(head.encode() + body)
     reply = b""
     while not reply.endswith(b"}\n"):
-        reply += s.recv(65536)
+        piece = s.recv(65536)
+        assert piece, f"{method} {path}: the server ended the connection after {reply!r}"
+        reply += piece
     assert reply.startswith(b"HTTP/1.1 20"), reply
 
 
