@@ -1,11 +1,10 @@
 """Runs the steps of `make test` or `make test-all`, several at once, and prints a table of their times.
 
 Kinds of steps:
-  build  makes what the others need, before them
-  batch  needs nothing but processors: one after another, with all of them and the lowest priority
-  first  the same, with the usual priority: what takes longest waits for it
-  wait   mostly waits, with time limits that a busy machine keeps: three at a time, beside a batch step
-  alone  measures time or fills the machine: no other step but a batch step beside it
+  build  makes what the others need, with all processors; one after another
+  batch  needs nothing but processors: two at a time, with the lowest priority
+  wait   mostly waits, with time limits that a busy machine keeps: three at a time, beside builds and batch steps
+  alone  measures time or fills the machine: no other step beside it but builds and batch steps
 Each step needs what it names first, and is a process group of its own, which ends with this process. While steps run, a
 line every 20 s tells how many of their tests have passed. The output of a step goes to build/steps/NAME.log; if the step
 fails, what is in it beside passed tests is printed, the steps that need it are left out, the others go on, and the exit
@@ -23,8 +22,8 @@ import sys
 import time
 
 CPUS = len(os.sched_getaffinity(0))
-BUILD, BATCH, FIRST, WAIT, ALONE = "build", "batch", "first", "wait", "alone"
-AT_ONCE = 3  # steps that wait
+BUILD, BATCH, WAIT, ALONE = "build", "batch", "wait", "alone"
+AT_ONCE = {BUILD: 1, BATCH: 2, WAIT: 3, ALONE: 1}
 TELL_EVERY = 20
 LOGS = "build/steps"
 
@@ -35,8 +34,8 @@ TEST = [
     ("journey", WAIT, ["build"], ["journey"]),
 ]
 REST = [
-    ("programs", BATCH, [], ["programs"]),
-    ("build-asan", FIRST, ["programs"], ["build/asan/tests/all", "build/asan/libkldiv.so", "VARIANT=asan"]),
+    ("programs", BUILD, [], ["programs"]),
+    ("build-asan", BUILD, ["programs"], ["build/asan/tests/all", "build/asan/libkldiv.so", "VARIANT=asan"]),
     ("load", ALONE, ["programs"], ["load"]),
     ("memory", ALONE, ["programs"], ["memory"]),
     ("tools", WAIT, ["programs"], ["tools", f"-j{CPUS}"]),
@@ -44,7 +43,7 @@ REST = [
     ("page", WAIT, ["tools"], ["page"]),
     ("postgresql", WAIT, ["programs"], ["postgresql"]),
     ("proxies", WAIT, ["programs"], ["proxies"]),
-    ("build-tsan", FIRST, ["build-asan"], ["build/tsan/stress/pool", "build/tsan/kldivd", "VARIANT=tsan"]),
+    ("build-tsan", BUILD, ["build-asan"], ["build/tsan/stress/pool", "build/tsan/kldivd", "VARIANT=tsan"]),
     ("python", WAIT, ["programs"], ["python"]),
     ("notify", WAIT, ["programs"], ["notify"]),
     ("clients", WAIT, ["programs"], ["clients"]),
@@ -55,8 +54,8 @@ REST = [
     ("units", WAIT, ["programs"], ["units"]),
     ("journey-all", WAIT, ["programs"], ["journey", "PARTS=--all"]),
     ("check-root", WAIT, ["programs"], ["check-root"]),
-    ("fuzz", BATCH, ["build-asan"], ["fuzz"]),
     ("neon", BATCH, [], ["neon"]),
+    ("fuzz", BATCH, ["build-asan"], ["fuzz"]),
     ("uninitialized", BATCH, ["programs"], ["uninitialized"]),
     ("walk", BATCH, ["programs"], ["walk"]),
     ("lint", BATCH, ["tools"], ["lint-all"]),
@@ -76,7 +75,7 @@ class Step:
         self.seconds = self.cpu = 0
         self.log = f"{LOGS}/{name}.log"
         self.command = [os.environ.get("MAKE", "make"), "--no-print-directory", *arguments]
-        if kind in (BUILD, BATCH, FIRST):
+        if kind in (BUILD, BATCH):
             self.command.append(f"-j{CPUS}")
         if kind == BATCH:
             self.command[:0] = ["nice", "-n", "19"]
@@ -115,9 +114,8 @@ class Step:
 def fits(step, running):
     """True if a step may run beside those that run."""
     kinds = [other.kind for other in running]
-    if step.kind in (BUILD, BATCH, FIRST):
-        return not {BUILD, BATCH, FIRST} & set(kinds)
-    return ALONE not in kinds and kinds.count(WAIT) < (AT_ONCE if step.kind == WAIT else 1)
+    excluded = {WAIT: ALONE, ALONE: WAIT}.get(step.kind)
+    return kinds.count(step.kind) < AT_ONCE[step.kind] and excluded not in kinds
 
 
 def start_next(steps):
