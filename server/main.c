@@ -13,7 +13,7 @@
 #include "server/connection/tls.h"
 #include "server/connection/watcher.h"
 #include "server/healthcheck.h"
-#include "server/listen/lobby.h"
+#include "server/listen/admission.h"
 #include "server/listen/service_manager.h"
 #include "server/net/client_address.h"
 #include "server/notify/notify.h"
@@ -159,7 +159,7 @@ static bool drain(const struct srv_options *options)
     srv_log(SRV_LOG_INFO, "draining");
     sleep((unsigned)options->drain_delay);
     srv_sockets_stop();
-    srv_lobby_stop();
+    srv_admission_stop();
     return finish_requests(api_seconds() + (double)options->drain_timeout);
 }
 

@@ -167,7 +167,7 @@ bool api_slice_touch(struct api_slice *slice, size_t size, struct api_problem *p
 
 /* At the end of a use: memory that the object got meanwhile, at most all of its bytes, stays in the budget until the
  * region is closed. */
-static void settle(struct api_slice *slice)
+static void account_holes(struct api_slice *slice)
 {
     struct api_region *region = slice->in;
     struct api_budget *budget = region->of->budget;
@@ -206,7 +206,7 @@ bool api_slice_check_apart(const struct api_slice *slice, const struct api_slice
 void api_slice_release(struct api_slice *slice)
 {
     if (slice->holes > 0)
-        settle(slice);
+        account_holes(slice);
     if (slice->data)
         api_mapping_drop(mapping_of(slice));
     api_region_release(slice->in);

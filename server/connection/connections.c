@@ -37,50 +37,51 @@ void srv_connections_init(srv_look *look) { table.look = look; }
 static pthread_mutex_t waking = PTHREAD_MUTEX_INITIALIZER;
 
 /* Closing removes it from epoll. */
-static void unmake(struct srv_waker *waker)
+static void unmake(struct srv_wakeup *wakeup)
 {
-    if (waker->event_fd > 0)
-        close(waker->event_fd);
-    waker->event_fd = 0;
+    if (wakeup->event_fd > 0)
+        close(wakeup->event_fd);
+    wakeup->event_fd = 0;
 }
 
 /* Makes an event, or another. */
-static bool wake(struct srv_waker *waker)
+static bool wake(struct srv_wakeup *wakeup)
 {
-    if (waker->event_fd > 0)
-        return eventfd_write(waker->event_fd, 1) == 0;
-    struct epoll_event event = {.events = EPOLLIN | EPOLLET, .data = waker->mark};
-    waker->event_fd = eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (waker->event_fd >= 0 && epoll_ctl(waker->loop, EPOLL_CTL_ADD, waker->event_fd, &event) == 0)
+    if (wakeup->event_fd > 0)
+        return eventfd_write(wakeup->event_fd, 1) == 0;
+    struct epoll_event event = {.events = EPOLLIN | EPOLLET, .data = wakeup->mark};
+    wakeup->event_fd = eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (wakeup->event_fd >= 0 &&
+        epoll_ctl(wakeup->loop, EPOLL_CTL_ADD, wakeup->event_fd, &event) == 0)
         return true;
-    unmake(waker);
+    unmake(wakeup);
     return false;
 }
 
-void srv_waker_add(struct srv_waker *waker, int loop, epoll_data_t mark)
+void srv_wakeup_add(struct srv_wakeup *wakeup, int loop, epoll_data_t mark)
 {
     pthread_mutex_lock(&waking);
-    waker->watched = true;
-    waker->loop = loop;
-    waker->mark = mark;
-    if (waker->wanted)
-        wake(waker);
+    wakeup->watched = true;
+    wakeup->loop = loop;
+    wakeup->mark = mark;
+    if (wakeup->wanted)
+        wake(wakeup);
     pthread_mutex_unlock(&waking);
 }
 
-void srv_waker_remove(struct srv_waker *waker)
+void srv_wakeup_remove(struct srv_wakeup *wakeup)
 {
     pthread_mutex_lock(&waking);
-    unmake(waker);
-    waker->watched = false;
+    unmake(wakeup);
+    wakeup->watched = false;
     pthread_mutex_unlock(&waking);
 }
 
-bool srv_waker_wake(struct srv_waker *waker)
+bool srv_wakeup_signal(struct srv_wakeup *wakeup)
 {
     pthread_mutex_lock(&waking);
-    waker->wanted = true;
-    bool good = !waker->watched || wake(waker);
+    wakeup->wanted = true;
+    bool good = !wakeup->watched || wake(wakeup);
     pthread_mutex_unlock(&waking);
     return good;
 }
@@ -94,7 +95,7 @@ void srv_connection_shutdown_read(struct srv_connection *c)
      * response before it has sent all: the kernel resets a connection that is shut in both
      * directions, and opens the window of a connection whose receiving side is no longer shut. */
     atomic_store(&c->read_shut, true);
-    if (atomic_load(&c->phase) == SRV_IDLE || !srv_waker_wake(&c->waker))
+    if (atomic_load(&c->phase) == SRV_IDLE || !srv_wakeup_signal(&c->wakeup))
         shutdown(c->watched.fd, SHUT_RD);
 }
 
@@ -216,7 +217,7 @@ void srv_connection_remove(struct srv_connection *c)
     table.quotas[c->quota].open--;
     table.quotas[c->quota].ending -= is_evicted(c);
     srv_watcher_unlock();
-    srv_waker_remove(&c->waker);
+    srv_wakeup_remove(&c->wakeup);
     free_connection(c);
 }
 

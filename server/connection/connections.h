@@ -72,10 +72,10 @@ struct srv_message {
     bool is_ready, must_close, is_head;
 };
 
-/* srv_waker: wakes the network thread of a connection that epoll watches, without a word to its client: by an event of
+/* srv_wakeup: wakes the network thread of a connection that epoll watches, without a word to its client: by an event of
  * another descriptor, which carries the mark of the connection. shutdown(), which wakes it, too, lets a client that still
  * sends fail or wait, and it may not read the response. Any thread may call its functions. */
-struct srv_waker {
+struct srv_wakeup {
     bool watched, wanted;
     int loop;     /* epoll, while `watched` */
     int event_fd; /* 0 for none */
@@ -87,7 +87,7 @@ struct srv_connection {
     enum srv_quota quota;
     struct srv_session *session; /* of TLS; NULL on a plain connection */
     struct srv_peer peer;
-    struct srv_waker waker;
+    struct srv_wakeup wakeup;
 
     /* Written by the network thread: */
     struct srv_framing framing;
@@ -166,13 +166,13 @@ void srv_connections_close_idle(void);
 struct srv_connection *srv_connection_next(size_t *i);
 
 /* Notes that the connection's descriptor was added to epoll, or removed. It is also removed at the connection's end,
- * which frees what the waker holds. */
-void srv_waker_add(struct srv_waker *waker, int loop, epoll_data_t mark);
-void srv_waker_remove(struct srv_waker *waker);
+ * which frees what the wakeup holds. */
+void srv_wakeup_add(struct srv_wakeup *wakeup, int loop, epoll_data_t mark);
+void srv_wakeup_remove(struct srv_wakeup *wakeup);
 
 /* Wakes the thread, now or as soon as epoll watches the connection; at each call. False if no descriptor is
  * left for that. */
-bool srv_waker_wake(struct srv_waker *waker);
+bool srv_wakeup_signal(struct srv_wakeup *wakeup);
 
 /* ---- eviction.c: chooses the connection that ends so that others can be served, when connections or memory run out.
  * Nobody waits for memory: a request that gets none is refused. */

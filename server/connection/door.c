@@ -374,15 +374,15 @@ int srv_mhd_close(int fd)
     return close(fd);
 }
 
-/* Sets, for the waker of a connection, whether libmicrohttpd waits for its bytes. */
+/* Sets, for the wakeup of a connection, whether libmicrohttpd waits for its bytes. */
 int srv_mhd_epoll_ctl(int loop, int action, int fd, struct epoll_event *event)
 {
     struct srv_connection *c = srv_connection_at(fd);
     if (c && action == EPOLL_CTL_DEL)
-        srv_waker_remove(&c->waker);
+        srv_wakeup_remove(&c->wakeup);
     int result = epoll_ctl(loop, action, fd, event);
     if (c && result == 0 && action == EPOLL_CTL_ADD && event->events & EPOLLIN)
-        srv_waker_add(&c->waker, loop, event->data);
+        srv_wakeup_add(&c->wakeup, loop, event->data);
     return result;
 }
 

@@ -2,8 +2,8 @@
 
 #include "server/connection/linger.h"
 #include "server/connection/tls.h"
+#include "server/listen/admission.h"
 #include "server/listen/listener.h"
-#include "server/listen/lobby.h"
 #include "server/request/handler.h"
 #include "server/telemetry/log.h"
 
@@ -17,7 +17,7 @@
 enum { CONNECTION_MEMORY = 8 << 10 };
 
 /* RESERVED: number of connections beyond --max-connections, for health checks and scrapes. ADMIN: of
- * --admin-listen. SHARE: part of the other descriptors that the lobby may have, and lingering connections. */
+ * --admin-listen. SHARE: part of the other descriptors that connections may have that wait for admission, or linger. */
 enum { RESERVED = 64, ADMIN = 64, SHARE = 4 };
 
 static struct {
@@ -112,7 +112,7 @@ bool srv_http_start(const struct api_service *service, const struct srv_options 
     }
     size_t spare = (options->max_files - options->max_connections) / SHARE;
     srv_linger_init(spare);
-    srv_lobby_init(spare, admit);
+    srv_admission_init(spare, admit);
     return true;
 }
 
@@ -121,7 +121,7 @@ void srv_http_take(int client, const struct sockaddr *address, socklen_t size)
     if (uses_tls(SRV_REGULAR)) /* what it has sent says nothing yet */
         admit(client, address, size, true);
     else if (!take_regularly(client, address, size, true))
-        srv_lobby_take(client, address, size);
+        srv_admission_take(client, address, size);
 }
 
 void srv_http_take_admin(int client, const struct sockaddr *address, socklen_t size)
@@ -134,7 +134,7 @@ void srv_http_take_admin(int client, const struct sockaddr *address, socklen_t s
 
 size_t srv_http_descriptors(void)
 {
-    return RESERVED + ADMIN + SRV_QUOTAS * SRV_ENDING + SRV_LOBBY + SRV_LINGERING;
+    return RESERVED + ADMIN + SRV_QUOTAS * SRV_ENDING + SRV_ADMISSIONS + SRV_LINGERING;
 }
 
 void srv_http_drain(void) { atomic_store(&http.draining, true); }

@@ -243,7 +243,7 @@ static bool add_step(struct api_observations *o, struct api_monitors *monitors,
 }
 
 /* Counts the verdicts of the windows that were written, keeps the newest of each monitor, and forgets the others. */
-static void settle(struct api_observations *o)
+static void finish_step(struct api_observations *o)
 {
     struct api_scores scores;
     for (size_t i = 0; i < o->n; i++) {
@@ -277,7 +277,7 @@ bool api_timed_store(struct api_observations *o, struct api_monitors *monitors)
         bool is_last = i + 1 == n || steps[i + 1].start > steps[i].start;
         good = add_step(o, monitors, &steps[i]) && (!is_last || api_flush(monitors));
         if (good && is_last)
-            settle(o);
+            finish_step(o);
     }
     free(steps);
     return good;

@@ -1,4 +1,4 @@
-#include "server/listen/lobby.h"
+#include "server/listen/admission.h"
 
 #include "api/text/clock.h"
 #include "server/connection/framing.h"
@@ -22,17 +22,17 @@ struct waiting {
     socklen_t size;
 };
 
-/* The watcher's lock is the lobby's. */
+/* Held under the watcher's lock. */
 static struct {
     size_t n, capacity;
     srv_admit *admit;
-    struct waiting entries[SRV_LOBBY];
-} lobby;
+    struct waiting entries[SRV_ADMISSIONS];
+} admission;
 
-void srv_lobby_init(size_t capacity, srv_admit *admit)
+void srv_admission_init(size_t capacity, srv_admit *admit)
 {
-    lobby.capacity = capacity == 0 ? 1 : capacity < SRV_LOBBY ? capacity : SRV_LOBBY;
-    lobby.admit = admit;
+    admission.capacity = capacity == 0 ? 1 : capacity < SRV_ADMISSIONS ? capacity : SRV_ADMISSIONS;
+    admission.admit = admit;
 }
 
 /* verdict: on the bytes that a client has sent. */
@@ -51,12 +51,12 @@ static enum verdict judge(int fd)
     return memcmp(bytes, "GET ", 4) == 0 || memcmp(bytes, "HEAD", 4) == 0 ? PROBE : OTHER;
 }
 
-/* Ends the wait of a connection that has left the lobby. */
-static void settle(const struct waiting *w, enum verdict verdict)
+/* Ends the wait of a connection that was taken out. */
+static void admit_or_close(const struct waiting *w, enum verdict verdict)
 {
     int fd = w->watched.fd;
     if (verdict == PROBE || verdict == OTHER) {
-        lobby.admit(fd, (const struct sockaddr *)&w->address, w->size, verdict == PROBE);
+        admission.admit(fd, (const struct sockaddr *)&w->address, w->size, verdict == PROBE);
         return;
     }
     if (verdict == INCOMPLETE)
@@ -86,9 +86,9 @@ static void look(struct srv_watched *watched, unsigned events, unsigned long lon
     }
     const struct waiting left = leave(w);
     srv_watcher_unlock();
-    settle(&left, verdict);
+    admit_or_close(&left, verdict);
     srv_watcher_lock();
-    lobby.n--;
+    admission.n--;
 }
 
 /* An entry for a new connection: a free one, or that of the oldest, which leaves: *oldest is a copy of it. NULL if there
@@ -96,7 +96,7 @@ static void look(struct srv_watched *watched, unsigned events, unsigned long lon
 static struct waiting *free_entry(struct waiting *oldest)
 {
     struct waiting *first = NULL;
-    for (struct waiting *w = lobby.entries; w < lobby.entries + lobby.capacity; w++) {
+    for (struct waiting *w = admission.entries; w < admission.entries + admission.capacity; w++) {
         if (!w->is_used)
             return w;
         if (!w->is_busy && (!first || w->until < first->until))
@@ -104,7 +104,7 @@ static struct waiting *free_entry(struct waiting *oldest)
     }
     if (first) {
         *oldest = leave(first);
-        lobby.n--;
+        admission.n--;
     }
     return first;
 }
@@ -121,11 +121,11 @@ static bool add(const struct waiting *newcomer, struct waiting *oldest)
     w->is_used = srv_watch_events(&w->watched, EPOLLIN | EPOLLET);
     if (!w->is_used)
         srv_watch_remove(&w->watched);
-    lobby.n += w->is_used;
+    admission.n += w->is_used;
     return w->is_used;
 }
 
-void srv_lobby_take(int client, const struct sockaddr *address, socklen_t size)
+void srv_admission_take(int client, const struct sockaddr *address, socklen_t size)
 {
     unsigned long long until = api_now_ms() + HOLD_MS;
     struct waiting newcomer = {
@@ -136,9 +136,9 @@ void srv_lobby_take(int client, const struct sockaddr *address, socklen_t size)
     bool is_added = add(&newcomer, &oldest);
     srv_watcher_unlock();
     if (oldest.watched.fd >= 0) /* its header may have come since the last look */
-        settle(&oldest, judge(oldest.watched.fd));
+        admit_or_close(&oldest, judge(oldest.watched.fd));
     if (!is_added)
-        settle(&newcomer, INCOMPLETE);
+        admit_or_close(&newcomer, INCOMPLETE);
 }
 
-void srv_lobby_stop(void) { srv_watcher_wait(&lobby.n); }
+void srv_admission_stop(void) { srv_watcher_wait(&admission.n); }
