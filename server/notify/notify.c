@@ -19,7 +19,7 @@ static struct {
 
     /* Owned by the thread: */
     struct api_receivers *receivers;
-    struct srv_slot slots[API_MAX_RECEIVERS];
+    struct srv_delivery deliveries[API_MAX_RECEIVERS];
     struct srv_tests tests;
 } notify;
 
@@ -34,7 +34,7 @@ static void wake(void)
 static void abort_all(void)
 {
     for (size_t i = 0; i < API_MAX_RECEIVERS; i++)
-        srv_slot_reset(&notify.slots[i], &notify.sender);
+        srv_delivery_reset(&notify.deliveries[i], &notify.sender);
     srv_tests_abort(&notify.tests, "the server ends, or reads its file again");
 }
 
@@ -43,7 +43,7 @@ static size_t take_answers(void)
 {
     size_t asking = 0;
     for (size_t i = 0; notify.receivers && i < notify.receivers->n; i++)
-        asking += srv_slot_take_answer(&notify.slots[i], &notify.receivers->list[i]);
+        asking += srv_delivery_take_answer(&notify.deliveries[i], &notify.receivers->list[i]);
     return asking;
 }
 
@@ -55,7 +55,7 @@ static void find_reminders(const struct api_receivers *receivers, double next[AP
         size_t before = api_receivers_find(notify.receivers, receiver->name);
         bool is_same = receiver->remind > 0 && before < notify.receivers->n &&
                        notify.receivers->list[before].remind == receiver->remind;
-        next[i] = is_same ? srv_slot_reminder(&notify.slots[before]) : 0;
+        next[i] = is_same ? srv_delivery_reminder(&notify.deliveries[before]) : 0;
     }
 }
 
@@ -73,7 +73,7 @@ static void renew_receivers(size_t asking)
     find_reminders(receivers, reminders);
     abort_all();
     for (size_t i = 0; i < receivers->n; i++)
-        notify.slots[i].next_reminder = reminders[i];
+        notify.deliveries[i].next_reminder = reminders[i];
     api_receivers_release(notify.receivers);
     notify.receivers = receivers;
 }
@@ -83,11 +83,11 @@ static void finish(CURL *easy, CURLcode result)
 {
     const struct api_receiver *takes = srv_tests_finish(&notify.tests, easy, result);
     for (size_t i = 0; i < notify.receivers->n; i++) {
-        struct srv_slot *slot = &notify.slots[i];
-        if (easy == slot->post.easy)
-            srv_slot_finish(slot, &notify.receivers->list[i], result);
-        if (takes == &notify.receivers->list[i] && !slot->post.easy)
-            slot->due = api_seconds();
+        struct srv_delivery *delivery = &notify.deliveries[i];
+        if (easy == delivery->post.easy)
+            srv_delivery_finish(delivery, &notify.receivers->list[i], result);
+        if (takes == &notify.receivers->list[i] && !delivery->post.easy)
+            delivery->due = api_seconds();
     }
 }
 
@@ -98,7 +98,7 @@ static bool finish_posts(void)
     bool any = false;
     int left;
     for (size_t i = 0; i < notify.receivers->n; i++) {
-        struct srv_post *post = &notify.slots[i].post;
+        struct srv_post *post = &notify.deliveries[i].post;
         if (post->easy && srv_post_has_no_address(post, notify.sender.multi)) {
             any = true;
             finish(post->easy, CURLE_COULDNT_RESOLVE_HOST);
@@ -120,17 +120,17 @@ static int take_steps(size_t n_tests)
     double next = api_seconds() + (n_tests > 0 ? LOOK_MS : MAX_MS) / 1e3;
     bool has_news = atomic_exchange(&notify.has_news, false);
     for (size_t i = 0; i < notify.receivers->n; i++) {
-        struct srv_slot *slot = &notify.slots[i];
+        struct srv_delivery *delivery = &notify.deliveries[i];
         double now = api_seconds();
-        slot->has_news |= has_news;
-        if (srv_post_looks_up(&slot->post) && now + LOOK_MS / 1e3 < next)
+        delivery->has_news |= has_news;
+        if (srv_post_looks_up(&delivery->post) && now + LOOK_MS / 1e3 < next)
             next = now + LOOK_MS / 1e3;
-        if (slot->post.easy || slot->is_asking || notify.is_renewing)
+        if (delivery->post.easy || delivery->is_asking || notify.is_renewing)
             continue;
-        if (now >= slot->due || (slot->has_news && slot->failures == 0))
-            srv_slot_ask(slot, &notify.receivers->list[i], now);
-        if (!slot->is_asking && slot->due < next)
-            next = slot->due;
+        if (now >= delivery->due || (delivery->has_news && delivery->failures == 0))
+            srv_delivery_ask(delivery, &notify.receivers->list[i], now);
+        if (!delivery->is_asking && delivery->due < next)
+            next = delivery->due;
     }
     double left = next - api_seconds();
     return left > 0 ? (int)(left * 1e3) + 1 : 0;

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "api/monitors/test.h"
-#include "server/notify/slot.h"
+#include "server/notify/delivery.h"
 
 struct srv_tests {
     const struct srv_sender *sender;

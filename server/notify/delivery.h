@@ -1,5 +1,5 @@
-/* srv_slot: a receiver, to which one message at a time is under way, so that they come in order. The store is asked for
- * it by a job, which the transfers of libcurl do not wait for. One thread uses all slots. */
+/* srv_delivery: of messages to one receiver, one at a time, so that they come in order. The store is asked for each by a
+ * job, which the transfers of libcurl do not wait for. One thread uses all deliveries. */
 #pragma once
 
 #include "api/monitors/state/outbox.h"
@@ -7,7 +7,7 @@
 
 #include <stdatomic.h>
 
-/* srv_sender: what all slots share. */
+/* srv_sender: what all deliveries share. */
 struct srv_sender {
     CURLM *multi;
     struct api_notifier *notifier;
@@ -16,7 +16,7 @@ struct srv_sender {
     int64_t server; /* tells this one from others on the store */
 };
 
-struct srv_slot {
+struct srv_delivery {
     const struct srv_sender *sender;
     struct api_outbox_job job;
     struct api_exchange asker; /* of the job: `resume` is called at its end */
@@ -36,16 +36,18 @@ struct srv_slot {
 };
 
 /* Begins anew; no job is under way. */
-void srv_slot_reset(struct srv_slot *slot, const struct srv_sender *sender);
+void srv_delivery_reset(struct srv_delivery *delivery, const struct srv_sender *sender);
 
 /* When the next reminder is due, of a message that is no Alertmanager's: at once if one is under way. */
-double srv_slot_reminder(const struct srv_slot *slot);
+double srv_delivery_reminder(const struct srv_delivery *delivery);
 
 /* Asks the store for the next message of a receiver, which stays until the answer is taken. */
-void srv_slot_ask(struct srv_slot *slot, const struct api_receiver *receiver, double now);
+void srv_delivery_ask(struct srv_delivery *delivery, const struct api_receiver *receiver,
+                      double now);
 
 /* Sends what the store has answered, if it has; true if it has not. */
-bool srv_slot_take_answer(struct srv_slot *slot, const struct api_receiver *receiver);
+bool srv_delivery_take_answer(struct srv_delivery *delivery, const struct api_receiver *receiver);
 
 /* Notes what became of the message under way. */
-void srv_slot_finish(struct srv_slot *slot, const struct api_receiver *receiver, CURLcode result);
+void srv_delivery_finish(struct srv_delivery *delivery, const struct api_receiver *receiver,
+                         CURLcode result);
