@@ -403,6 +403,18 @@ static bool touch_slices(struct api_call *call, struct api_problem *problem)
     return true;
 }
 
+/* Copies indices out of shared memory: they are positions, which are checked before they are used, and clients could change
+ * them in between. */
+static bool copy_indices(struct api_call *call, struct api_problem *problem)
+{
+    struct api_tensor *indices = &call->tensors[KL_INDICES];
+    if (!indices->slice.in)
+        return true;
+    api_append(&indices->data, indices->slice.data, indices->slice.size);
+    call->plan.sparse.indices = indices->data.data;
+    return !indices->data.failed || api_fail_oom(problem);
+}
+
 /* True if nobody waits for the response any more, or if shared memory was lost, so that it cannot be right. */
 static bool is_stopped(const void *context)
 {
@@ -444,9 +456,10 @@ bool api_call_run(struct api_call *call, struct api_problem *problem)
     const struct api_tensor *mask = &call->tensors[KL_MASK];
     call->plan.stopped = is_stopped;
     call->plan.stop_context = call;
-    bool good = (!call->is_shared || touch_slices(call, problem)) &&
-                (!mask->present || api_mask_check(mask, problem)) &&
-                reserve_outputs(call, problem) && compute(call, problem);
+    bool good =
+        (!call->is_shared || (touch_slices(call, problem) && copy_indices(call, problem))) &&
+        (!mask->present || api_mask_check(mask, problem)) && reserve_outputs(call, problem) &&
+        compute(call, problem);
     return (!call->is_shared || end_slices(call, problem)) && good;
 }
 

@@ -229,17 +229,11 @@ static bool read_shared(struct api_oip_reader *r, struct input *input, size_t nd
         return false;
     api_tensor_set(tensor, input->dtype, ndim, slice->data);
     size_t size = size_of(tensor, input->dtype);
-    if (slice->size != size)
-        return api_tensor_fail(
-            tensor, "parameters/shared_memory_byte_size", r->problem, "inference_malformed",
-            "shared_memory_byte_size is %zu, but shape and datatype need %zu bytes", slice->size,
-            size);
-    if (tensor->operand != KL_INDICES)
-        return true;
-    /* They are addresses, which are checked before they are used, and others may change them meanwhile. */
-    api_append(&tensor->data, slice->data, size);
-    tensor->view.data = tensor->data.data;
-    return !tensor->data.failed || api_fail_oom(r->problem);
+    return slice->size == size ||
+           api_tensor_fail(tensor, "parameters/shared_memory_byte_size", r->problem,
+                           "inference_malformed",
+                           "shared_memory_byte_size is %zu, but shape and datatype need %zu bytes",
+                           slice->size, size);
 }
 
 /* Completes a tensor after all members of its input. */

@@ -1,4 +1,4 @@
-/* What a request's target means: the endpoint that a path and a method lead to, the parameters of a query. */
+/* Routing: the endpoint of a request's path and method, and the parameters of its query. */
 #pragma once
 
 #include "api/request/endpoint.h"

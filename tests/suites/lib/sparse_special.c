@@ -93,7 +93,7 @@ static void make_input(const struct question *q, double *logs, double *cells)
     cells[K] = is_prob ? rest : log(rest);
 }
 
-/* What target holds as that of a dense call; of a tail that is dropped logarithms are logits, which a softmax divides. */
+/* Makes the cells of target of the dense call. If the tail is dropped, logarithms are logits, which a softmax divides. */
 static void make_target(const struct question *q, double *cells, double *mass)
 {
     bool is_prob = q->spaces[KL_TARGET] == KL_PROB, drops = q->tail == KL_TAIL_DROP;

@@ -36,6 +36,9 @@ static struct answer run_around(void (*happen)(void))
     return (struct answer){.status = x.response.status, .response = x.response};
 }
 
+static void nothing(void) {}
+static struct answer infer_now(void) { return run_around(nothing); }
+
 static struct answer infer_around(const struct location locations[3], const char *reduction,
                                   void (*happen)(void))
 {
@@ -344,12 +347,22 @@ Test(shared_memory_changes, objects_that_shrink_and_grow_all_the_time_lose_no_mo
     cr_expect_gt(lost, 0);
 }
 
-static void spoil_indices(void) { memset(bytes + T, 0xff, 2 * sizeof(int32_t)); }
-
-/* Indices are checked before they are used, and so must be the same then. */
-Test(shared_memory_changes, indices_are_those_that_were_read_first)
+static void *flip_an_index(void *unused)
 {
+    volatile int32_t *index = (volatile int32_t *)(bytes + T);
+    (void)unused;
+    while (!atomic_load(&stop))
+        *index = *index == 3 ? INT32_MAX : 3;
+    return NULL;
+}
+
+/* Indices are checked before derivatives are written to their places: if they were read again, some would be written
+ * outside of the gradient. */
+Test(shared_memory_changes, indices_that_change_under_a_call_are_used_as_they_were_checked)
+{
+    enum { LENGTH = 5000 };
     static const int32_t indices[] = {3, 1};
+    pthread_t thread;
     register_whole();
     fill(N, X, T);
     memcpy(bytes + T, indices, sizeof indices);
@@ -359,8 +372,20 @@ Test(shared_memory_changes, indices_are_those_that_were_read_first)
         "\"shared_memory_region\":\"a\",\"shared_memory_byte_size\":%d}},{\"name\":\"indices\","
         "\"datatype\":\"INT32\",\"shape\":[1,2],\"parameters\":{\"shared_memory_region\":\"a\","
         "\"shared_memory_offset\":%d,\"shared_memory_byte_size\":8}},{\"name\":\"target\","
-        "\"datatype\":"
-        "\"FP32\",\"shape\":[1,2],\"data\":[0.5,0.25]}],\"parameters\":{\"tail\":\"ignore\"}}",
-        N, 4 * N, T);
-    expect(run_around(spoil_indices), 200, "", "\"data\":[");
+        "\"datatype\":\"FP32\",\"shape\":[1,2],\"data\":[0.5,0.25]}],\"parameters\":"
+        "{\"gradient\":\"input\"}}",
+        LENGTH, 4 * LENGTH, T);
+    cr_assert_eq(pthread_create(&thread, NULL, flip_an_index, NULL), 0);
+    size_t good = 0, refused = 0;
+    for (size_t i = 0; i < 300; i++) {
+        struct answer answer = infer_now();
+        good += answer.status == 200;
+        refused += answer.status == 400 || answer.status == 422;
+        answer_free(&answer);
+    }
+    atomic_store(&stop, true);
+    pthread_join(thread, NULL);
+    cr_expect_gt(good, 0);
+    cr_expect_gt(refused, 0);
+    cr_expect_eq(good + refused, 300);
 }
