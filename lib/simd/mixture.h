@@ -79,7 +79,8 @@ INLINE vd log_of_prob(bool is_f64, vd v)
 
 INLINE vm both(vm a, vm b) { return m_not(m_or(m_not(a), m_not(b))); }
 
-/* log(p / q) of probabilities or logarithms, each without a rounding error of its own; of 24 bits it may have one. */
+/* log(p / q) of probabilities or logarithms, each without a rounding error of its own; of 24 bits it may have one. NaN
+ * where p / q overflows. */
 INLINE vd ratio_of(bool is_f64, bool p_is_prob, bool q_is_prob, const struct pair *e)
 {
     if (!is_f64)
@@ -267,7 +268,7 @@ INLINE void mixture_of(bool is_f64, bool is_js, const struct kl_mixture *mixture
             v_store_f64(specials.t, load_part(t + i, left, 1));
             v_store_f64(specials.lanes, v_select(e.special, v_set(1), zero));
         }
-        vm close = both(m_not(v_gt(v_abs(e.d), max)), both(v_gt(e.p, zero), v_gt(e.q, zero)));
+        vm close = both(v_gt(max, v_abs(e.d)), both(v_gt(e.p, zero), v_gt(e.q, zero)));
         struct pair_result result = mix(&m, &e, close);
         vd by_p, by_q;
         find_pair_grads(&m, &e, &result, &by_p, &by_q);

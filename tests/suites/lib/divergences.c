@@ -107,6 +107,8 @@ Test(divergences, of_mixtures_have_limits_where_a_probability_is_0)
                  {INFINITY, 0, NAN, NAN},
                  {0, INFINITY, NAN, NAN},
                  {INFINITY, INFINITY, NAN, NAN},
+                 {0x1p-1030, 0.5, 0.125 * 1.38629436111989061883, 0.5 * 1.38629436111989061883},
+                 {0.5, 0x1p-1030, 0.375 * 0.28768207245178092744, 0},
                  {0x1p-1030, 0, 0.75 * 0x1p-1030 * 0.28768207245178092744, 0},
                  {0x1p-1030, 0x1p-1030, 0, 0}};
     double grads[KL_OPERANDS];
