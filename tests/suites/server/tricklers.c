@@ -73,6 +73,26 @@ static void *run(void *unused)
     return NULL;
 }
 
+/* replies: what came of requests of one kind. longest: time of one, in s; other: the last status that was not 200, and 0 if
+ * there was none. */
+struct replies {
+    int served;
+    double longest;
+    long other;
+};
+
+static void ask_once(struct replies *replies, const char *method, const char *target,
+                     const char *body)
+{
+    double begin = now_seconds();
+    long status = status_of(crowd.server, method, target, body);
+    double took = now_seconds() - begin;
+    replies->longest = took > replies->longest ? took : replies->longest;
+    replies->served += status == 200;
+    if (status != 200)
+        replies->other = status;
+}
+
 /* Asks for health and for losses while the crowd is there; `serves` if most losses are computed at the first
  * try. */
 static void ask_among(const char *head, bool serves)
@@ -82,7 +102,7 @@ static void ask_among(const char *head, bool serves)
     allow_files(2 * TRICKLERS);
     struct server server = server_start(flags);
     pthread_t thread;
-    int healthy = 0, served = 0;
+    struct replies health = {0}, losses = {0};
     memset(&crowd, 0, sizeof crowd);
     memset(crowd.sockets, -1, sizeof crowd.sockets);
     crowd.server = &server;
@@ -90,22 +110,21 @@ static void ask_among(const char *head, bool serves)
     crowd.events = epoll_create1(0);
     cr_assert_eq(pthread_create(&thread, NULL, run, NULL), 0);
     wait_ms(1000);
-    double start = now_seconds(), longest = 0;
+    double start = now_seconds();
     for (int i = 0; i < ROUNDS; i++) {
-        double begin = now_seconds();
-        healthy += status_of(&server, "GET", i % 2 ? "/livez" : "/v2/health/ready", NULL) == 200;
-        double took = now_seconds() - begin;
-        longest = took > longest ? took : longest;
-        served += status_of(&server, "POST", "/kl_div", TWO_BY_TWO) == 200;
+        ask_once(&health, "GET", i % 2 ? "/livez" : "/v2/health/ready", NULL);
+        ask_once(&losses, "POST", "/kl_div", TWO_BY_TWO);
         wait_ms(5);
     }
     double seconds = now_seconds() - start;
     atomic_store(&crowd.stopping, true);
     pthread_join(thread, NULL);
     printf("(%zu connections, %.1f s; of %d: %d healthy, the slowest %.0f ms; %d served)\n",
-           crowd.connections, seconds, ROUNDS, healthy, longest * 1e3, served);
-    cr_expect_eq(healthy, ROUNDS, "%d of %d", healthy, ROUNDS);
-    cr_expect(!serves || served >= ROUNDS * 3 / 4, "%d of %d", served, ROUNDS);
+           crowd.connections, seconds, ROUNDS, health.served, health.longest * 1e3, losses.served);
+    cr_expect_eq(health.served, ROUNDS, "%d of %d, another's status: %ld", health.served, ROUNDS,
+                 health.other);
+    cr_expect(!serves || losses.served >= ROUNDS * 3 / 4, "%d of %d, another's status: %ld",
+              losses.served, ROUNDS, losses.other);
     for (size_t i = 0; i < TRICKLERS; i++)
         if (crowd.sockets[i] >= 0)
             close(crowd.sockets[i]);

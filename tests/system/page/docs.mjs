@@ -1,5 +1,5 @@
 // The contract to be tried out: operations of /docs by their examples, with nothing typed in.
-import {writeFileSync} from "node:fs";
+import {readFileSync, writeFileSync} from "node:fs";
 import {join} from "node:path";
 import {auditAccess, auditWidth} from "./audit.mjs";
 import {openVisit, visiting} from "./browser.mjs";
@@ -12,14 +12,25 @@ import {makeFolder, startServer} from "./server.mjs";
 
 const CHOICE = ".opblock-section-request-body select";
 
+const contract = JSON.parse(readFileSync(new URL("../../../api/openapi.json", import.meta.url), "utf8"));
+
+/** The tag of an operation. @param {string} id */
+function tagOf(id) {
+    for (const path of Object.values(contract.paths))
+        for (const {operationId, tags} of Object.values(path))
+            if (operationId === id) return tags[0];
+    throw new Error(`no operation ${id}`);
+}
+
 /**
- * Opens an operation for trying it out. Swagger UI names its elements by operationId.
+ * Opens an operation for trying it out. Swagger UI names its elements by tag and operationId. All that is unfolded slows
+ * it down.
  * @param {Page} page
  * @param {string} id
  */
 async function tryOut(page, id) {
-    await page.waitForSelector(".opblock-tag");
-    for (const folded of await page.$$(".opblock-tag[data-is-open=false]")) await folded.click();
+    const tag = await page.waitForSelector(`.opblock-tag[data-tag="${tagOf(id)}"]`);
+    if (await tag?.evaluate(element => element.dataset.isOpen) === "false") await tag?.click();
     const operation = await page.waitForSelector(`.opblock[id$="-${id}"]`);
     if (!operation) throw new Error(`no operation ${id}`);
     if (!await operation.$(".opblock-body"))
@@ -30,9 +41,10 @@ async function tryOut(page, id) {
     return operation;
 }
 
-/** Closes an operation: each open one slows Swagger UI down. @param {Page} page */
+/** Closes what is open. @param {Page} page */
 async function close(page) {
     await (await page.$(".opblock.is-open .opblock-summary-control"))?.click();
+    await (await page.$(".opblock-tag[data-is-open=true]"))?.click();
 }
 
 /**
