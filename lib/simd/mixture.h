@@ -199,7 +199,8 @@ INLINE struct pair load_block_pair(const struct shares *m, bool p_is_prob, bool 
     e.log_q = q_is_prob ? log_of_prob(m->is_f64, q) : q;
     e.mean = v_fma(v_set(m->share), e.p, v_mul(v_set(m->rest), e.q));
     e.zero = v_mul(e.mean, v_set(0));
-    e.special = m_or(m_or(v_special(e.p), v_special(e.q)), v_special(e.mean));
+    vm too_small = both(v_gt(v_set(DBL_MIN), e.mean), v_gt(v_add(e.p, e.q), v_set(0)));
+    e.special = m_or(m_or(v_special(e.p), v_special(e.q)), too_small);
     e.d = ratio_of(m->is_f64, p_is_prob, q_is_prob, &e);
     if (log_ratio)
         e.d = v_mul(load_part(log_ratio + i, left, 0), v_set(sign));

@@ -1,6 +1,7 @@
 /* Divergences from a mixture: errors of elements, rows and derivatives beside the bounds of kldiv.h, for each kernel, measured
  * with 113-bit arithmetic; special values; the ends of beta and alpha; KL_REVERSE. */
 #include "lib/simd/kernel.h"
+#include "lib/simd/reference.h"
 #include "tests/suites/lib/arrays.h"
 #include "tests/suites/lib/quad.h"
 
@@ -355,4 +356,89 @@ Test(mixtures, roundings_of_long_rows_of_float64_cancel)
             cr_expect(ulps < 28, "%s, is_js %d: %g", kl_kernels[k]->name, is_js, ulps);
         }
     cr_assert(kl_simd_select("auto", NULL));
+}
+
+/* ---- Special values */
+
+enum { SPECIALS = 100 };
+
+/* An extreme probability or an ordinary one, or its logarithm. Those of a whole row are at most 1. Of float32 only 0 is below
+ * 2^-149. */
+static double draw_special(const struct kl_mixture *mixture, int operand, unsigned long long *state)
+{
+    static const double probs[] = {0,        5e-324,    1e-310, 0x1p-1022, 1e-200, 1e-45,
+                                   1e-40,    6e-8,      1.0,    1e30,      1e200,  1e308,
+                                   INFINITY, -INFINITY, NAN,    -0.5},
+                        logs[] = {-INFINITY, -1e9, -745, -720, -700,     -300, -103,
+                                  -88,       0,    80,   700,  INFINITY, NAN};
+    double u = uniform(state), least = mixture->is_f64 ? -745 : -103;
+    bool is_prob = mixture->are_probs[operand];
+    if (u >= 0.3)
+        u = is_prob ? uniform(state) : log(uniform(state));
+    else if (is_prob)
+        u = probs[(size_t)(u / 0.3 * (double)COUNT(probs))];
+    else
+        u = logs[(size_t)(u / 0.3 * (double)COUNT(logs))];
+    if (mixture->are_whole && u > is_prob)
+        u = is_prob;
+    if (!is_prob && u < least && u > -1e9)
+        u = least;
+    return mixture->is_f64 ? u : (double)(float)u;
+}
+
+/* True if a result is that of the definition: the same infinity, NaN, or near it; `size` is that of its terms. */
+static bool is_defined(double ours, double exact, double size)
+{
+    if (isnan(exact) || isinf(exact))
+        return isnan(exact) ? isnan(ours) : ours == exact;
+    return fabs(ours - exact) <= 1e-8 * fabs(exact) + 1e-12 * size + 0x1p-1070;
+}
+
+static void check_element(const struct kl_mixture *mixture, const char *kernel, const double *v,
+                          double loss, const double *grads)
+{
+    struct kl_mixture_element e = kl_mixture_element(mixture, v[KL_INPUT], v[KL_TARGET]);
+    double size = e.probs[KL_INPUT] + e.probs[KL_TARGET];
+    bool good = is_defined(loss, e.loss, size);
+    for (int i = 0; i < KL_OPERANDS; i++)
+        good = good && is_defined(grads[i], e.grads[i], mixture->are_probs[i] ? 1 : size);
+    cr_expect(good,
+              "%s: is_js %d, is_f64 %d, are_whole %d, share %g, input %d %a, target %d %a: loss "
+              "%g, derivatives %g %g, and not %g, %g %g",
+              kernel, mixture->is_js, mixture->is_f64, mixture->are_whole, mixture->share,
+              mixture->are_probs[KL_INPUT], v[KL_INPUT], mixture->are_probs[KL_TARGET],
+              v[KL_TARGET], loss, grads[0], grads[1], e.loss, e.grads[0], e.grads[1]);
+}
+
+static void check_specials(const struct kl_kernel *kernel, const struct kl_mixture *mixture,
+                           unsigned long long *state)
+{
+    double v[KL_OPERANDS][SPECIALS], probs[KL_OPERANDS][SPECIALS], losses[SPECIALS];
+    double grads[KL_OPERANDS][SPECIALS];
+    const struct kl_mixture_results to = {.losses = losses, .grads = {grads[0], grads[1]}};
+    size_t n = (size_t)(1 + uniform(state) * (SPECIALS - 1));
+    for (int k = 0; k < KL_OPERANDS; k++)
+        for (size_t i = 0; i < n; i++)
+            v[k][i] = probs[k][i] = draw_special(mixture, k, state);
+    kernel->mixture(mixture, probs[KL_INPUT], probs[KL_TARGET], &to, n);
+    for (size_t i = 0; i < n; i++)
+        check_element(mixture, kernel->name, (double[]){v[0][i], v[1][i]}, losses[i],
+                      (double[]){grads[0][i], grads[1][i]});
+}
+
+/* Without shares that are KL_FORWARD and KL_REVERSE. */
+Test(mixtures, of_special_values_are_those_of_the_definition)
+{
+    static const double shares[] = {1e-3, 0.25, 0.5, 0.75, 0.999};
+    unsigned long long state = 11;
+    for (size_t round = 0; round < SOME_OF(4000); round++)
+        for (size_t k = 0; kl_kernels[k]; k++) {
+            const struct kl_mixture mixture = {.is_js = round & 1,
+                                               .is_f64 = round & 2,
+                                               .are_whole = round & 4,
+                                               .are_probs = {round & 8, round & 16},
+                                               .share = shares[round / 32 % COUNT(shares)]};
+            if (kl_kernels[k]->supported())
+                check_specials(kl_kernels[k], &mixture, &state);
+        }
 }
