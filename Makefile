@@ -89,11 +89,13 @@ $(B)/%.o: %.c
 	@echo "  CC   $@"
 	@$(CC) $(CFLAGS) -c $< -o $@
 $(B)/api/endpoints.o: api/openapi.json
-# Kernels take half a minute each, and threads share nothing in them: these variants have the release's.
+# Kernels take half a minute each, and threads share nothing in them: these variants have the release's, whose make knows
+# the headers that they depend on.
 ifneq ($(filter tsan walk,$(VARIANT)),)
-$(B)/lib/simd/%.o: lib/simd/%.c
+.PHONY: ask-release
+$(B)/lib/simd/%.o: ask-release
 	@mkdir -p $(@D)
-	@$(MAKE) --no-print-directory VARIANT=release build/release/lib/simd/$*.o && cp build/release/lib/simd/$*.o $@
+	@$(MAKE) -s --no-print-directory VARIANT=release build/release/lib/simd/$*.o && cp -u build/release/lib/simd/$*.o $@
 endif
 
 $(B)/libkldiv.a: $(LIB)
