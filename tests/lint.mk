@@ -24,7 +24,7 @@ lint-structure: $(B)/kldivd $(B)/libkldiv.a $(B)/libapi.a
 	tests/tools/lint/suites.sh $(SUITES)
 lint-abi: $(B)/libkldiv.so
 	tests/tools/lint/abi.sh
-lint-install:
+lint-install: $(B)/libkldiv.a
 	tests/tools/lint/install.sh
 lint-types: tests/system/page/node_modules/.package-lock.json
 	tests/system/page/node_modules/.bin/tsc -p tests/system/page
