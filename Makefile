@@ -89,14 +89,18 @@ $(B)/%.o: %.c
 	@echo "  CC   $@"
 	@$(CC) $(CFLAGS) -c $< -o $@
 $(B)/api/endpoints.o: api/openapi.json
-# Kernels take half a minute each, and threads share nothing in them: these variants have the release's, whose make knows
-# the headers that they depend on.
-ifneq ($(filter tsan walk,$(VARIANT)),)
+# Kernels take half a minute each. Threads share nothing in them, and of those under AddressSanitizer only the one that this
+# machine takes runs: the others are the release's, whose make knows the headers that they depend on.
+KERNELS = $(wildcard lib/simd/*.c)
+CPU_FLAGS := $(shell sed -n '/^flags/{s/.*: //p;q}' /proc/cpuinfo 2>/dev/null)
+FASTEST = $(if $(filter avx512vl,$(CPU_FLAGS)),avx512,$(if $(filter avx2,$(CPU_FLAGS)),avx2,generic))
+FROM_RELEASE_tsan = $(KERNELS)
+FROM_RELEASE_walk = $(KERNELS)
+FROM_RELEASE_asan = $(filter-out lib/simd/$(FASTEST).c,$(addprefix lib/simd/,avx512.c avx2.c generic.c))
 .PHONY: ask-release
-$(B)/lib/simd/%.o: ask-release
+$(patsubst %.c,$(B)/%.o,$(FROM_RELEASE_$(VARIANT))): $(B)/lib/simd/%.o: ask-release
 	@mkdir -p $(@D)
 	@$(MAKE) -s --no-print-directory VARIANT=release build/release/lib/simd/$*.o && cp -u build/release/lib/simd/$*.o $@
-endif
 
 $(B)/libkldiv.a: $(LIB)
 	@rm -f $@; $(AR) rcs $@ $^
