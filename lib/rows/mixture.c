@@ -17,24 +17,30 @@ static bool needs_ratios(const struct kl_job *job)
            kl_is_logit(job, KL_TARGET) && !job->layout->single_rows;
 }
 
-/* Finds log(p / q) of a tile of logits. The differences of maxima and of log-sum-exps err by the same for all of a row, which
- * changes its loss by the square of that. */
+/* Finds log(p / q) of a tile of logits. The difference of log-sum-exps errs by the same for all of a row, which changes its
+ * loss by the square of that. */
 static void find_ratios(struct kl_workspace *b, const struct kl_tile *tile, double *ratios)
 {
-    static const double zeros[KL_BLOCK];
-    double by_max[KL_ROWS], by_sum[KL_ROWS];
-    size_t n = kl_tile_size(tile);
+    const struct kl_kernel *kernel = b->job->kernel;
+    double maxima[2][KL_ROWS], shift[KL_ROWS];
     for (int i = 0; i < KL_OPERANDS; i++) {
         b->stage[i] = KL_NOT_LOADED; /* not the shifted ones */
         kl_load_operand(b, tile, i);
     }
     for (size_t i = 0; i < tile->rows; i++) {
-        by_max[i] = b->row_max[KL_TARGET][i] - b->row_max[KL_INPUT][i];
-        by_sum[i] = b->log_sum_exp[KL_TARGET][i] - b->log_sum_exp[KL_INPUT][i];
+        struct kl_sum of_max = kl_two_sum(b->row_max[KL_TARGET][i], -b->row_max[KL_INPUT][i]);
+        maxima[0][i] = of_max.high, maxima[1][i] = of_max.low;
+        shift[i] = b->log_sum_exp[KL_TARGET][i] - b->log_sum_exp[KL_INPUT][i];
     }
-    memcpy(ratios, b->v[KL_TARGET], n * sizeof *ratios);
-    b->job->kernel->shift(ratios, b->v[KL_INPUT], zeros, 1, n);
-    kl_shift_rows(b, tile, ratios, by_max, by_sum, 1 / b->job->plan->temperature);
+    kl_broadcast(kernel, tile, maxima[0], b->row_values[0]);
+    kl_broadcast(kernel, tile, maxima[1], b->row_values[1]);
+    kl_broadcast(kernel, tile, shift, ratios);
+    const struct kl_log_ratios of = {.target = b->v[KL_TARGET],
+                                     .input = b->v[KL_INPUT],
+                                     .maxima = {b->row_values[0], b->row_values[1]},
+                                     .shift = ratios,
+                                     .scale = 1 / b->job->plan->temperature};
+    kernel->log_ratios(&of, ratios, kl_tile_size(tile));
 }
 
 static struct kl_mixture mixture_of(const struct kl_job *job)

@@ -138,13 +138,13 @@ static void compute_terms(struct kl_workspace *b, const struct kl_tile *tile,
     kl_broadcast(kernel, tile, rows->maxima[0], b->row_values[0]);
     kl_broadcast(kernel, tile, rows->maxima[1], b->row_values[1]);
     kl_broadcast(kernel, tile, rows->shift, b->grads);
-    const struct kl_close_rows close = {.target = b->v[KL_TARGET],
-                                        .input = b->v[KL_INPUT],
-                                        .maxima = {b->row_values[0], b->row_values[1]},
-                                        .shift = b->grads,
+    const struct kl_close_rows close = {.ratios = {.target = b->v[KL_TARGET],
+                                                   .input = b->v[KL_INPUT],
+                                                   .maxima = {b->row_values[0], b->row_values[1]},
+                                                   .shift = b->grads,
+                                                   .scale = 1 / b->job->plan->temperature},
                                         .p = b->scratch,
-                                        .log_q = b->losses,
-                                        .scale = 1 / b->job->plan->temperature};
+                                        .log_q = b->losses};
     kernel->close_terms(&close, b->losses, b->grads, kl_tile_size(tile));
 }
 

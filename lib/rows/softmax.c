@@ -160,8 +160,8 @@ static bool is_known(struct kl_workspace *b, size_t i, double *loss)
 }
 
 /* Looks at a row whose loss is not finite. Derivatives by logits of input do not depend on it. The probability of a
- * logit beside which all others have none is 1: a target of infinity has a rule of its own there, and an exponential
- * of 24 bits of 0 is 2^-47 from 1. */
+ * logit beside which all others have none is 1: a target of infinity has a rule of its own there. The exponential of 0 is
+ * exactly 1 for float64; that of 24 bits is 2^-47 from it. */
 static __attribute__((noinline)) bool check_row(struct kl_workspace *b, size_t i,
                                                 struct kl_summed_rows *rows)
 {
@@ -169,7 +169,7 @@ static __attribute__((noinline)) bool check_row(struct kl_workspace *b, size_t i
         double *log_sum = &b->log_sum_exp[operand][i];
         if (!isfinite(*log_sum))
             *log_sum = (double)NAN;
-        else if (fabs(*log_sum) < 0x1p-46)
+        else if (b->job->plan->dtype != KL_FLOAT64 && fabs(*log_sum) < 0x1p-46)
             *log_sum = 0;
     }
     rows->known[i] = is_known(b, i, &rows->losses[i]);

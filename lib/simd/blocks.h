@@ -355,16 +355,22 @@ INLINE vd close_series(vd d)
 #define FAR 30
 
 /* The difference of numbers that may be large, and it small. */
-INLINE vd close_difference(const struct kl_close_rows *rows, size_t i, size_t left)
+INLINE vd log_ratio(const struct kl_log_ratios *ratios, size_t i, size_t left)
 {
     const vd zero = v_set(0);
-    vd error, negated = v_mul(load_part(rows->input + i, left, 0), v_set(-1));
-    vd high = v_two_sum(load_part(rows->target + i, left, 0), negated, &error);
+    vd error, negated = v_mul(load_part(ratios->input + i, left, 0), v_set(-1));
+    vd high = v_two_sum(load_part(ratios->target + i, left, 0), negated, &error);
     error = v_select(not_finite(error), zero, error);
-    high = v_sub(high, load_part(rows->maxima[0] + i, left, 0));
-    error = v_sub(error, load_part(rows->maxima[1] + i, left, 0));
-    return v_sub(v_mul(v_add(high, error), v_set(rows->scale)),
-                 load_part(rows->shift + i, left, 0));
+    high = v_sub(high, load_part(ratios->maxima[0] + i, left, 0));
+    error = v_sub(error, load_part(ratios->maxima[1] + i, left, 0));
+    return v_sub(v_mul(v_add(high, error), v_set(ratios->scale)),
+                 load_part(ratios->shift + i, left, 0));
+}
+
+TARGET_ATTR static void log_ratios(const struct kl_log_ratios *ratios, double *to, size_t n)
+{
+    for (size_t i = 0; i < n; i += LANES)
+        store_part(to + i, log_ratio(ratios, i, n - i), n - i);
 }
 
 TARGET_ATTR static void close_terms(const struct kl_close_rows *rows, double *losses, double *rests,
@@ -372,7 +378,7 @@ TARGET_ATTR static void close_terms(const struct kl_close_rows *rows, double *lo
 {
     const vd zero = v_set(0), one = v_set(1);
     for (size_t i = 0; i < n; i += LANES) {
-        vd d = close_difference(rows, i, n - i), size = v_abs(d);
+        vd d = log_ratio(&rows->ratios, i, n - i), size = v_abs(d);
         vd p = load_part(rows->p + i, n - i, 0), series = close_series(d);
         vd loss = v_mul(p, series), rest = v_mul(p, v_sub(series, d));
         vm more = v_gt(size, v_set(MAX_SERIES)), far = v_gt(size, v_set(FAR));

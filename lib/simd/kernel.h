@@ -112,12 +112,17 @@ struct kl_softmax_row {
     double q_factor, p_factor, t_factor, mean;
 };
 
-/* kl_close_rows: elements of rows of logits whose softmaxes nearly agree: with d = ((target - input) - maxima)
- * scale - shift, where `maxima` are two numbers whose sum is subtracted, the logarithm of p / q; probabilities p
- * of target, and logarithms of those of input. */
-struct kl_close_rows {
-    const double *target, *input, *maxima[2], *shift, *p, *log_q;
+/* kl_log_ratios: elements of rows of logits, whose log(p / q) is ((target - input) - maxima) scale - shift, where `maxima`
+ * are two numbers whose sum is subtracted. */
+struct kl_log_ratios {
+    const double *target, *input, *maxima[2], *shift;
     double scale;
+};
+
+/* kl_close_rows: rows of logits whose softmaxes nearly agree: probabilities p of target, and logarithms of those of input. */
+struct kl_close_rows {
+    struct kl_log_ratios ratios;
+    const double *p, *log_q;
 };
 
 /* kl_mixture: the divergence of an operand from a mixture of both. With p and q the probabilities of target and input, and
@@ -292,6 +297,7 @@ struct kl_kernel {
     void (*quotients)(enum kl_rule rule, double *x, double *t, double *divisor, size_t n);
     void (*softmax_backward)(double *grads, const double *e, const double *sums, double scale,
                              size_t n);
+    void (*log_ratios)(const struct kl_log_ratios *ratios, double *to, size_t n);
     void (*close_terms)(const struct kl_close_rows *rows, double *losses, double *rests, size_t n);
     void (*mixture)(const struct kl_mixture *mixture, double *x, double *t,
                     const struct kl_mixture_results *to, size_t n);

@@ -68,7 +68,13 @@ INLINE struct shares shares_of(bool is_f64, bool is_js, bool are_whole, bool has
                            swapped ? mixture->share : other};
 }
 
-INLINE vd prob_of_log(bool is_f64, vd v) { return is_f64 ? row_exp(v) : exp_or_zero(false, v); }
+/* exp(v), which is infinite where it overflows. */
+INLINE vd prob_of_log(bool is_f64, vd v)
+{
+    if (is_f64)
+        return row_exp(v);
+    return v_select(v_gt(v, v_set(700)), v_set(INFINITY), exp_or_zero(false, v));
+}
 
 INLINE vd log_of_prob(bool is_f64, vd v)
 {
@@ -187,6 +193,9 @@ INLINE void find_pair_grads(const struct shares *m, const struct pair *e,
 
 /* ---- Blocks of doubles: operands that hold anything */
 
+/* Of an exponential that is subnormal few digits are left. */
+INLINE vm is_subnormal(vd v) { return both(v_gt(v_set(DBL_MIN), v), v_gt(v, v_set(0))); }
+
 /* `sign` is 1, or -1 if the ratio is log(q / p). */
 INLINE struct pair load_block_pair(const struct shares *m, bool p_is_prob, bool q_is_prob,
                                    const double *ps, const double *qs, const double *log_ratio,
@@ -199,8 +208,9 @@ INLINE struct pair load_block_pair(const struct shares *m, bool p_is_prob, bool 
     e.log_q = q_is_prob ? log_of_prob(m->is_f64, q) : q;
     e.mean = v_fma(v_set(m->share), e.p, v_mul(v_set(m->rest), e.q));
     e.zero = v_mul(e.mean, v_set(0));
-    vm too_small = both(v_gt(v_set(DBL_MIN), e.mean), v_gt(v_add(e.p, e.q), v_set(0)));
-    e.special = m_or(m_or(v_special(e.p), v_special(e.q)), too_small);
+    vm small = both(v_gt(v_set(DBL_MIN), e.mean), v_gt(v_add(e.p, e.q), v_set(0)));
+    small = m_or(small, m_or(is_subnormal(e.p), is_subnormal(e.q)));
+    e.special = m_or(m_or(v_special(e.p), v_special(e.q)), small);
     e.d = ratio_of(m->is_f64, p_is_prob, q_is_prob, &e);
     if (log_ratio)
         e.d = v_mul(load_part(log_ratio + i, left, 0), v_set(sign));
@@ -336,7 +346,10 @@ INLINE vd row_prob(bool is_f64, const struct row_operand *row, vd log, size_t i,
 INLINE vd row_ratio(const struct row_operand *of_p, const struct row_operand *of_q, vd p, vd q,
                     vd rounded)
 {
-    vd d = v_sub(v_sub(p, q), v_sub(of_p->offset, of_q->offset));
+    const vd minus_one = v_set(-1);
+    vd low, of_offsets, high = v_two_sum(p, v_mul(q, minus_one), &low);
+    vd offsets = v_two_sum(of_p->offset, v_mul(of_q->offset, minus_one), &of_offsets);
+    vd d = v_add(v_sub(high, offsets), v_sub(low, of_offsets));
     d = v_sub(v_mul(d, of_p->scale), v_sub(of_p->log_sum_exp, of_q->log_sum_exp));
     return v_select(not_finite(d), rounded, d);
 }

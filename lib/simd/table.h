@@ -67,6 +67,7 @@ const struct kl_kernel KERNEL_STRUCT = {
     .logs = logs,
     .quotients = quotients,
     .softmax_backward = softmax_backward,
+    .log_ratios = log_ratios,
     .close_terms = close_terms,
     .mixture = mixture,
     .bin_counts = bin_counts,

@@ -13,9 +13,10 @@
 
 enum { MAX = 1025, KERNELS = 8 };
 
-/* data: how far logits of input and target are apart. */
-enum data { RANDOM, WIDE, CLOSE, VERY_CLOSE, MIXED, DATA };
-static const char *const data_names[DATA] = {"random", "wide", "close", "very close", "mixed"};
+/* data: how far logits of input and target are apart; SHIFTED: those of target are greater by the same number, too. */
+enum data { RANDOM, WIDE, CLOSE, VERY_CLOSE, MIXED, SHIFTED, DATA };
+static const char *const data_names[DATA] = {"random",     "wide",  "close",
+                                             "very close", "mixed", "shifted"};
 
 /* call: rows of n elements, and the logarithms of what operands stand for, exactly. */
 struct call {
@@ -38,6 +39,7 @@ static double apart(const struct call *call, unsigned long long *state)
     case WIDE:
         return 100 * u;
     case CLOSE:
+    case SHIFTED:
         return 0.3 * u;
     case VERY_CLOSE:
         return 1e-5 * u;
@@ -77,11 +79,14 @@ static void store_row(struct call *call, int operand, size_t row)
 
 static void fill(struct call *call, unsigned long long *state)
 {
+    static const double shifts[KL_DTYPES] = {1e9, 1e4, 100, 100};
+    bool is_shifted = call->data == SHIFTED && call->spaces[KL_TARGET] == KL_LOGIT;
+    quad by = is_shifted ? (quad)shifts[call->dtype] : 0;
     for (size_t row = 0; row < call->rows; row++) {
         for (size_t i = row * call->n; i < (row + 1) * call->n; i++) {
             call->logs[KL_INPUT][i] =
                 (quad)(call->data == WIDE ? 60 * uniform(state) : 8 * uniform(state));
-            call->logs[KL_TARGET][i] = call->logs[KL_INPUT][i] + (quad)apart(call, state);
+            call->logs[KL_TARGET][i] = call->logs[KL_INPUT][i] + (quad)apart(call, state) + by;
         }
         store_row(call, KL_INPUT, row);
         store_row(call, KL_TARGET, row);
@@ -269,7 +274,7 @@ static void draw(struct call *call, size_t round, unsigned long long *state)
 {
     static const size_t lengths[] = {2, 5, 17, 64, 100, 1025};
     static const double shares[] = {0.5, 0.1, 0.9, 1e-3, 0.999, 1e-7, 1 - 0x1p-30, 1e-17};
-    call->data = (enum data)(round % DATA);
+    call->data = (enum data)(round / 5 % DATA);
     call->n = lengths[round % COUNT(lengths)];
     call->rows = call->n < 100 ? 5 : 1;
     call->share = shares[round / 3 % COUNT(shares)];
@@ -369,8 +374,8 @@ static double draw_special(const struct kl_mixture *mixture, int operand, unsign
     static const double probs[] = {0,        5e-324,    1e-310, 0x1p-1022, 1e-200, 1e-45,
                                    1e-40,    6e-8,      1.0,    1e30,      1e200,  1e308,
                                    INFINITY, -INFINITY, NAN,    -0.5},
-                        logs[] = {-INFINITY, -1e9, -745, -720, -700,     -300, -103,
-                                  -88,       0,    80,   700,  INFINITY, NAN};
+                        logs[] = {-INFINITY, -1e9, -745, -720, -700, -300,     -103, -88,
+                                  0,         80,   700,  2840, 1e9,  INFINITY, NAN};
     double u = uniform(state), least = mixture->is_f64 ? -745 : -103;
     bool is_prob = mixture->are_probs[operand];
     if (u >= 0.3)
@@ -440,5 +445,26 @@ Test(mixtures, of_special_values_are_those_of_the_definition)
                                                .share = shares[round / 32 % COUNT(shares)]};
             if (kl_kernels[k]->supported())
                 check_specials(kl_kernels[k], &mixture, &state);
+        }
+}
+
+/* Of an exponential of float64 that is subnormal few digits are left. */
+Test(mixtures, of_subnormal_exponentials_are_those_of_the_definition)
+{
+    static const struct {
+        struct kl_mixture mixture;
+        double v[KL_OPERANDS];
+    } cases[] = {{{.is_f64 = true, .are_probs = {false, true}, .share = 1e-300}, {-744.5, 0.5}},
+                 {{.is_f64 = true, .are_probs = {true, false}, .share = 0.5}, {0x1p-1020, -744.5}},
+                 {{.is_f64 = true, .are_probs = {false, true}, .share = 0x1p-60}, {-745, 1}}};
+    for (size_t k = 0; kl_kernels[k]; k++)
+        for (size_t i = 0; i < COUNT(cases) && kl_kernels[k]->supported(); i++) {
+            double x = cases[i].v[KL_INPUT], t = cases[i].v[KL_TARGET], loss, grads[KL_OPERANDS];
+            const struct kl_mixture_results to = {.losses = &loss, .grads = {&grads[0], &grads[1]}};
+            struct kl_mixture_element e = kl_mixture_element(&cases[i].mixture, x, t);
+            kl_kernels[k]->mixture(&cases[i].mixture, &x, &t, &to, 1);
+            cr_expect(is_defined(loss, e.loss, 0) && is_defined(grads[0], e.grads[0], 0) &&
+                          is_defined(grads[1], e.grads[1], 0),
+                      "%s %zu: %g, %g %g", kl_kernels[k]->name, i, loss, grads[0], grads[1]);
         }
 }

@@ -401,7 +401,7 @@ Test(softmax_accuracy, terms_of_close_rows)
         static double targets[N];
         for (size_t i = 0; i < N; i++)
             targets[i] = x[i] + d[i];
-        const struct kl_close_rows rows = {targets, x, {zeros, zeros}, zeros, p, log_q, 1};
+        const struct kl_close_rows rows = {{targets, x, {zeros, zeros}, zeros, 1}, p, log_q};
         kl_kernels[k]->close_terms(&rows, losses, rests, N);
         for (size_t i = 0; i < N; i++) {
             quad exact_d = (quad)targets[i] - (quad)x[i], a = fabsq(exact_d);
@@ -416,4 +416,27 @@ Test(softmax_accuracy, terms_of_close_rows)
                       kl_kernels[k]->name, d[i], p[i], rests[i]);
         }
     }
+}
+
+/* A loss of the row is infinite, so that all of it is looked at again. */
+Test(softmax_accuracy, beside_an_infinite_loss)
+{
+    static const size_t shape[] = {1, 3};
+    const double x[] = {0, -INFINITY, -1}, t[] = {0, -33, -40};
+    const struct kl_tensor input = {KL_FLOAT64, 2, shape, x}, target = {KL_FLOAT64, 2, shape, t};
+    const struct kl_options options = {
+        .reduction = KL_NONE, .input_space = KL_LOGIT, .target_space = KL_LOGIT};
+    quad p = 1 / (1 + expq(-33) + expq(-40)), loss = p * (logq(p) + log1pq(expq(-1)));
+    double losses[3];
+    struct kl_plan plan;
+    cr_assert(kl_plan(&plan, &input, &target, &options, NULL));
+    for (size_t k = 0; kl_kernels[k]; k++)
+        if (kl_kernels[k]->supported()) {
+            cr_assert(kl_simd_select(kl_kernels[k]->name, NULL));
+            cr_assert(kl_run(&plan, NULL, losses, NULL));
+            cr_expect(fabsq((quad)losses[0] - loss) <= 0x1p-52Q * loss, "%s: %.17g",
+                      kl_kernels[k]->name, losses[0]);
+            cr_expect_eq(losses[1], INFINITY);
+        }
+    cr_assert(kl_simd_select("auto", NULL));
 }
