@@ -416,8 +416,9 @@ struct kl_pool;
  *       or mask of its elements
  *
  * All that is of KL_FORWARD, and of KL_REVERSE with the operands exchanged. For KL_JS and KL_SKEW, with w the mixture, l =
- * max(|log p|, |log q|, 1) without the logarithm of a 0, of KL_JS also |log beta| and |log(1 - beta)|, d = log(p / q), c =
- * min(|d|, 1) + 2^-49 l, and u = 2^-49 if the loss is float64, else 2^-44, they err by, before they are rounded,
+ * max(|log p|, |log q|, 1) without the logarithm of a 0, of KL_JS also |log beta| and |log(1 - beta)|, of KL_SKEW |log alpha|,
+ * d = log(p / q), c = min(|d|, 1) + 2^-49 l, and u = 2^-49 if the loss is float64, else 2^-44, they err by, before they are
+ * rounded,
  *
  *   a loss of KL_JS                     u w c l
  *   a loss of KL_SKEW                   u max(p, w) l

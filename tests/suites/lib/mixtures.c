@@ -118,10 +118,9 @@ static struct exact exact_at(const struct call *call, size_t at)
     quad share = (quad)call->share, rest = 1 - share, d = t - x;
     quad p_log = p > q ? -log1pq(rest * expm1q(-d)) : d - log1pq(share * expm1q(d));
     quad q_log = p_log - d, m = share * p + rest * q;
-    quad of_shares = greater(-logq(share), -logq(rest));
+    quad of_shares = call->divergence == KL_JS ? greater(-logq(share), -logq(rest)) : -logq(share);
     struct exact e = {.probs = {q, p}, .log = greater(greater(fabsq(x), fabsq(t)), 1)};
-    if (call->divergence == KL_JS)
-        e.log = greater(e.log, of_shares);
+    e.log = greater(e.log, of_shares);
     quad close = greater(fabsq(d) < 1 ? fabsq(d) : 1, (quad)unit_of(call) * e.log);
     if (call->divergence == KL_JS) {
         e.loss = share * p * p_log + rest * q * q_log;
