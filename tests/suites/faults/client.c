@@ -33,7 +33,8 @@ void faults_preload(void)
 {
 #ifdef __SANITIZE_ADDRESS__
     /* The library comes before that of the sanitizer; leaks are told by the count of blocks. */
-    setenv("ASAN_OPTIONS", "verify_asan_link_order=0:detect_leaks=0:quarantine_size_mb=16:intercept_strstr=0", 1);
+    setenv("ASAN_OPTIONS",
+           "verify_asan_link_order=0:detect_leaks=0:quarantine_size_mb=16:intercept_strstr=0", 1);
 #endif
     char path[] = "/tmp/kldiv-faults-XXXXXX";
     int fd = mkstemp(path);
