@@ -18,8 +18,8 @@ $(patsubst %.c,$(B)/%.o,$(wildcard tests/suites/lib/*.c)): $(B)/include/quadmath
 endif
 
 SUITES = $(filter-out tests/suites/support/%,$(wildcard tests/suites/*/*.c))
-# Sanitized, without the suites of numbers, whose kernels the release's tests read beside unmapped pages, and of what others
-# send: for each test, leaks would be sought in all of their arrays, too.
+# Not sanitized are the suites of numbers but some, for the release's tests run the kernels beside unmapped pages, and those
+# of the project's own files: LeakSanitizer would search all of their arrays at the end of every test.
 RUN_SANITIZED = $(addprefix tests/suites/lib/,axes.c calls.c drift.c failures.c interrupted.c partial.c)
 ifeq ($(VARIANT),asan)
 SUITES := $(RUN_SANITIZED) $(filter-out tests/suites/lib/% tests/suites/project/%,$(SUITES))

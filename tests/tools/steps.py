@@ -4,6 +4,7 @@ Kinds of steps:
   build  makes what the others need, with all processors; one after another
   batch  needs nothing but processors: two at a time, with the lowest priority
   wait   mostly waits, with time limits that a busy machine keeps: three at a time, beside builds and batch steps
+  sleep  as those, but takes a tenth of a processor: one more
   alone  measures time or fills the machine: no other step beside it but builds and batch steps
 Each step needs what it names first, and is a process group of its own, which ends with this process. While steps run, a
 line every 20 s tells how many of their tests have passed. The output of a step goes to build/steps/NAME.log; if the step
@@ -22,8 +23,9 @@ import sys
 import time
 
 CPUS = len(os.sched_getaffinity(0))
-BUILD, BATCH, WAIT, ALONE = "build", "batch", "wait", "alone"
-AT_ONCE = {BUILD: 1, BATCH: 2, WAIT: 3, ALONE: 1}
+BUILD, BATCH, WAIT, SLEEP, ALONE = "build", "batch", "wait", "sleep", "alone"
+AT_ONCE = {BUILD: 1, BATCH: 2, WAIT: 3, SLEEP: 1, ALONE: 1}
+TIMED = {WAIT, SLEEP}
 TELL_EVERY = 20
 LOGS = "build/steps"
 
@@ -42,10 +44,10 @@ REST = [
     ("check-asan", WAIT, ["build-asan"], ["check-asan"]),
     ("page", WAIT, ["tools"], ["page"]),
     ("postgresql", WAIT, ["programs"], ["postgresql"]),
-    ("proxies", WAIT, ["programs"], ["proxies"]),
+    ("proxies", SLEEP, ["programs"], ["proxies"]),
+    ("notify", SLEEP, ["programs"], ["notify"]),
     ("build-tsan", BUILD, ["build-asan"], ["build/tsan/stress/pool", "build/tsan/kldivd", "VARIANT=tsan"]),
     ("python", WAIT, ["programs"], ["python"]),
-    ("notify", WAIT, ["programs"], ["notify"]),
     ("clients", WAIT, ["programs"], ["clients"]),
     ("distributed", WAIT, ["programs"], ["distributed"]),
     ("contract", WAIT, ["tools"], ["contract"]),
@@ -114,8 +116,8 @@ class Step:
 def fits(step, running):
     """True if a step may run beside those that run."""
     kinds = [other.kind for other in running]
-    excluded = {WAIT: ALONE, ALONE: WAIT}.get(step.kind)
-    return kinds.count(step.kind) < AT_ONCE[step.kind] and excluded not in kinds
+    excluded = TIMED if step.kind == ALONE else {ALONE} if step.kind in TIMED else set()
+    return kinds.count(step.kind) < AT_ONCE[step.kind] and not excluded.intersection(kinds)
 
 
 def start_next(steps):
