@@ -21,26 +21,12 @@ static bool needs_ratios(const struct kl_job *job)
  * loss by the square of that. */
 static void find_ratios(struct kl_workspace *b, const struct kl_tile *tile, double *ratios)
 {
-    const struct kl_kernel *kernel = b->job->kernel;
-    double maxima[2][KL_ROWS], shift[KL_ROWS];
     for (int i = 0; i < KL_OPERANDS; i++) {
         b->stage[i] = KL_NOT_LOADED; /* not the shifted ones */
         kl_load_operand(b, tile, i);
     }
-    for (size_t i = 0; i < tile->rows; i++) {
-        struct kl_sum of_max = kl_two_sum(b->row_max[KL_TARGET][i], -b->row_max[KL_INPUT][i]);
-        maxima[0][i] = of_max.high, maxima[1][i] = of_max.low;
-        shift[i] = b->log_sum_exp[KL_TARGET][i] - b->log_sum_exp[KL_INPUT][i];
-    }
-    kl_broadcast(kernel, tile, maxima[0], b->row_values[0]);
-    kl_broadcast(kernel, tile, maxima[1], b->row_values[1]);
-    kl_broadcast(kernel, tile, shift, ratios);
-    const struct kl_log_ratios of = {.target = b->v[KL_TARGET],
-                                     .input = b->v[KL_INPUT],
-                                     .maxima = {b->row_values[0], b->row_values[1]},
-                                     .shift = ratios,
-                                     .scale = 1 / b->job->plan->temperature};
-    kernel->log_ratios(&of, ratios, kl_tile_size(tile));
+    struct kl_log_ratios of = kl_log_ratios_of(b, tile, b->row_max, b->log_sum_exp, ratios);
+    b->job->kernel->log_ratios(&of, ratios, kl_tile_size(tile));
 }
 
 static struct kl_mixture mixture_of(const struct kl_job *job)

@@ -55,12 +55,10 @@ static bool is_one_hot(const struct kl_workspace *b, const struct kl_tile *tile,
     return is_zero;
 }
 
-/* close_rows: the rows of a group that are summed again, and of each the maxima and the log-sum-exp of both
- * operands, the difference of the maxima in two numbers, and that of the logarithms of sums. */
+/* close_rows: the rows of a group that are summed again, and of each the maximum and the log-sum-exp of both operands. */
 struct close_rows {
     size_t n, rows[KL_ROWS];
     double row_max[KL_OPERANDS][KL_ROWS], log_sum_exp[KL_OPERANDS][KL_ROWS];
-    double maxima[2][KL_ROWS], shift[KL_ROWS];
 };
 
 /* Finds the rows whose losses are too small for the sums of softmax.c, which may find 0 for rows that differ. */
@@ -123,29 +121,18 @@ static void set_rows(const struct kl_workspace *b, struct close_rows *close)
             close->row_max[operand][i] = b->row_max[operand][row];
             close->log_sum_exp[operand][i] = b->log_sum_exp[operand][row];
         }
-        struct kl_sum of_max =
-            kl_two_sum(close->row_max[KL_TARGET][i], -close->row_max[KL_INPUT][i]);
-        close->maxima[0][i] = of_max.high, close->maxima[1][i] = of_max.low;
-        close->shift[i] = close->log_sum_exp[KL_TARGET][i] - close->log_sum_exp[KL_INPUT][i];
     }
 }
 
 /* w (d + expm1(-d)) of a tile to b->losses, and w expm1(-d), which is q - w, to b->grads. */
 static void compute_terms(struct kl_workspace *b, const struct kl_tile *tile,
-                          const struct close_rows *rows)
+                          struct close_rows *close)
 {
-    const struct kl_kernel *kernel = b->job->kernel;
-    kl_broadcast(kernel, tile, rows->maxima[0], b->row_values[0]);
-    kl_broadcast(kernel, tile, rows->maxima[1], b->row_values[1]);
-    kl_broadcast(kernel, tile, rows->shift, b->grads);
-    const struct kl_close_rows close = {.ratios = {.target = b->v[KL_TARGET],
-                                                   .input = b->v[KL_INPUT],
-                                                   .maxima = {b->row_values[0], b->row_values[1]},
-                                                   .shift = b->grads,
-                                                   .scale = 1 / b->job->plan->temperature},
-                                        .p = b->scratch,
-                                        .log_q = b->losses};
-    kernel->close_terms(&close, b->losses, b->grads, kl_tile_size(tile));
+    const struct kl_close_rows rows = {
+        .ratios = kl_log_ratios_of(b, tile, close->row_max, close->log_sum_exp, b->grads),
+        .p = b->scratch,
+        .log_q = b->losses};
+    b->job->kernel->close_terms(&rows, b->losses, b->grads, kl_tile_size(tile));
 }
 
 /* Out of line, so that other rows do not have its arrays on their stack. */

@@ -118,3 +118,24 @@ void kl_shift_rows(struct kl_workspace *b, const struct kl_tile *tile, double *v
         }
     b->job->kernel->shift(v, elements[0], elements[1], scale, kl_tile_size(tile));
 }
+
+struct kl_log_ratios kl_log_ratios_of(struct kl_workspace *b, const struct kl_tile *tile,
+                                      double (*row_max)[KL_ROWS], double (*log_sum_exp)[KL_ROWS],
+                                      double *shift)
+{
+    const struct kl_kernel *kernel = b->job->kernel;
+    double high[KL_ROWS], low[KL_ROWS], by_sum[KL_ROWS];
+    for (size_t i = 0; i < tile->rows; i++) {
+        struct kl_sum of_max = kl_two_sum(row_max[KL_TARGET][i], -row_max[KL_INPUT][i]);
+        high[i] = of_max.high, low[i] = of_max.low;
+        by_sum[i] = log_sum_exp[KL_TARGET][i] - log_sum_exp[KL_INPUT][i];
+    }
+    kl_broadcast(kernel, tile, high, b->row_values[0]);
+    kl_broadcast(kernel, tile, low, b->row_values[1]);
+    kl_broadcast(kernel, tile, by_sum, shift);
+    return (struct kl_log_ratios){.target = b->v[KL_TARGET],
+                                  .input = b->v[KL_INPUT],
+                                  .maxima = {b->row_values[0], b->row_values[1]},
+                                  .shift = shift,
+                                  .scale = 1 / b->job->plan->temperature};
+}

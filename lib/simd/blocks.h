@@ -354,7 +354,7 @@ INLINE vd close_series(vd d)
 /* FAR: |d| above which q is not computed from p, but from its own logarithm: where p is 0, all of q counts. */
 #define FAR 30
 
-/* The difference of numbers that may be large, and it small. */
+/* log(p / q) of logits that may be large, and it small. */
 INLINE vd log_ratio(const struct kl_log_ratios *ratios, size_t i, size_t left)
 {
     const vd zero = v_set(0);

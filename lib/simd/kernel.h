@@ -238,6 +238,7 @@ static inline bool kl_rule_is_log(enum kl_rule rule) { return rule >= KL_LOG_PYT
  *                        without cancellation where the two are close: derivatives by x over
  *                        `divisor` are those by q
  *   softmax_backward     grads[i] = (grads[i] - e[i] sums[i]) scale: the softmax's derivative
+ *   log_ratios           of n elements log(p / q), also to `shift`
  *   close_terms          of n elements p (d + expm1(-d)), and p expm1(-d)
  *   mixture              of n elements the losses and derivatives; replaces q in x and p in t by probabilities
  *   bin_counts           adds n doubles, fewer than 2^32, not aligned, to counts of t->n + 1 bins, and

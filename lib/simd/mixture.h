@@ -193,7 +193,7 @@ INLINE void find_pair_grads(const struct shares *m, const struct pair *e,
 
 /* ---- Blocks of doubles: operands that hold anything */
 
-/* Of an exponential that is subnormal few digits are left. */
+/* True of a subnormal number: few digits are left of an exponential that is one. */
 INLINE vm is_subnormal(vd v) { return both(v_gt(v_set(DBL_MIN), v), v_gt(v, v_set(0))); }
 
 /* `sign` is 1, or -1 if the ratio is log(q / p). */
