@@ -170,20 +170,22 @@ async function checkFailure({browser, report}, url) {
         }));
 }
 
-/** Both themes, wide and narrow: one page, which takes seconds to make, as it is opened, and with a loss.
+/** Both themes, wide and narrow: one page, which takes seconds to make, as it opens where the system is dark, and with a loss.
  * @param {import("./run.mjs").Room} room @param {string} url
  */
 async function checkLooks({browser, report}, url) {
-    const visit = await openVisit(browser, url), {page} = visit;
+    const visit = await openVisit(browser, url, {theme: "dark"}), {page} = visit;
     await page.goto(`${url}/docs`);
-    await page.waitForSelector(".opblock");
+    await page.waitForSelector(".dark-mode .opblock");
     for (const state of ["", ", with a loss"]) {
         if (state) await execute(page, "kl_div");
-        for (const theme of /** @type {const} */ (["light", "dark"]))
+        for (const theme of /** @type {const} */ (["dark", "light"]))
             for (const width of [1280, 320])
                 await report.check(`${theme}, ${width} px wide${state}`, async () => {
                     await emulate(page, {theme, width});
                     await page.waitForSelector(theme === "dark" ? ".dark-mode" : "html:not(.dark-mode)");
+                    await page.evaluate(() => Promise.allSettled( // of colours, whose contrast changes
+                        document.getAnimations().map(({finished}) => finished)).then(() => {}));
                     await auditAccess(page, state ? [".swagger-ui"] : []); /* its forms are not ours */
                     if (state) await visit.picture(`docs-${theme}-${width}`);
                     return auditWidth(page);
