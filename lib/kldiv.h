@@ -229,7 +229,7 @@ bool kl_scale_parse(const char *name, enum kl_scale *scale, struct kl_problem *p
  * s the mass that these have in input:
  *
  *   KL_TAIL_BIN     they count as one element, with the probabilities r and s
- *   KL_TAIL_DROP    p are divided by their sum, so that r is 0
+ *   KL_TAIL_DROP    p are divided by their sum, so that r is 0; KL_REVERSE is infinite where s is not 0
  *   KL_TAIL_IGNORE  only the elements that are named have losses */
 enum kl_tail { KL_TAIL_BIN, KL_TAIL_DROP, KL_TAIL_IGNORE };
 

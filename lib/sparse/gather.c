@@ -222,10 +222,11 @@ static bool gather_target(struct kl_sparse_call *call, size_t row)
     max = isfinite(max) ? max : max > 0 ? (double)NAN : 0;
     for (size_t i = 0; i < call->k; i++)
         kl_sum_add(&sum, is_prob ? to[i] : exp(to[i] - max));
-    double mass = kl_sum_value(sum), log_mass = max + log(mass), rest = 1 - sum.high - sum.low;
+    double mass = kl_sum_value(sum), rest = 1 - sum.high - sum.low;
+    double log_mass = max + log(mass), error = max - log_mass + log(mass); /* of its rounding */
     call->of_rows[row].mass = mass * exp(max);
     for (size_t i = 0; drops && i < call->k; i++)
-        to[i] = is_prob ? to[i] / mass : to[i] - log_mass;
+        to[i] = is_prob ? to[i] / mass : to[i] - log_mass - error;
     if (drops ? is_prob && isinf(mass) : rest < -excesses[target->dtype]) {
         fail_at(call, row, KL_TARGET, row * call->k, "mass_invalid",
                 plan->spaces[KL_TARGET] == KL_LOGIT

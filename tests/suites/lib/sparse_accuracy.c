@@ -37,11 +37,14 @@ static double temperature_of(const struct row *row, int operand)
 
 /* ---- Rows */
 
-/* Fills in the row: input's logits from 0 to -spread, and values that leave about `left` of their mass. */
+/* Fills in the row: input's logits from 0 to -spread, and values that leave about `left` of their mass; of log-probabilities
+ * whose rest is dropped all but e^-200 of it. */
 static void fill(struct row *row, double spread, double left, unsigned long long *state)
 {
     double sum = 0, T = temperature_of(row, KL_TARGET), offset = 20 * uniform(state), all = 0;
-    double logits[MAX_K];
+    double logits[MAX_K], less = 0;
+    if (row->tail == KL_TAIL_DROP && row->spaces[KL_TARGET] == KL_LOG_PROB)
+        less = 200 * uniform(state);
     for (size_t i = 0; i < row->n; i++) {
         double x = -spread * uniform(state);
         kl_store(KL_FLOAT64, row->input, i, x);
@@ -60,7 +63,7 @@ static void fill(struct row *row, double spread, double left, unsigned long long
         all += exp(logits[i]);
     }
     for (size_t i = 0; i < row->k; i++) {
-        double log_p = logits[i] - log(all) + log1p(-left);
+        double log_p = logits[i] - log(all) + log1p(-left) - less;
         kl_store(row->target_dtype, row->values, i,
                  row->spaces[KL_TARGET] == KL_LOGIT  ? (log_p + offset) * T
                  : row->spaces[KL_TARGET] == KL_PROB ? exp(log_p)
