@@ -122,8 +122,8 @@ void kl_apply_mask(struct kl_workspace *b, const struct kl_tile *tile, double *v
 void kl_shift_rows(struct kl_workspace *b, const struct kl_tile *tile, double *v,
                    const double *offset, const double *minus, double scale);
 
-/* What log(p / q) of a tile of logits, which are loaded, is made of; its `shift` is written to `shift`. Row i of the tile has
- * row_max[operand][i] and log_sum_exp[operand][i]. Fills row_values. */
+/* Makes the log-ratios of a tile of logits, which are loaded, and of which row i has row_max[operand][i] and
+ * log_sum_exp[operand][i]. Fills `shift`, with a number of each element, and row_values. */
 struct kl_log_ratios kl_log_ratios_of(struct kl_workspace *b, const struct kl_tile *tile,
                                       double (*row_max)[KL_ROWS], double (*log_sum_exp)[KL_ROWS],
                                       double *shift);

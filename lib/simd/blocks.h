@@ -354,17 +354,20 @@ INLINE vd close_series(vd d)
 /* FAR: |d| above which q is not computed from p, but from its own logarithm: where p is 0, all of q counts. */
 #define FAR 30
 
-/* log(p / q) of logits that may be large, and it small. */
+/* (p - q) - (maxima + maxima_low): a difference of logits that may be small where they are large, by a two-sum. */
+INLINE vd logit_difference(vd p, vd q, vd maxima, vd maxima_low)
+{
+    vd error, high = v_two_sum(p, v_mul(q, v_set(-1)), &error);
+    error = v_select(not_finite(error), v_set(0), error);
+    return v_add(v_sub(high, maxima), v_sub(error, maxima_low));
+}
+
 INLINE vd log_ratio(const struct kl_log_ratios *ratios, size_t i, size_t left)
 {
-    const vd zero = v_set(0);
-    vd error, negated = v_mul(load_part(ratios->input + i, left, 0), v_set(-1));
-    vd high = v_two_sum(load_part(ratios->target + i, left, 0), negated, &error);
-    error = v_select(not_finite(error), zero, error);
-    high = v_sub(high, load_part(ratios->maxima[0] + i, left, 0));
-    error = v_sub(error, load_part(ratios->maxima[1] + i, left, 0));
-    return v_sub(v_mul(v_add(high, error), v_set(ratios->scale)),
-                 load_part(ratios->shift + i, left, 0));
+    vd difference = logit_difference(
+        load_part(ratios->target + i, left, 0), load_part(ratios->input + i, left, 0),
+        load_part(ratios->maxima[0] + i, left, 0), load_part(ratios->maxima[1] + i, left, 0));
+    return v_sub(v_mul(difference, v_set(ratios->scale)), load_part(ratios->shift + i, left, 0));
 }
 
 TARGET_ATTR static void log_ratios(const struct kl_log_ratios *ratios, double *to, size_t n)

@@ -346,10 +346,8 @@ INLINE vd row_prob(bool is_f64, const struct row_operand *row, vd log, size_t i,
 INLINE vd row_ratio(const struct row_operand *of_p, const struct row_operand *of_q, vd p, vd q,
                     vd rounded)
 {
-    const vd minus_one = v_set(-1);
-    vd low, of_offsets, high = v_two_sum(p, v_mul(q, minus_one), &low);
-    vd offsets = v_two_sum(of_p->offset, v_mul(of_q->offset, minus_one), &of_offsets);
-    vd d = v_add(v_sub(high, offsets), v_sub(low, of_offsets));
+    vd low, offsets = v_two_sum(of_p->offset, v_mul(of_q->offset, v_set(-1)), &low);
+    vd d = logit_difference(p, q, offsets, low);
     d = v_sub(v_mul(d, of_p->scale), v_sub(of_p->log_sum_exp, of_q->log_sum_exp));
     return v_select(not_finite(d), rounded, d);
 }

@@ -12,12 +12,12 @@ enum { SRV_ADMISSIONS = 256 };
 /* Takes a client's descriptor; `may_probe` if its method is one by which health is asked. */
 typedef void srv_admit(int client, const struct sockaddr *address, socklen_t size, bool may_probe);
 
-/* Makes room for at most `capacity` connections, and no more than SRV_ADMISSIONS. `admit` is called for those whose header
+/* Makes room for `capacity` connections, SRV_ADMISSIONS if that is more. `admit` is called for those whose header
  * is complete. */
 void srv_admission_init(size_t capacity, srv_admit *admit);
 
-/* Lets a connection wait, at most 300 ms; then it is turned away. If as many wait as may, the oldest is admitted or
- * turned away at once. Any thread may call it. */
+/* Lets a connection wait for up to 300 ms; then it is turned away. If there is no room, the oldest is admitted or turned
+ * away at once. Any thread may call it. */
 void srv_admission_take(int client, const struct sockaddr *address, socklen_t size);
 
 /* Returns when nobody waits any more; nobody is taken meanwhile. */

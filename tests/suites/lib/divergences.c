@@ -117,7 +117,7 @@ Test(divergences, of_mixtures_have_limits_where_a_probability_is_0)
             for (enum kl_compat compat = KL_PYTORCH; compat <= KL_MATH; compat++) {
                 double js = loss_of(KL_JS, 0.25, cases[i].q, cases[i].p, logs, compat, grads);
                 double skew = loss_of(KL_SKEW, 0.25, cases[i].q, cases[i].p, logs, compat, grads);
-                /* Of their logarithms; 0x1p-1074 is the last place of a subnormal. */
+                /* Errors of the logarithms, and the last place of a subnormal. */
                 double tolerance = 4e-16 * (cases[i].q + cases[i].p) + 0x1p-1074;
                 cr_expect(is_near(js, cases[i].js, tolerance), "case %zu, %u: %a, not %a", i, logs,
                           js, cases[i].js);

@@ -430,7 +430,7 @@ static void check_specials(const struct kl_kernel *kernel, const struct kl_mixtu
                       (double[]){grads[0][i], grads[1][i]});
 }
 
-/* Without shares that are KL_FORWARD and KL_REVERSE. */
+/* Shares of 0 and 1 are left out, which are KL_FORWARD and KL_REVERSE. */
 Test(mixtures, of_special_values_are_those_of_the_definition)
 {
     static const double shares[] = {1e-3, 0.25, 0.5, 0.75, 0.999};
@@ -447,7 +447,7 @@ Test(mixtures, of_special_values_are_those_of_the_definition)
         }
 }
 
-/* Of an exponential of float64 that is subnormal few digits are left. */
+/* Exponentials of float64 that are subnormal have few digits left. */
 Test(mixtures, of_subnormal_exponentials_are_those_of_the_definition)
 {
     static const struct {
