@@ -94,11 +94,26 @@ static size_t step(struct srv_connection *c, const char *bytes, size_t size, enu
     return n;
 }
 
+/* Receives from a unix socket. Behind bytes with which a client has passed descriptors, which are closed, the kernel ends
+ * the call, although more bytes may be here: *is_cut. */
+static ssize_t receive_local(int fd, char *to, size_t size, bool *is_cut)
+{
+    struct iovec bytes = {to, size};
+    struct msghdr message = {.msg_iov = &bytes, .msg_iovlen = 1};
+    ssize_t n = recvmsg(fd, &message, 0);
+    *is_cut = n > 0 && message.msg_flags & MSG_CTRUNC;
+    return n;
+}
+
 static ssize_t receive_to(struct srv_connection *c, struct input *in, char *to, size_t size)
 {
-    ssize_t n =
-        c->session ? srv_tls_receive(c->session, to, size) : recv(c->watched.fd, to, size, 0);
-    in->may_be_more = n == (ssize_t)size || (c->session && n > 0 && srv_tls_has_more(c->session));
+    int fd = c->watched.fd;
+    bool is_cut = false;
+    ssize_t n = c->session         ? srv_tls_receive(c->session, to, size)
+                : c->peer.is_local ? receive_local(fd, to, size, &is_cut)
+                                   : recv(fd, to, size, 0);
+    in->may_be_more =
+        n == (ssize_t)size || is_cut || (c->session && n > 0 && srv_tls_has_more(c->session));
     return n;
 }
 

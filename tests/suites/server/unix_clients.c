@@ -141,6 +141,78 @@ Test(unix_clients, a_local_body_that_is_refused_early_is_dropped, .init = choose
     cr_expect_eq(server_stop(&server, false), 0);
 }
 
+/* ---- Descriptors */
+
+/* Sends bytes with a descriptor. */
+static void send_with_descriptor(int fd, const char *bytes, size_t size, int passed)
+{
+    union {
+        struct cmsghdr align;
+        char bytes[CMSG_SPACE(sizeof(int))];
+    } control = {.bytes = ""};
+    struct iovec all = {(void *)bytes, size};
+    struct msghdr message = {.msg_iov = &all,
+                             .msg_iovlen = 1,
+                             .msg_control = control.bytes,
+                             .msg_controllen = sizeof control.bytes};
+    struct cmsghdr *first = CMSG_FIRSTHDR(&message);
+    first->cmsg_level = SOL_SOCKET;
+    first->cmsg_type = SCM_RIGHTS;
+    first->cmsg_len = CMSG_LEN(sizeof passed);
+    memcpy(CMSG_DATA(first), &passed, sizeof passed);
+    cr_assert_eq(sendmsg(fd, &message, MSG_NOSIGNAL), (ssize_t)size);
+}
+
+/* Reads until n responses of 200 have come; false after 5 s. */
+static bool answers_come(int fd, size_t n)
+{
+    char answers[4000] = "";
+    size_t got = 0, found = 0;
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    while (found < n && poll(&p, 1, 5000) > 0) {
+        ssize_t more = recv(fd, answers + got, sizeof answers - 1 - got, 0);
+        if (more <= 0)
+            return false;
+        got += (size_t)more;
+        found = 0;
+        for (const char *at = answers; (at = strstr(at, "HTTP/1.1 200")); at++)
+            found++;
+    }
+    return found == n;
+}
+
+/* The kernel ends a read behind bytes that came with a descriptor. Both halves are there when the server reads first: it is
+ * stopped meanwhile. The rest of a header, of a body, and a second request. */
+Test(unix_clients, a_local_client_may_pass_a_descriptor_amid_a_request, .init = choose,
+     .fini = clean)
+{
+    static const char get[] = "GET /livez HTTP/1.1\r\nHost: a\r\n\r\n";
+    static const char post[] = POST "Content-Type: application/json\r\nContent-Length: 31\r\n\r\n"
+                                    "{\"input\": [0.5], \"target\": [1]}";
+    static const struct {
+        const char *bytes;
+        size_t cut, answers;
+    } cases[] = {
+        {get, 10, 1}, {post, 30, 1}, {post, sizeof post - 10, 1}, {get, sizeof get - 1, 2}};
+    struct server server = server_start_at(address, NULL);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const char *bytes = cases[i].bytes, *rest = bytes + cases[i].cut;
+        int fd = dial(&server);
+        cr_assert_eq(send(fd, get, sizeof get - 1, MSG_NOSIGNAL), (ssize_t)sizeof get - 1);
+        cr_expect(answers_come(fd, 1),
+                  "a first request, after which epoll tells of new bytes once");
+        cr_assert_eq(kill(server.pid, SIGSTOP), 0);
+        send_with_descriptor(fd, bytes, cases[i].cut, fd);
+        if (cases[i].answers > 1)
+            rest = bytes;
+        cr_assert_eq(send(fd, rest, strlen(rest), MSG_NOSIGNAL), (ssize_t)strlen(rest));
+        cr_assert_eq(kill(server.pid, SIGCONT), 0);
+        cr_expect(answers_come(fd, cases[i].answers), "case %zu", i);
+        close(fd);
+    }
+    cr_expect_eq(server_stop(&server, false), 0);
+}
+
 /* ---- The end, under load */
 
 /* crowd: clients that make a connection for each request, until there is none to be made. */
