@@ -45,11 +45,12 @@ static void resume(struct api_exchange *x)
 }
 
 void srv_delivery_ask(struct srv_delivery *delivery, const struct api_receiver *receiver,
-                      double now)
+                      double now, bool is_last)
 {
     const struct srv_sender *sender = delivery->sender;
     struct api_outbox_job *job = &delivery->job;
     api_outbox_job_init(job, sender->budget);
+    job->is_last = is_last;
     delivery->asker.resume = resume;
     job->job.x = &delivery->asker;
     job->receiver = receiver->name;
@@ -97,6 +98,8 @@ static void send_answer(struct srv_delivery *delivery, const struct api_receiver
         delivery->due = now + (double)job->wait / 1e6;
     if (reminds && delivery->next_reminder < delivery->due)
         delivery->due = delivery->next_reminder;
+    if (job->is_last)
+        return;
     if (job->number) {
         send_message(delivery, receiver, job, false, now);
     } else if (reminds && job->is_sender && now >= delivery->next_reminder) {

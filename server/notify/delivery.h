@@ -41,9 +41,10 @@ void srv_delivery_reset(struct srv_delivery *delivery, const struct srv_sender *
 /* When the next reminder is due, of a message that is no Alertmanager's: at once if one is under way. */
 double srv_delivery_reminder(const struct srv_delivery *delivery);
 
-/* Asks the store for the next message of a receiver, which stays until the answer is taken. */
+/* Asks the store for the next message of a receiver, which stays until the answer is taken; or, if it `is_last`, tells it
+ * what was delivered, and that this server sends no more. */
 void srv_delivery_ask(struct srv_delivery *delivery, const struct api_receiver *receiver,
-                      double now);
+                      double now, bool is_last);
 
 /* Sends what the store has answered, if it has; true if it has not. */
 bool srv_delivery_take_answer(struct srv_delivery *delivery, const struct api_receiver *receiver);

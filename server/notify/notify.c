@@ -31,11 +31,13 @@ static void wake(void)
 
 /* ---- Thread */
 
+static const char why_aborted[] = "the server ends, or reads its file again";
+
 static void abort_all(void)
 {
     for (size_t i = 0; i < API_MAX_RECEIVERS; i++)
         srv_delivery_reset(&notify.deliveries[i], &notify.sender);
-    srv_tests_abort(&notify.tests, "the server ends, or reads its file again");
+    srv_tests_abort(&notify.tests, why_aborted);
 }
 
 /* Takes the answers of the store; gives the number of jobs that are under way. */
@@ -128,7 +130,7 @@ static int take_steps(size_t n_tests)
         if (delivery->post.easy || delivery->is_asking || notify.is_renewing)
             continue;
         if (now >= delivery->due || (delivery->has_news && delivery->failures == 0))
-            srv_delivery_ask(delivery, &notify.receivers->list[i], now);
+            srv_delivery_ask(delivery, &notify.receivers->list[i], now, false);
         if (!delivery->is_asking && delivery->due < next)
             next = delivery->due;
     }
@@ -136,9 +138,29 @@ static int take_steps(size_t n_tests)
     return left > 0 ? (int)(left * 1e3) + 1 : 0;
 }
 
-static void *send_all(void *unused)
+static void wait_for_answers(void)
 {
     enum { POLL_MS = 1000 };
+    while (take_answers() > 0)
+        curl_multi_poll(notify.sender.multi, NULL, 0, POLL_MS, NULL);
+}
+
+/* Ends what is under way, which stays in the store, and lets another server send. */
+static void end_all(void)
+{
+    wait_for_answers();
+    srv_tests_take(&notify.tests, notify.receivers, true);
+    srv_tests_abort(&notify.tests, why_aborted);
+    for (size_t i = 0; notify.receivers && i < notify.receivers->n; i++) {
+        srv_post_free(&notify.deliveries[i].post);
+        srv_delivery_ask(&notify.deliveries[i], &notify.receivers->list[i], api_seconds(), true);
+    }
+    wait_for_answers();
+    api_receivers_release(notify.receivers);
+}
+
+static void *send_all(void *unused)
+{
     int running;
     (void)unused;
     while (!atomic_load(&notify.stopping)) {
@@ -149,11 +171,7 @@ static void *send_all(void *unused)
         if (!finish_posts() && !atomic_load(&notify.has_news))
             curl_multi_poll(notify.sender.multi, NULL, 0, wait, NULL);
     }
-    while (take_answers() > 0)
-        curl_multi_poll(notify.sender.multi, NULL, 0, POLL_MS, NULL);
-    srv_tests_take(&notify.tests, notify.receivers, true);
-    abort_all();
-    api_receivers_release(notify.receivers);
+    end_all();
     return NULL;
 }
 

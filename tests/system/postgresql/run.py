@@ -671,7 +671,11 @@ def try_notifications(folder):
     expect(all(ids.setdefault(number, changes) == changes for number, changes, _ in Receiver.messages),
            "a repetition is the same")
     expect(owner != sql("SELECT value FROM kldiv_meta WHERE name = 'notify_owner'", "told"), "the sender changed")
-    expect(killed.end() == 0, "the end")
+    servers.append(Server(folder, "told-c", "--notify", file, database="told"))
+    change(1)
+    expect(servers.pop(0).end() == 0, "the end")
+    wait_until(lambda: told() == states[1:], "the next one soon after a clean end: %r of %r" % (told(), states), 10)
+    expect(servers[0].end() == 0, "the end")
     receiver.shutdown()
     print("one server sends notifications, another goes on: %d changes" % (len(states) - 1))
 
