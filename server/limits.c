@@ -2,6 +2,7 @@
 
 #include "api/regions/regions.h"
 #include "server/config/cgroup.h"
+#include "server/memory.h"
 #include "server/request/http.h"
 #include "server/sockets.h"
 #include "server/telemetry/log.h"
@@ -10,6 +11,9 @@
 
 /* Default upper bound of --max-memory, in bytes. */
 static const size_t max_memory = (size_t)4 << 30;
+
+/* The smallest container of `make memory`, in bytes. */
+static const size_t least_memory = (size_t)64 << 20;
 
 /* Descriptors that are neither connections nor sockets that listen: threads, the log, libraries. */
 enum { OTHER_FILES = 97 };
@@ -55,7 +59,7 @@ static size_t connections_in(size_t own)
     return n > FEW ? n : FEW;
 }
 
-void srv_limits_apply(struct srv_options *options)
+void srv_limits_apply(struct srv_options *options, struct api_budget *budget)
 {
     found.memory = srv_memory(&found.in_cgroup);
     size_t others = OTHER_FILES + srv_sockets_descriptors();
@@ -78,6 +82,8 @@ void srv_limits_apply(struct srv_options *options)
     if (options->max_connections > connections)
         options->max_connections = connections;
     options->max_files = files;
+    budget->limit = options->max_memory;
+    srv_memory_bound(budget, found.memory, found.in_cgroup);
 }
 
 void srv_limits_log(const struct srv_options *options)
@@ -89,6 +95,11 @@ void srv_limits_log(const struct srv_options *options)
             options->max_memory, found.memory);
     if (too_much)
         srv_log(SRV_LOG_WARNING, "--max-memory is more than that");
+    if (found.in_cgroup && found.memory < least_memory)
+        srv_log(SRV_LOG_WARNING,
+                "the cgroup's limit is less than %zu bytes, the least with which the process is "
+                "not killed whatever clients do",
+                least_memory);
     if (options->max_body_given && options->max_body > options->max_memory)
         srv_log(SRV_LOG_WARNING,
                 "--max-body is %zu bytes, but --max-memory %zu: no body can be larger than that",

@@ -15,6 +15,7 @@
 #include "server/healthcheck.h"
 #include "server/listen/admission.h"
 #include "server/listen/service_manager.h"
+#include "server/memory.h"
 #include "server/net/client_address.h"
 #include "server/notify/notify.h"
 #include "server/reload.h"
@@ -30,7 +31,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
-#include <malloc.h>
 #include <signal.h>
 #include <string.h>
 #include <unistd.h>
@@ -114,8 +114,7 @@ static bool open_resources(struct srv_options *options)
     port_file = options->port_file ? fopen(options->port_file, "we") : NULL;
     if (options->port_file && !port_file)
         return complain_of_port_file(options->port_file);
-    srv_limits_apply(options);
-    budget.limit = options->max_memory;
+    srv_limits_apply(options, &budget);
     monitors = srv_store_open(options, &budget);
     if (!monitors)
         return false;
@@ -201,6 +200,11 @@ static void log_start(const struct srv_options *options, const struct api_servic
     srv_notify_log(options);
     srv_options_unknown(warn_of_variable);
     srv_manager_log();
+    if (!options->auth_token_file && !options->allowed_hosts && srv_sockets_are_public())
+        srv_log(SRV_LOG_WARNING, "other machines may connect, and there are no tokens "
+                                 "(--auth-token-file): a page in a browser of this network can "
+                                 "read all by a name that it points here (DNS rebinding) unless "
+                                 "--allowed-hosts lists the names of this server");
 }
 
 static bool start(const struct srv_options *options, const struct api_service *service)
@@ -226,7 +230,7 @@ static bool start(const struct srv_options *options, const struct api_service *s
     return true;
 }
 
-/* KEEP_SECONDS: time after which unused memory is returned to the system. LAST_LINGER_MS: time, in
+/* KEEP_SECONDS: time after which texts of /metrics that nobody asks for are freed. LAST_LINGER_MS: time, in
  * ms at the end, for clients that still send a refused body to read the response. EXIT_CUT_OFF: the
  * exit status if requests were in progress at the end of the drain. */
 enum { KEEP_SECONDS = 10, LAST_LINGER_MS = 1000, EXIT_CUT_OFF = 3 };
@@ -254,15 +258,6 @@ static void block_signals(sigset_t *signals)
     pthread_sigmask(SIG_BLOCK, signals, NULL);
 }
 
-/* Returns memory to the system that nothing has used for a while. Large requests also leave small blocks
- * behind: tables of 200 columns 17 MB of them. */
-static void give_back(void)
-{
-    api_monitors_trim(monitors, KEEP_SECONDS);
-    if (api_budget_trim(&budget, KEEP_SECONDS * INT64_C(1000000000)))
-        malloc_trim(0);
-}
-
 /* Waits for a signal to end; files that change, and SIGHUP, have files read again. */
 static void wait_for_end(const sigset_t *signals, const struct srv_options *options,
                          const struct api_service *service)
@@ -271,9 +266,10 @@ static void wait_for_end(const sigset_t *signals, const struct srv_options *opti
         long ms = (long)srv_manager_beat();
         int signal = sigtimedwait(
             signals, NULL, &(struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000});
-        if (signal < 0)
-            give_back();
-        else if (signal != SIGHUP && signal != SIGIO)
+        if (signal < 0) {
+            api_monitors_trim(monitors, KEEP_SECONDS);
+            srv_memory_give_back(&budget);
+        } else if (signal != SIGHUP && signal != SIGIO)
             return;
         else if (srv_files_changed(signal == SIGIO) || signal == SIGHUP)
             srv_reload(options, service->tokens);

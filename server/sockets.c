@@ -8,6 +8,7 @@
 #include "server/telemetry/log.h"
 
 #include <errno.h>
+#include <netinet/in.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -93,6 +94,29 @@ int srv_sockets_port(void)
 }
 
 size_t srv_sockets_descriptors(void) { return sockets.n * FILES_EACH; }
+
+static bool is_loopback(int fd)
+{
+    union {
+        struct sockaddr any;
+        struct sockaddr_in v4;
+        struct sockaddr_in6 v6;
+    } name = {.any = {0}};
+    socklen_t size = sizeof name;
+    if (getsockname(fd, &name.any, &size) != 0)
+        return false;
+    return name.any.sa_family == AF_INET6
+               ? IN6_IS_ADDR_LOOPBACK(&name.v6.sin6_addr)
+               : ntohl(name.v4.sin_addr.s_addr) >> IN_CLASSA_NSHIFT == IN_LOOPBACKNET;
+}
+
+bool srv_sockets_are_public(void)
+{
+    for (struct entry *entry = sockets.entries; entry < sockets.entries + sockets.n; entry++)
+        if (!entry->is_admin && !entry->listener.local && !is_loopback(entry->listener.fd))
+            return true;
+    return false;
+}
 
 const char *const *srv_sockets_removable(void) { return sockets.removable; }
 

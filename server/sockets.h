@@ -20,6 +20,9 @@ int srv_sockets_port(void);
 /* Number of descriptors that the sockets and their threads take. */
 size_t srv_sockets_descriptors(void);
 
+/* True if other machines may connect to one that is not for health alone: it is bound to no loopback address. */
+bool srv_sockets_are_public(void);
+
 /* Paths that are removed at the end, NULL after the last. */
 const char *const *srv_sockets_removable(void);
 

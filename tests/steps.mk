@@ -76,10 +76,11 @@ load: $(B)/load $(B)/kldivd
 soak: $(B)/load $(B)/kldivd
 	$(B)/load $(B)/kldivd 600
 
-# The server in cgroups of 64 to 512 MiB, with all that takes memory at once. Takes the right to make cgroups.
+# The server in cgroups of 64 to 512 MiB, with all that takes memory at once, for so long. Takes the right to make cgroups.
 MEMORY_LIMITS =
+MEMORY_SECONDS = 60
 memory: build/kldivd
-	$(PYTHON) -B tests/system/memory/run.py build/kldivd $(MEMORY_LIMITS)
+	$(PYTHON) -B tests/system/memory/run.py build/kldivd $(MEMORY_SECONDS) $(MEMORY_LIMITS)
 
 # nginx and HAProxy before the server. Tests that hold the time do so one after another.
 proxies: $(B)/proxies $(B)/kldivd

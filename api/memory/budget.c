@@ -60,8 +60,59 @@ static void *remap(void *old, size_t old_size, size_t size)
     return moved;
 }
 
+/* Bytes that the process has beyond what is counted. Pages that are counted and not touched yet make it too small. */
+static size_t uncounted(const struct api_budget *budget)
+{
+    size_t counted = atomic_load(&budget->used) + atomic_load(&budget->idle);
+    size_t resident = budget->resident();
+    return resident > counted ? resident - counted : 0;
+}
+
+size_t api_budget_measure(struct api_budget *budget)
+{
+    if (!budget->resident)
+        return 0;
+    size_t n = uncounted(budget);
+    atomic_store(&budget->uncounted, n);
+    return n;
+}
+
+/* Measures the process once for so many claimed bytes: it takes some microseconds. */
+static void measure_claims(struct api_budget *budget, size_t size)
+{
+    enum { MEASURE_EVERY = 1 << 20 };
+    if (!budget->resident || atomic_fetch_add(&budget->unmeasured, size) + size < MEASURE_EVERY)
+        return;
+    atomic_store(&budget->unmeasured, 0);
+    size_t n = uncounted(budget), max = atomic_load(&budget->uncounted);
+    while (n > max && !atomic_compare_exchange_weak(&budget->uncounted, &max, n))
+        ;
+}
+
+/* What blocks of `size` bytes may have of a limit. */
+static size_t share(size_t limit, size_t size)
+{
+    enum { KEPT = 20 }; /* the part of the limit, 1 in so many, for small blocks */
+    return size > API_SMALL ? limit - limit / KEPT : limit;
+}
+
+size_t api_budget_limit(const struct api_budget *budget, size_t size)
+{
+    return share(budget->limit, size);
+}
+
+size_t api_budget_max(const struct api_budget *budget, size_t size)
+{
+    size_t n = atomic_load(&budget->uncounted);
+    if (!budget->resident)
+        return share(budget->limit, size);
+    size_t left = budget->max_resident > n ? budget->max_resident - n : 1; /* 0 is no limit */
+    return share(left < budget->limit ? left : budget->limit, size);
+}
+
 static bool claim(struct api_budget *budget, size_t size)
 {
+    measure_claims(budget, size);
     size_t used = atomic_load(&budget->used), max = api_budget_max(budget, size);
     do
         if (max && (used > max || size > max - used))
@@ -72,7 +123,8 @@ static bool claim(struct api_budget *budget, size_t size)
 
 static void trim_beyond_limit(struct api_budget *budget)
 {
-    if (budget->limit && atomic_load(&budget->used) + atomic_load(&budget->idle) > budget->limit)
+    size_t max = api_budget_max(budget, 0);
+    if (max && atomic_load(&budget->used) + atomic_load(&budget->idle) > max)
         api_budget_trim(budget, 0);
 }
 

@@ -34,12 +34,20 @@ struct api_block {
     int64_t since; /* time of its release, in ns */
 };
 
-/* Empty if zeroed; a `limit` of 0 bytes is no limit. Any thread may use it. */
+/* Empty if zeroed; a `limit` of 0 bytes is no limit. Any thread may use it.
+ *
+ * The count alone does not bound the process: malloc keeps fragments, libraries and stacks have memory of their own. So
+ * where `resident` is set, the process is also measured as memory is claimed. What it has beyond what is counted is
+ * `uncounted`; counted bytes may then have what that leaves of `max_resident`, and at most `limit`. */
 struct api_budget {
     size_t limit;
-    atomic_size_t used;     /* bytes of blocks in use */
-    atomic_size_t retained; /* of these, bytes that outlive requests */
-    atomic_size_t idle;     /* bytes of kept blocks; freed if the limit demands it */
+    size_t max_resident;      /* bytes that the process may have in memory */
+    size_t (*resident)(void); /* bytes that it has; NULL: it is not measured */
+    atomic_size_t uncounted;  /* the most that was measured since api_budget_measure */
+    atomic_size_t unmeasured; /* bytes that were claimed since the last measurement */
+    atomic_size_t used;       /* bytes of blocks in use */
+    atomic_size_t retained;   /* of these, bytes that outlive requests */
+    atomic_size_t idle;       /* bytes of kept blocks; freed if the limit demands it */
     pthread_mutex_t lock;
     struct api_block blocks[API_IDLE_BLOCKS]; /* kept blocks; `size` 0 is a free entry */
 };
@@ -59,12 +67,13 @@ static inline size_t api_block_size(size_t size)
 /* Takes back a block of the size that api_block_resize returned. The block may be NULL. */
 void api_block_free(struct api_budget *budget, void *block, size_t size);
 
-/* How many bytes may be used after blocks of `size` bytes are taken. */
-static inline size_t api_budget_max(const struct api_budget *budget, size_t size)
-{
-    enum { KEPT = 20 }; /* the part of the limit, 1 in so many, for small blocks */
-    return size > API_SMALL ? budget->limit - budget->limit / KEPT : budget->limit;
-}
+/* How many bytes may be used after blocks of `size` bytes are taken: if the process has no other memory, and now. */
+size_t api_budget_limit(const struct api_budget *budget, size_t size);
+size_t api_budget_max(const struct api_budget *budget, size_t size);
+
+/* Measures the process, and forgets what was measured before. Returns the bytes that are not counted. To be called now
+ * and then, after memory was given back; claims measure by themselves. */
+size_t api_budget_measure(struct api_budget *budget);
 
 /* A reservation is a mapping for bytes that arrive over time: only its first `used` bytes count, and grow
  * with them. Maps one of at least *size bytes and counts `used`, of which `counted` are counted

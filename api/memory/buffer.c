@@ -115,6 +115,14 @@ bool api_buffer_room(struct api_buffer *buffer, size_t size)
     return api_buffer_reserve(buffer, needed > doubled ? needed : doubled);
 }
 
+void *api_buffer_zeros(struct api_buffer *buffer, size_t size)
+{
+    if (!api_buffer_reserve(buffer, size + 1))
+        return NULL;
+    buffer->size = size;
+    return memset(buffer->data, 0, size + 1);
+}
+
 void api_append_unsigned(struct api_buffer *buffer, size_t value)
 {
     enum { DIGITS = 20 };

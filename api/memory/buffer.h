@@ -38,6 +38,9 @@ static inline bool api_buffer_reserve(struct api_buffer *buffer, size_t capacity
     return !buffer->failed && (capacity <= buffer->capacity || api_buffer_grow(buffer, capacity));
 }
 
+/* Makes an empty buffer hold `size` bytes of zeros, at least one; NULL if memory is exhausted. */
+void *api_buffer_zeros(struct api_buffer *buffer, size_t size);
+
 /* Frees the capacity beyond `size`, if that is more than half of it. */
 void api_buffer_trim(struct api_buffer *buffer);
 

@@ -25,7 +25,7 @@ bool api_body_check_size(struct api_exchange *x)
 {
     size_t max = x->service->max_body;
     size_t size = x->request.content_length + API_PADDING;
-    size_t limit = x->service->budget ? api_budget_max(x->service->budget, size) : 0;
+    size_t limit = x->service->budget ? api_budget_limit(x->service->budget, size) : 0;
     if (limit && limit < max)
         max = limit;
     if (x->request.content_length > max || (limit && api_block_size(size) > limit))

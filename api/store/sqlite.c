@@ -19,6 +19,8 @@ struct connection {
     struct api_sqlite_copy copy;
     bool has_log;  /* it had one before it was opened */
     bool is_empty; /* it has no table */
+    sqlite3_int64 changes;
+    unsigned idle_calls; /* of shrink since they were others */
 };
 
 static struct connection *connection_of(struct api_database *database)
@@ -236,9 +238,21 @@ static bool size_of(struct api_database *database, int64_t *bytes)
     return good;
 }
 
+/* Frees the cache of pages, once, when nothing has changed in so many calls of shrink, which are half a second apart. */
+static void free_idle_cache(struct connection *c)
+{
+    enum { IDLE_CALLS = 20 };
+    sqlite3_int64 changes = sqlite3_total_changes64(c->sqlite);
+    c->idle_calls = changes == c->changes ? c->idle_calls + 1 : 0;
+    c->changes = changes;
+    if (c->idle_calls == IDLE_CALLS)
+        sqlite3_db_release_memory(c->sqlite);
+}
+
 static bool shrink(struct api_database *database)
 {
     struct connection *c = connection_of(database);
+    free_idle_cache(c);
     bool copies = c->files.path && is_in_place(database) &&
                   api_sqlite_copy_step(&c->copy, c->sqlite, c->files.path);
     return is_in_place(database) && (api_sqlite_shrink(c->sqlite) || copies);

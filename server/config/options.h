@@ -76,8 +76,9 @@ void srv_options_help(FILE *out);
 /* ---- limits.c: fits options to the machine and the container. */
 
 /* Sets threads, http_threads and max_memory if they are 0; lowers max_connections to the limit
- * of descriptors, which is first raised to its hard limit. Call it once, before threads start. */
-void srv_limits_apply(struct srv_options *options);
+ * of descriptors, which is first raised to its hard limit; bounds the budget. Call it once, before threads start. */
+struct api_budget;
+void srv_limits_apply(struct srv_options *options, struct api_budget *budget);
 
 /* Logs the resulting limits and their origin. */
 void srv_limits_log(const struct srv_options *options);

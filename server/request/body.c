@@ -33,7 +33,7 @@ static size_t missing_for(const struct srv_request *request, size_t capacity)
 static bool is_too_large(const struct srv_request *request, size_t size)
 {
     const struct api_buffer *body = &request->body;
-    size_t max = api_budget_max(body->budget, size);
+    size_t max = api_budget_limit(body->budget, size);
     return size > request->exchange.max_body ||
            (max > 0 && body->expected == 0 && counted(size + API_PADDING + FIRST) > max);
 }

@@ -175,8 +175,10 @@ static void write_connections(const struct srv_snapshot *snapshot, struct api_bu
 
 static void write_memory(const struct api_budget *budget, size_t reserved, struct api_buffer *out)
 {
-    api_metrics_value(out, "kldiv_memory_limit_bytes", "Effective --max-memory.",
-                      (double)budget->limit);
+    api_metrics_value(out, "kldiv_memory_limit_bytes",
+                      "What may be reserved now: --max-memory, or less while the rest of the "
+                      "process has much of the container's memory.",
+                      (double)api_budget_max(budget, 0));
     api_metrics_value(out, "kldiv_memory_reserved_bytes",
                       "Held for bodies, tensors, responses and monitors; at most --max-memory.",
                       (double)reserved);
@@ -187,6 +189,11 @@ static void write_memory(const struct api_budget *budget, size_t reserved, struc
     api_metrics_value(out, "kldiv_memory_idle_bytes",
                       "Kept for reuse for 10 s; freed earlier if the limit demands it.",
                       (double)atomic_load(&budget->idle));
+    if (budget->resident)
+        api_metrics_value(out, "kldiv_memory_uncounted_bytes",
+                          "Measured beyond what is reserved and idle: the program, libraries, "
+                          "stacks, fragments.",
+                          (double)atomic_load(&budget->uncounted));
 }
 
 static void write_regions(struct api_regions *regions, struct api_buffer *out)

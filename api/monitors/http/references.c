@@ -50,8 +50,10 @@ bool api_references_reserve(struct api_references *references, size_t n,
 {
     while (references->n > 0)
         api_replacement_free(&references->replacements[--references->n]);
-    free(references->replacements);
-    references->replacements = calloc(n + 1, sizeof *references->replacements);
+    api_buffer_free(&references->memory);
+    references->memory.budget = references->monitors->budget;
+    references->replacements =
+        api_buffer_zeros(&references->memory, n * sizeof *references->replacements);
     return references->replacements || api_fail_oom(problem);
 }
 
@@ -209,7 +211,8 @@ static bool check_column(const struct reading *r, const struct api_column *colum
 static bool sample_columns(const struct reading *r, size_t first, size_t end, const char *name)
 {
     struct api_table *table = r->table;
-    struct api_sample *samples = calloc(table->n_columns, sizeof *samples);
+    struct api_buffer memory = {.budget = table->budget};
+    struct api_sample *samples = api_buffer_zeros(&memory, table->n_columns * sizeof *samples);
     if (!samples)
         return api_fail_oom(r->problem);
     for (size_t i = first; i < end; i++) {
@@ -229,7 +232,7 @@ static bool sample_columns(const struct reading *r, size_t first, size_t end, co
             configure_column(r, &samples[i], &settings, name ? name : table->columns[i].name, name);
     for (size_t i = first; i < end; i++)
         api_sample_free(&samples[i]);
-    free(samples);
+    api_buffer_free(&memory);
     return good;
 }
 
@@ -371,7 +374,7 @@ void api_references_free(struct api_references *references)
 {
     for (size_t i = 0; i < references->n; i++)
         api_replacement_free(&references->replacements[i]);
-    free(references->replacements);
+    api_buffer_free(&references->memory);
     api_buffer_free(&references->warnings);
     api_buffer_free(&references->left_out);
     *references = (struct api_references){.n = 0};

@@ -10,6 +10,7 @@ struct api_references {
     struct api_monitors *monitors; /* whose configs are kept where they are the same */
     struct api_replacement *replacements;
     size_t n;
+    struct api_buffer memory; /* of the replacements */
     struct api_buffer warnings;
     struct api_buffer left_out; /* names of columns that get no monitor, and why, for people */
     struct api_monitor_settings settings; /* of the query */

@@ -159,6 +159,48 @@ Test(budget, large_blocks_leave_some_for_small_ones)
     cr_expect(api_budget_reserve(&budget, API_SMALL));
 }
 
+/* resident: what the process of the next test has. */
+static size_t resident;
+static size_t tell_resident(void) { return resident; }
+
+/* A container of 40 MiB, of which 30 are for requests. */
+Test(budget, memory_that_is_not_counted_leaves_less)
+{
+    struct api_budget budget = {
+        .limit = 30 * MIB, .max_resident = 40 * MIB, .resident = tell_resident};
+    resident = 5 * MIB;
+    cr_expect(api_budget_reserve(&budget, 20 * MIB));
+    cr_expect_eq(api_budget_max(&budget, 0), 30 * MIB, "the process has 5 MiB of its own");
+    resident = 45 * MIB;
+    cr_expect(!api_budget_reserve(&budget, 2 * MIB), "20 are counted, and 25 are not: 15 are left");
+    cr_expect_eq(api_budget_max(&budget, 0), 15 * MIB);
+    resident = 22 * MIB;
+    cr_expect(!api_budget_reserve(&budget, 2 * MIB), "the most counts until a measurement");
+    cr_expect_eq(api_budget_measure(&budget), 2 * MIB);
+    cr_expect(api_budget_reserve(&budget, 2 * MIB));
+    resident = 200 * MIB;
+    api_budget_release(&budget, 22 * MIB);
+    cr_expect_eq(api_budget_measure(&budget), 200 * MIB);
+    cr_expect(!api_budget_reserve(&budget, 2), "nothing is left, which is not no limit");
+    cr_expect_eq(api_budget_limit(&budget, 0), 30 * MIB, "what a body may have at another time");
+}
+
+/* Kept blocks go before a block is refused. */
+Test(budget, kept_blocks_make_room_in_the_process)
+{
+    struct api_budget budget = {
+        .limit = 30 * MIB, .max_resident = 40 * MIB, .resident = tell_resident};
+    size_t size = 12 * MIB, other = 9 * MIB;
+    resident = 0;
+    api_block_free(&budget, api_block_resize(&budget, NULL, 0, &size), size);
+    resident = 32 * MIB;
+    void *block = api_block_resize(&budget, NULL, 0, &other);
+    cr_expect(block, "12 are idle, 20 are not counted");
+    cr_expect_eq(idle(&budget), 0);
+    api_block_free(&budget, block, other);
+    api_budget_trim(&budget, 0);
+}
+
 /* A buffer whose size was announced stays at its place while it grows. */
 Test(budget, announced_buffers_do_not_move)
 {

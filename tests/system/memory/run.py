@@ -1,7 +1,10 @@
 """The server in containers of 64 to 512 MiB, by real cgroups, with everything that takes memory at once.
 
-Whatever clients do, it refuses and goes on: nothing is killed, what was accepted is there after a start, and
-health answers. Needs the right to make a cgroup with a memory limit: root, on a machine that lets it."""
+Whatever clients do, it refuses and goes on: nothing is killed, what was accepted is there after a start, health
+answers within a second, and memory goes back to the system. Needs the right to make a cgroup with a memory limit: root,
+on a machine that lets it.
+
+Usage: run.py BINARY SECONDS [MIB[:MAX_MEMORY]]...     floods take so many seconds in each container"""
 
 import collections
 import concurrent.futures
@@ -18,8 +21,15 @@ import tempfile
 import threading
 import time
 
+import floods
+
 MIB = 1 << 20
-LIMITS = [64, 128, 256, 512]
+# The container in MiB; --max-memory, or what the server finds. 64 MiB less than the container is what the manual says.
+CASES = ["64", "128", "128:64M", "256", "512"]
+FLOODERS = 8
+HEALTH_SECONDS = 1
+GIVEN_BACK = 1.3  # resident after a flood, of what was resident before
+PINNED = 8 * MIB  # pages on which malloc keeps small blocks for each thread, if 1.3 of little is less
 GOOD = {200, 201, 400, 408, 413, 422, 431, 503}
 
 
@@ -78,14 +88,14 @@ class Group:
 
 
 class Server:
-    def __init__(self, binary, group, store):
+    def __init__(self, binary, group, store, max_memory):
         self.port_file = f"{store}.port"
         if os.path.exists(self.port_file):
             os.unlink(self.port_file)
         self.log = open(f"{store}.log", "ab")
         self.process = subprocess.Popen(
             [binary, "--listen", "127.0.0.1:0", "--port-file", self.port_file, "--store",
-             f"sqlite:{store}", "--drain-delay", "0", "--drain-timeout", "5", "--log-level", "warning"],
+             f"sqlite:{store}", "--drain-delay", "0", "--drain-timeout", "5", "--log-level", "warning", "--max-memory", max_memory],
             preexec_fn=group.enter, stderr=self.log)
         for _ in range(300):
             if os.path.exists(self.port_file) and os.path.getsize(self.port_file):
@@ -106,9 +116,12 @@ class Server:
         finally:
             connection.close()
 
-    def resident(self):
+    def resident(self, now="VmRSS"):
         with open(f"/proc/{self.process.pid}/status") as status:
-            return next(int(line.split()[1]) for line in status if line.startswith("VmHWM")) << 10
+            return next(int(line.split()[1]) for line in status if line.startswith(now)) << 10
+
+    def most_resident(self):
+        return self.resident("VmHWM")
 
     def stop(self):
         self.process.send_signal(signal.SIGTERM)
@@ -144,6 +157,17 @@ def fill_with_monitors(server, most):
                                     {"Content-Type": "application/json"})
         assert status in (200, 503), (status, answer[:300])
     return made
+
+
+def fill_with_large_monitors(server):
+    """Monitors of 60 labels of a kilobyte each, with annotations of 16 kB, until one is refused."""
+    body = json.dumps({"bins": {"labels": [f"{i:03}" + "y" * 997 for i in range(60)]},
+                       "reference": {"counts": [10] * 60}, "annotations": {"a": "z" * 16000}})
+    for made in range(10000):
+        status, answer = server.ask("PUT", f"/monitors/full/{made}", body, {"Content-Type": "application/json"})
+        assert status in (201, 503), (status, answer[:300])
+        if status == 503:
+            return
 
 
 def long_labels(server, n):
@@ -213,6 +237,39 @@ def count_monitors(server):
         cursor = f"&cursor={page['next']}"
 
 
+def remove_groups(server, prefix=""):
+    """Removes all groups whose names begin so."""
+    while True:
+        status, answer = server.ask("GET", "/monitors?limit=500" + (f"&q={prefix}" if prefix else ""))
+        assert status == 200, (status, answer[:300])
+        groups = {monitor["group"] for monitor in json.loads(answer)["monitors"] if monitor["group"].startswith(prefix)}
+        if not groups:
+            return
+        for group in groups:
+            status, answer = server.ask("DELETE", f"/monitors/{group}")
+            assert status in (204, 503), (status, answer[:300])
+
+
+def flood(server, group, requests, seconds):
+    """All kinds of requests at once; then memory goes back to the system. The statuses, and the ratio of resident memory
+    after the flood to that before it, of a server that has had each request once."""
+    for method, target, kind, coding, body in requests:
+        server.ask(method, target, body, floods.headers(kind, coding))
+    remove_groups(server, "flood_")
+    time.sleep(22)  # what is kept for reuse is freed after 10 s, and the store's pages 10 s after its last change
+    before = server.resident()
+    statuses = floods.flood(server.port, requests, FLOODERS, seconds)
+    check_alive(server, group)
+    remove_groups(server, "flood_")
+    deadline = time.time() + 30
+    allowed = max(GIVEN_BACK * before, before + PINNED)
+    while server.resident() > allowed and time.time() < deadline:
+        time.sleep(0.5)
+    after = server.resident()
+    assert after <= allowed, f"{after / MIB:.1f} of {before / MIB:.1f} MiB are resident after a flood"
+    return statuses, after / before
+
+
 def watch_health(server, lates, stop):
     while not stop.is_set():
         began = time.time()
@@ -221,15 +278,19 @@ def watch_health(server, lates, stop):
         time.sleep(0.02)
 
 
-def drill(binary, mib, folder):
-    group = Group.make(mib * MIB)
+def drill(binary, case, folder, requests, seconds):
+    mib, _, max_memory = case.partition(":")
+    group = Group.make(int(mib) * MIB)
     if not group:
         return None
-    store, peak, stop, lates = f"{folder}/{mib}.db", 0, threading.Event(), []
+    store, stop, lates, ratios = f"{folder}/{mib}{max_memory}.db", threading.Event(), [], []
     try:
-        server = Server(binary, group, store)
+        server = Server(binary, group, store, max_memory or "0")
         watcher = threading.Thread(target=watch_health, args=(server, lates, stop))
         watcher.start()
+        flooded, ratio = flood(server, group, requests, seconds / 2)
+        ratios.append(ratio)
+        remove_groups(server)
         made = fill_with_monitors(server, 10000)
         check_alive(server, group)
         for i in range(3):
@@ -243,17 +304,24 @@ def drill(binary, mib, folder):
         check_alive(server, group)
         there = count_monitors(server)
         assert there >= made, (there, made)
-        peak = server.resident()
+        assert made >= 500, "no table of 500 columns fits"
+        remove_groups(server)
+        fill_with_large_monitors(server)
+        more, ratio = flood(server, group, requests, seconds / 2)
+        flooded, ratios = flooded + more, [*ratios, ratio]
+        assert not set(flooded) - GOOD - {0, 404}, flooded
+        there = count_monitors(server)
+        peak = server.most_resident()
         stop.set()
         watcher.join()
-        assert made >= 500, "no table of 500 columns fits"
-        refused = sum(status != 200 for _, status in lates)
+        refused, slowest = sum(status != 200 for _, status in lates), max(late for late, _ in lates)
         assert len(lates) >= 100 and refused == 0, f"{refused} of {len(lates)} health checks had no 200"
+        assert slowest <= HEALTH_SECONDS, f"health answered after {slowest:.2f} s"
         assert server.stop() == 0
-        server = Server(binary, group, store)
+        server = Server(binary, group, store, max_memory or "0")
         assert count_monitors(server) == there, "monitors are lost after a start"
         check_alive(server, group)
-        peak = max(peak, server.resident())
+        peak = max(peak, server.most_resident())
         assert server.stop() == 0
         kills = group.kills()
     finally:
@@ -261,31 +329,32 @@ def drill(binary, mib, folder):
         if server.process.poll() is None:
             server.process.kill()
             server.process.wait()
-    return {"limit": mib, "monitors": made, "statuses": statuses, "resident": peak / MIB,
-            "group": group.peak() / MIB, "kills": kills,
-            "unanswered": sum(status != 200 for _, status in lates), "probes": len(lates), "remove": group.remove()}
+    return {"monitors": made, "statuses": statuses, "flooded": flooded, "resident": peak / MIB, "ratio": max(ratios),
+            "group": group.peak() / MIB, "kills": kills, "slowest": slowest,
+            "unanswered": refused, "probes": len(lates), "remove": group.remove()}
+
+
+def told(statuses):
+    return ", ".join(f"{n:,} × {status or 'cut off'}" for status, n in sorted(collections.Counter(statuses).items()))
 
 
 def main():
-    binary, folder = sys.argv[1], tempfile.mkdtemp(prefix="kldiv-memory-")
-    limits = [int(a) for a in sys.argv[2:]] or LIMITS
-    print("| container, MiB | monitors | resident at most, MiB | in the cgroup, MiB | killed | health without 200 | large requests |"
-          "\n|---|---|---|---|---|---|---|")
-    done = 0
+    binary, seconds, folder = sys.argv[1], float(sys.argv[2]), tempfile.mkdtemp(prefix="kldiv-memory-")
+    cases, requests = sys.argv[3:] or CASES, floods.make()
+    print("| container, MiB | monitors | resident at most, MiB | left after floods | killed | health without 200 | slowest, s |"
+          " large requests | floods |\n|---|---|---|---|---|---|---|---|---|")
     try:
-        for mib in limits:
-            r = drill(binary, mib, folder)
+        for case in cases:
+            r = drill(binary, case, folder, requests, seconds)
             if r is None:
-                print("memory: skipped: no cgroup with a memory limit can be made here; it takes root")
+                print("NOT RUN: no cgroup with a memory limit can be made here; it takes root")
                 return
-            counts = collections.Counter(r["statuses"])
-            answers = ", ".join(f"{n} × {status or 'cut off'}" for status, n in sorted(counts.items()))
-            print(f"| {mib} | {r['monitors']:,} | {r['resident']:.0f} | {r['group']:.0f} | {r['kills']} "
-                  f"| {r['unanswered']} of {r['probes']} | {answers} |", flush=True)
-            done += 1
+            print(f"| {case} | {r['monitors']:,} | {r['resident']:.0f} | {r['ratio']:.2f} | {r['kills']} "
+                  f"| {r['unanswered']} of {r['probes']:,} | {r['slowest']:.2f} | {told(r['statuses'])} "
+                  f"| {told(r['flooded'])} |", flush=True)
     finally:
         shutil.rmtree(folder)
-    print(f"memory: {done} containers, none killed")
+    print(f"memory: {len(cases)} containers, none killed")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,66 @@
+#include "server/memory.h"
+
+#include <fcntl.h>
+#include <malloc.h>
+#include <stdio.h>
+#include <unistd.h>
+
+enum { MIB = 1 << 20 };
+
+/* statm: /proc/self/statm, which stays open; or -1. */
+static int statm = -1;
+
+/* Bytes of anonymous memory: pages of files can be read again, so the kernel does not kill for them. The kernel may count
+ * some pages for each processor late. */
+static size_t resident(void)
+{
+    char text[200] = "";
+    size_t all = 0, of_files = 0;
+    ssize_t n = pread(statm, text, sizeof text - 1, 0);
+    if (n <= 0 || sscanf(text, "%*u %zu %zu", &all, &of_files) != 2)
+        return 0;
+    return (all - of_files) * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+static int part(size_t memory, size_t divisor, size_t min, size_t max)
+{
+    size_t n = memory / divisor;
+    return (int)(n < min ? min : n < max ? n : max);
+}
+
+/* Each arena keeps what its threads have freed. By itself malloc has eight arenas for each processor; it raises the size
+ * from which blocks are mapped alone, up to 32 MiB, by what is freed, and keeps twice as much at the end of each
+ * arena. */
+static void bound_malloc(size_t memory)
+{
+    mallopt(M_ARENA_MAX, part(memory, 256 * MIB, 1, 64));
+    mallopt(M_MMAP_THRESHOLD, part(memory, 256, API_LARGE, 32 * MIB));
+    mallopt(M_TRIM_THRESHOLD, part(memory, 64, MIB, 64 * MIB));
+}
+
+/* Bytes of a cgroup for what is not the process's own: sockets, page tables, stacks in the kernel, the pages of the
+ * program and its libraries that are in use. */
+static size_t kernel_memory(size_t memory) { return 8 * (size_t)MIB + memory / 32; }
+
+void srv_memory_bound(struct api_budget *budget, size_t memory, bool in_cgroup)
+{
+    bound_malloc(memory);
+    if (!in_cgroup)
+        return;
+    statm = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+    if (statm < 0 || memory < kernel_memory(memory))
+        return;
+    budget->max_resident = memory - kernel_memory(memory);
+    budget->resident = resident;
+}
+
+void srv_memory_give_back(struct api_budget *budget)
+{
+    enum { KEEP_SECONDS = 10, SOME = 2 * MIB };
+    static size_t left; /* after the last time */
+    bool is_freed = api_budget_trim(budget, KEEP_SECONDS * INT64_C(1000000000));
+    if (is_freed || api_budget_measure(budget) > left + SOME) {
+        malloc_trim(0);
+        left = api_budget_measure(budget);
+    }
+}
