@@ -32,8 +32,10 @@ static bool check_route(struct api_exchange *x, bool method_allowed)
         return api_fail(&x->problem, "method_not_allowed",
                         "%.60s lacks the name of a monitor: the endpoint is %s %s", x->request.path,
                         wanted->method, wanted->path);
-    return api_fail(&x->problem, "method_not_allowed", "%.60s takes %s, not %.20s", x->request.path,
-                    allow, x->request.method);
+    bool reserves = x->response.endpoint->flags & API_RESERVES;
+    return api_fail(&x->problem, "method_not_allowed", "%.60s takes %s, not %.20s%s",
+                    x->request.path, allow, x->request.method,
+                    reserves ? "; nothing else can have this name" : "");
 }
 
 /* ---- Header fields for browsers */

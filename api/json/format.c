@@ -1,5 +1,6 @@
 #include "api/json/format.h"
 
+#include "api/text/date.h"
 #include "api/text/decimal.h"
 
 #include <math.h>
@@ -182,100 +183,56 @@ bool api_time_from_seconds(double seconds, int64_t *time)
     return true;
 }
 
-/* Reads exactly `n` digits; -1 if they are not there. */
-static int digits(const char **p, int n)
+/* True if a text begins as a pattern does, in which 0 is any digit, and T also t and a blank. */
+static bool is_like(const char *text, const char *pattern)
 {
-    int value = 0;
-    for (int i = 0; i < n; i++, (*p)++) {
-        if (**p < '0' || **p > '9')
-            return -1;
-        value = 10 * value + (**p - '0');
-    }
-    return value;
+    for (; *pattern; pattern++, text++)
+        if (*pattern == '0'   ? *text < '0' || *text > '9'
+            : *pattern == 'T' ? !*text || !strchr("Tt ", *text)
+                              : *text != *pattern)
+            return false;
+    return true;
 }
 
-static bool skip(const char **p, const char *any)
+/* Reads a time of RFC 3339, or a date, which is its midnight in UTC. *lacks_zone tells of a time that it has no zone. */
+static bool parse_time(const char *text, int64_t *time, bool *lacks_zone)
 {
-    bool there = **p && strchr(any, **p);
-    *p += there;
-    return there;
-}
-
-/* Reads a fraction of a second, in microseconds; further digits are dropped. */
-static int64_t fraction(const char **p)
-{
-    int64_t value = 0, unit = API_SECOND_US / 10;
-    for (; **p >= '0' && **p <= '9'; (*p)++, unit /= 10)
-        value += unit * (**p - '0');
-    return value;
-}
-
-/* Reads the zone at the end of a time, as seconds east of UTC. */
-static bool read_zone(const char *p, int *offset)
-{
-    *offset = 0;
-    if (skip(&p, "Zz"))
-        return *p == '\0';
-    int sign = *p == '-' ? -1 : 1;
-    if (!skip(&p, "+- ")) /* a query turns + into a blank */
-        return false;
-    int hours = digits(&p, 2);
-    skip(&p, ":");
-    int minutes = digits(&p, 2);
-    *offset = sign * (hours * 3600 + minutes * 60);
-    return hours >= 0 && hours < 24 && minutes >= 0 && minutes < 60 && *p == '\0';
-}
-
-/* Fails for a time that timegm changes, such as 31 February or 24:00. Seconds may be 60. */
-static bool parse_time(const char *text, int64_t *time)
-{
-    static const char *const separators[] = {"-", "-", "Tt ", ":", ":"};
-    const char *p = text;
-    char *end;
-    int offset;
+    char copy[60], *end, *blank;
+    struct api_date date;
     double seconds = strtod(text, &end);
+    *lacks_zone = false;
     if (end > text && !*end && strspn(text, "0123456789+-.eE") == strlen(text))
         return api_time_from_seconds(seconds, time);
-    int fields[6] = {0};
-    for (size_t i = 0; i < 6; i++) {
-        fields[i] = digits(&p, i == 0 ? 4 : 2);
-        if (i == 2 && !*p) { /* a date */
-            p = "Z";
-            break;
-        }
-        if (fields[i] < 0 || (i < 5 && !skip(&p, separators[i])))
-            return false;
-    }
-    struct tm parts = {.tm_year = fields[0] - 1900,
-                       .tm_mon = fields[1] - 1,
-                       .tm_mday = fields[2],
-                       .tm_hour = fields[3],
-                       .tm_min = fields[4]};
-    const struct tm given = parts;
-    int64_t micros = skip(&p, ".") ? fraction(&p) : 0, at = timegm(&parts);
-    bool is_valid = fields[2] >= 0 && parts.tm_mon == given.tm_mon &&
-                    parts.tm_mday == given.tm_mday && parts.tm_hour == given.tm_hour &&
-                    parts.tm_min == given.tm_min;
-    if (!is_valid || fields[0] < 1 || fields[5] > 60 || !read_zone(p, &offset))
+    size_t size = strlen(text);
+    bool is_date = size == 10;
+    if (size >= sizeof copy || !is_like(text, "0000-00-00"))
         return false;
-    *time = (at + fields[5] - offset) * API_SECOND_US + micros;
-    return true;
+    if (!is_date && (!is_like(text + 10, "T00:00:00") || strncmp(text + 11, "24", 2) == 0 ||
+                     text[19 + strspn(text + 19, "0123456789.Zz+-: ")]))
+        return false;
+    memcpy(copy, text, size + 1);
+    if (!is_date && (blank = strchr(copy + 11, ' '))) /* a query turns + into a blank */
+        *blank = '+';
+    if (!api_date_read(copy, size, API_DAY_FIRST, &date))
+        return false;
+    *lacks_zone = !is_date && !date.has_zone;
+    *time = date.us;
+    return !*lacks_zone && date.us >= (int64_t)first * API_SECOND_US &&
+           date.us < ((int64_t)last + 1) * API_SECOND_US;
 }
 
 bool api_read_time(const json_t *value, enum api_location where, const char *name, int64_t *time,
                    struct api_problem *problem)
 {
-    char pointer[40], utc[60];
+    char pointer[40];
     const char *text = json_string_value(value);
-    int64_t as_utc;
-    if (text ? parse_time(text, time)
+    bool lacks_zone = false;
+    if (text ? parse_time(text, time, &lacks_zone)
              : json_is_number(value) && api_time_from_seconds(json_number_value(value), time))
         return true;
     snprintf(pointer, sizeof pointer, where == API_QUERY ? "%s" : "#/%s", name);
-    if (text && (size_t)snprintf(utc, sizeof utc, "%sZ", text) < sizeof utc &&
-        parse_time(utc, &as_utc))
-        return api_fail_at(problem, where, pointer, "timestamp_invalid",
-                           "%s must have a zone: in UTC it is %s", name, utc);
-    return api_fail_at(problem, where, pointer, "timestamp_invalid", "%s must be " API_TIME_FORMS,
-                       name);
+    return lacks_zone ? api_fail_at(problem, where, pointer, "timestamp_invalid",
+                                    "%s must have a zone: in UTC it is %sZ", name, text)
+                      : api_fail_at(problem, where, pointer, "timestamp_invalid",
+                                    "%s must be " API_TIME_FORMS, name);
 }

@@ -61,6 +61,32 @@ static bool copy(char **to, const json_t *value, size_t max, const struct locati
     return *to || api_fail_oom(location->problem);
 }
 
+/* True for "HOST", "HOST:PORT" and either with an address of IPv6 in brackets. */
+static bool is_authority(const char *text, size_t size)
+{
+    enum { MAX_PORT = 65535 };
+    const char *end = text + size, *p = text;
+    long port = 0;
+    if (*p == '[') {
+        for (p++; p < end && (isxdigit((unsigned char)*p) || *p == ':' || *p == '.'); p++)
+            ;
+        if (p == text + 1 || p == end || *p++ != ']')
+            return false;
+    } else {
+        for (; p < end && *p != ':'; p++)
+            if (strchr("[]\\\"<>^`{|}", *p))
+                return false;
+    }
+    if (p == end || p == text)
+        return p > text;
+    const char *digits = p + 1;
+    if (*p != ':' || digits == end)
+        return false;
+    for (p = digits; p < end && isdigit((unsigned char)*p) && port <= MAX_PORT; p++)
+        port = 10 * port + (*p - '0');
+    return p == end && port > 0 && port <= MAX_PORT;
+}
+
 /* A password in a URL would be shown by proxies: it belongs into a header. */
 const char *api_receiver_url_reason(const char *url)
 {
@@ -73,6 +99,9 @@ const char *api_receiver_url_reason(const char *url)
         return "must begin with http:// or https:// and a host";
     if (memchr(host + 3, '@', strcspn(host + 3, "/?")))
         return "must not have a user or a password: use header";
+    if (!is_authority(host + 3, strcspn(host + 3, "/?")))
+        return "must have a host and, if any, a port from 1 to 65535; an address of IPv6 stands in "
+               "brackets: http://[::1]:9093";
     return strlen(url) <= 1900 ? NULL : "must have at most 1900 bytes";
 }
 

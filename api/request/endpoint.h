@@ -13,6 +13,8 @@ enum {
     API_TAGGED =
         32, /* a response has an ETag of its body: polled by pages that mostly have it already */
     API_OBSERVES = 64, /* beside API_WRITES: the scope observe suffices */
+    API_RESERVES =
+        128, /* its path is matched by no later row, which has a parameter for the last segment */
     API_HEALTH = API_PROBE | API_OPEN,
 };
 

@@ -96,6 +96,8 @@ const struct api_endpoint *api_route_find(struct api_exchange *x, bool *method_a
             has_path(e, x->request.path, &x->captures)) {
             of_path = e;
             *method_allowed = has_method(e, x->request.method);
+            if (e->flags & API_RESERVES)
+                break;
         }
     return of_path;
 }
@@ -105,8 +107,11 @@ void api_route_methods(const struct api_exchange *x, char *to, size_t size)
     struct api_captures ignored = {.n = 0};
     *to = '\0';
     for (const struct api_endpoint *e = x->service->endpoints; e->path; e++)
-        if (has_path(e, x->request.path, &ignored))
+        if (has_path(e, x->request.path, &ignored)) {
             api_append_word(to, size, strcmp(e->method, "GET") == 0 ? "GET, HEAD" : e->method);
+            if (e->flags & API_RESERVES)
+                return;
+        }
 }
 
 const struct api_endpoint *api_route_with_name(const struct api_exchange *x)

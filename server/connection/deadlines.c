@@ -34,6 +34,9 @@ static unsigned long long header_ms = HEADER_MS, grace_ms = BODY_GRACE_MS, respo
 
 static const struct srv_error
     late_header = {"request_timeout", "the header took longer than 10 s, or than --timeout"},
+    late_reserved = {"request_timeout",
+                     "the header took longer than 1 s, which a connection has on --admin-listen, "
+                     "and any beyond --max-connections"},
     idle = {"idle", "no request arrived"},
     late_body = {"request_timeout",
                  "the body arrived at less than 64 KiB/s after 10 s, or after --timeout"},
@@ -99,7 +102,7 @@ static const struct srv_error *overdue(const struct srv_connection *c, unsigned 
      * time, which ends no connection early. */
     enum srv_phase phase = atomic_load(&c->phase);
     if (now > end_of_phase(c, phase))
-        return reasons[phase];
+        return phase == SRV_HEADER && c->quota != SRV_REGULAR ? &late_reserved : reasons[phase];
     if (now > end_of_request(c, phase))
         return phase == SRV_HEADER || phase == SRV_BODY ? &late_request : reasons[phase];
     return phase == SRV_REPLY && response_lag(c, now) > response_ms ? &late_reader : NULL;

@@ -4,6 +4,8 @@
 #include <gnutls/abstract.h>
 #include <gnutls/gnutls.h>
 #include <gnutls/x509.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -257,8 +259,11 @@ static ssize_t result_of(ssize_t n)
 /* Goes on with the handshake. The bytes that the server sends in it fit into the send buffer of a new socket. */
 static int shake_hands(struct srv_session *s)
 {
+    static const int now = 1;
     int result = gnutls_handshake(s->session);
     s->is_connected = result == 0;
+    if (s->is_connected) /* a client without TCP_NODELAY sends its request once it has this, after 40 ms else */
+        setsockopt(s->fd, IPPROTO_TCP, TCP_QUICKACK, &now, sizeof now);
     if (result < 0 && gnutls_error_is_fatal(result))
         gnutls_alert_send_appropriate(s->session, result);
     return result;

@@ -277,7 +277,8 @@ static bool hand_over(struct srv_request *request)
         return true;
     if (request->exchange.is_stored && api_handle(&request->exchange, HUGE_VAL))
         return false;
-    api_refuse(&request->exchange, "overloaded", "more than 10 s of work is pending; try again");
+    api_refuse(&request->exchange, "overloaded",
+               "more than 10 s of work, or 1000 requests, are pending; try again");
     return false;
 }
 

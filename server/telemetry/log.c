@@ -9,6 +9,7 @@
 #include <poll.h>
 #include <stdarg.h>
 #include <string.h>
+#include <strings.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -182,8 +183,8 @@ void srv_log_at_once(enum srv_log_level level, const char *message)
         return;
 }
 
-/* Warnings of one format in a period of time, in ms; formats that are told apart. */
-enum { PERIOD_MS = 10000, MAX_IN_PERIOD = 10, FORMATS = 16 };
+/* Warnings of one format in a period of time, in ms; formats that are told apart, more than the program has. */
+enum { PERIOD_MS = 10000, MAX_IN_PERIOD = 10, FORMATS = 128 };
 
 /* Counts a warning; true if its format has had its share. Otherwise *skipped becomes the number of
  * those that were not written before. */
@@ -305,11 +306,46 @@ static void add_trace(struct api_buffer *line, const struct api_trace *trace)
     add_text(line, FIELD("span_id"), span);
 }
 
+/* True for a parameter that some clients send a token or a password in; kldiv takes none there. */
+static bool is_secret(const char *name, size_t size)
+{
+    static const char *const names[] = {"access_token", "api_key",  "apikey", "auth", "auth_token",
+                                        "key",          "password", "secret", "token"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strlen(names[i]) == size && strncasecmp(names[i], name, size) == 0)
+            return true;
+    return false;
+}
+
+/* Adds the target, with *** for what may be secrets in its query. */
+static void add_target(struct api_buffer *line, const char *target)
+{
+    char usual[USUAL_LINE];
+    struct api_buffer shown = {0};
+    const char *at = target ? strchr(target, '?') : NULL;
+    if (!at) {
+        add_text(line, FIELD("target"), target);
+        return;
+    }
+    api_buffer_borrow(&shown, usual, sizeof usual);
+    api_append(&shown, target, (size_t)(at - target));
+    for (; *at; at += strcspn(at, "&")) {
+        size_t name = 1 + strcspn(at + 1, "=&");
+        bool hides = at[name] == '=' && is_secret(at + 1, name - 1);
+        api_append(&shown, at, hides ? name + 1 : 1 + strcspn(at + 1, "&"));
+        api_append_text(&shown, hides ? "***" : "");
+        at++;
+    }
+    api_append(&shown, "", 1);
+    add_text(line, FIELD("target"), shown.failed ? "" : shown.data);
+    api_buffer_free(&shown);
+}
+
 static void add_request(struct api_buffer *line, const struct srv_access *access)
 {
     add_text(line, FIELD("id"), access->request_id);
     add_text(line, FIELD("method"), access->method);
-    add_text(line, FIELD("target"), access->target);
+    add_target(line, access->target);
     add_text(line, FIELD("token"), access->token);
     add_number(line, FIELD("status"), (size_t)access->status);
     add_text(line, FIELD("code"), access->code);

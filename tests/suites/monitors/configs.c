@@ -242,7 +242,7 @@ static const struct {
     {"g/%2E", "name_invalid"},
     {"g/%2E%2E", "name_invalid"},
     {"%2E/a", "name_invalid"},
-    {"g/observation%73", "name_invalid"},
+    {"g/observation%73", "method_not_allowed"},
     {"observations/a", "name_invalid"},
     {"g/%01", "name_invalid"},
     {"g/a%7F", "name_invalid"},

@@ -199,6 +199,7 @@ Test(monitors_mutes, refuse_what_is_no_mute)
         {"{\"until\":1000}", "timestamp_invalid #/until"},
         {"{\"until\":\"2099-01-01T00:00:00\"}", "timestamp_invalid #/until ~2099-01-01T00:00:00Z"},
         {"{\"until\":true}", "timestamp_invalid #/until"},
+        {"{\"until\":\"9999-12-31T23:59:59-23:59\"}", "timestamp_invalid #/until"},
         {"{\"seconds\":9,\"reason\":7}", "option_invalid #/reason"},
         {"{\"seconds\":9,\"reason\":\"a\\nb\"}", "option_invalid #/reason"},
         {"{\"seconds\":9,\"resaon\":\"a\"}", "option_unknown #/resaon ~reason"}};

@@ -295,12 +295,20 @@ Test(monitors_windows, go_after_the_retention_and_nothing_older_is_taken)
 Test(monitors_windows, times_are_checked)
 {
     struct api_service service = with_monitor("window=batch");
-    static const char *const bad[] = {"\"now\"",    "true",
-                                      "[]",         "\"2001-09-09T01:46:40\"",
-                                      "1e300",      "\"2001-02-29T00:00:00Z\"",
-                                      "\"\"",       "\"2001-09-0\"",
-                                      "\"inf\"",    "\"2001-09-09T24:00:00Z\"",
-                                      "99999999999"};
+    static const char *const bad[] = {"\"now\"",
+                                      "true",
+                                      "[]",
+                                      "\"2001-09-09T01:46:40\"",
+                                      "1e300",
+                                      "\"2001-02-29T00:00:00Z\"",
+                                      "\"\"",
+                                      "\"2001-09-0\"",
+                                      "\"inf\"",
+                                      "\"2001-09-09T24:00:00Z\"",
+                                      "99999999999",
+                                      "\"9999-12-31T23:59:59-23:59\"",
+                                      "\"0001-01-01T00:00:00+00:01\"",
+                                      "\"2001-09-09T01:46:40UTC\""};
     for (size_t i = 0; i < COUNT(bad); i++) {
         char body[100];
         snprintf(body, sizeof body, "{\"counts\":[1,1],\"timestamp\":%s}", bad[i]);

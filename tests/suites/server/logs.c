@@ -140,6 +140,58 @@ Test(logs, texts_of_others_come_back_whole_and_are_no_fields)
     unlink(path);
 }
 
+/* Values of parameters that may be secrets are not shown; others are as they came. */
+Test(logs, tokens_in_a_query_are_not_shown)
+{
+    static const struct {
+        const char *target, *shown;
+    } cases[] = {{"/kl_div?token=sesame&reduction=sum", "/kl_div?token=***&reduction=sum"},
+                 {"/kl_div?a=1&Access_Token=sesame", "/kl_div?a=1&Access_Token=***"},
+                 {"/kl_div?api_key=sesame=&password=x", "/kl_div?api_key=***&password=***"},
+                 {"/kl_div?tokens=2&token&=&&key=", "/kl_div?tokens=2&token&=&&key=***"},
+                 {"/kl_div?", "/kl_div?"},
+                 {"/token=sesame", "/token=sesame"}};
+    char path[] = "/tmp/kldiv-log-XXXXXX";
+    int log = mkstemp(path), standard = dup(STDERR_FILENO);
+    cr_assert(log >= 0 && dup2(log, STDERR_FILENO) == STDERR_FILENO);
+    for (size_t i = 0; i < COUNT(cases); i++)
+        srv_log_access(&(struct srv_access){.target = cases[i].target});
+    dup2(standard, STDERR_FILENO);
+    size_t size, n = 0;
+    char *text = read_file(path, &size);
+    for (const char *line = text; *line; line += strcspn(line, "\n") + 1, n++) {
+        json_t *fields = log_line_read(line);
+        cr_expect_str_eq(text_of(fields, "target"), cases[n].shown, "%s", line);
+        json_decref(fields);
+    }
+    cr_expect_eq(n, COUNT(cases));
+    free(text);
+    unlink(path);
+}
+
+/* Each of more formats than the 16 that were told apart once. */
+Test(logs, warnings_of_each_format_are_limited)
+{
+    enum { FORMATS = 40, EACH = 15, WRITTEN = 10 };
+    static char formats[FORMATS][20];
+    char path[] = "/tmp/kldiv-log-XXXXXX";
+    int log = mkstemp(path), standard = dup(STDERR_FILENO);
+    cr_assert(log >= 0 && dup2(log, STDERR_FILENO) == STDERR_FILENO);
+    for (int i = 0; i < FORMATS; i++)
+        snprintf(formats[i], sizeof formats[i], "warning %d of many", i);
+    for (int n = 0; n < EACH; n++)
+        for (int i = 0; i < FORMATS; i++)
+            srv_log(SRV_LOG_WARNING, formats[i], "");
+    dup2(standard, STDERR_FILENO);
+    size_t size, lines = 0;
+    char *text = read_file(path, &size);
+    for (const char *p = text; *p; p++)
+        lines += *p == '\n';
+    cr_expect_eq(lines, (size_t)FORMATS * WRITTEN, "%zu lines", lines);
+    free(text);
+    unlink(path);
+}
+
 /* Invalid UTF-8 is replaced. */
 Test(logs, bytes_that_are_no_text_are_replaced)
 {

@@ -34,6 +34,10 @@ Test(endpoints, unknown_paths_and_methods_are_told_apart)
     } cases[] = {
         {"GET", "/kl_div", 405, "POST"},
         {"PUT", "/kl_div", 405, "POST"},
+        {"GET", "/monitors/g/observations", 405, "POST"},
+        {"PUT", "/monitors/g/observations", 405, "POST"},
+        {"PATCH", "/monitors/g/%6fbservations", 405, "POST"},
+        {"DELETE", "/monitors/g/observations", 405, "POST"},
         {"POST", "/livez", 405, "GET, HEAD"},
         {"DELETE", "/", 405, "GET, HEAD"},
         {"GET", "/nothing", 404, ""},

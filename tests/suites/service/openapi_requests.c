@@ -150,12 +150,14 @@ Test(openapi_requests, an_empty_value_of_a_parameter_is_refused)
 
 /* ---- Methods */
 
-/* A monitor may have the name of what a group has: /monitors/{group}/observations is its config, too. */
+/* A monitor may have the name of what a group has: /monitors/{group}/evaluate is its config, too; but no monitor is called
+ * observations. */
 static bool is_described_method(const char *path, const char *method)
 {
     static const char group[] = "/monitors/{group}/";
     size_t size = sizeof group - 1;
-    bool is_name = strncmp(path, group, size) == 0 && !strchr(path + size, '/');
+    bool is_name = strncmp(path, group, size) == 0 && !strchr(path + size, '/') &&
+                   strcmp(path + size, "observations") != 0;
     return operation(path, method) || (is_name && operation("/monitors/{group}/{name}", method));
 }
 
