@@ -35,7 +35,7 @@ static bool check_route(struct api_exchange *x, bool method_allowed)
     bool reserves = x->response.endpoint->flags & API_RESERVES;
     return api_fail(&x->problem, "method_not_allowed", "%.60s takes %s, not %.20s%s",
                     x->request.path, allow, x->request.method,
-                    reserves ? "; nothing else can have this name" : "");
+                    reserves ? "; no monitor can be called so" : "");
 }
 
 /* ---- Header fields for browsers */

@@ -24,7 +24,8 @@ enum { REGIONS_SHARE = 8 };
 /* The machine and the container as they were at the start: later their files may be out of reach. */
 static struct {
     size_t memory;
-    bool in_cgroup;
+    bool in_cgroup,
+        is_lowered; /* is_lowered: --max-memory, to what the process leaves of the cgroup */
 } found;
 
 /* The number of descriptors that the process may have, at most `wanted`: the table of connections has
@@ -82,8 +83,11 @@ void srv_limits_apply(struct srv_options *options, struct api_budget *budget)
     if (options->max_connections > connections)
         options->max_connections = connections;
     options->max_files = files;
+    size_t available = found.in_cgroup ? srv_memory_bound(budget, found.memory) : SIZE_MAX;
+    found.is_lowered = available < options->max_memory;
+    if (found.is_lowered)
+        options->max_memory = available;
     budget->limit = options->max_memory;
-    srv_memory_bound(budget, found.memory, found.in_cgroup);
 }
 
 void srv_limits_log(const struct srv_options *options)
@@ -93,7 +97,9 @@ void srv_limits_log(const struct srv_options *options)
             found.in_cgroup ? "memory for requests: %zu bytes; the cgroup's limit is %zu"
                             : "memory for requests: %zu bytes; the machine has %zu",
             options->max_memory, found.memory);
-    if (too_much)
+    if (found.is_lowered)
+        srv_log(SRV_LOG_WARNING, "--max-memory is lowered to what the process leaves of that");
+    else if (too_much)
         srv_log(SRV_LOG_WARNING, "--max-memory is more than that");
     if (found.in_cgroup && found.memory < least_memory)
         srv_log(SRV_LOG_WARNING,

@@ -200,11 +200,13 @@ static void log_start(const struct srv_options *options, const struct api_servic
     srv_notify_log(options);
     srv_options_unknown(warn_of_variable);
     srv_manager_log();
-    if (!options->auth_token_file && !options->allowed_hosts && srv_sockets_are_public())
-        srv_log(SRV_LOG_WARNING, "other machines may connect, and there are no tokens "
-                                 "(--auth-token-file): a page in a browser of this network can "
-                                 "read all by a name that it points here (DNS rebinding) unless "
-                                 "--allowed-hosts lists the names of this server");
+    if (!options->auth_token_file && !options->allowed_hosts && !options->tls_cert &&
+        srv_sockets_are_public())
+        srv_log(SRV_LOG_WARNING,
+                "other machines may connect, without tokens (--auth-token-file): any page that a "
+                "browser of this network opens can read everything here, through a name of its "
+                "own that points to this server (DNS rebinding), unless --allowed-hosts lists "
+                "the names of this server");
 }
 
 static bool start(const struct srv_options *options, const struct api_service *service)
@@ -322,6 +324,7 @@ static int serve(struct srv_options *options)
         srv_log(SRV_LOG_WARNING,
                 "%zu connections were cut off after --drain-timeout: exit status %d",
                 srv_connections_open(), EXIT_CUT_OFF);
+        srv_notify_stop();
         srv_log_stop();
         _exit(EXIT_CUT_OFF);
     }

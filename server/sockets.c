@@ -105,8 +105,9 @@ static bool is_loopback(int fd)
     socklen_t size = sizeof name;
     if (getsockname(fd, &name.any, &size) != 0)
         return false;
+    const struct in6_addr *v6 = &name.v6.sin6_addr;
     return name.any.sa_family == AF_INET6
-               ? IN6_IS_ADDR_LOOPBACK(&name.v6.sin6_addr)
+               ? IN6_IS_ADDR_LOOPBACK(v6) || (IN6_IS_ADDR_V4MAPPED(v6) && v6->s6_addr[12] == 127)
                : ntohl(name.v4.sin_addr.s_addr) >> IN_CLASSA_NSHIFT == IN_LOOPBACKNET;
 }
 

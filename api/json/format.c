@@ -194,7 +194,7 @@ static bool is_like(const char *text, const char *pattern)
     return true;
 }
 
-/* Reads a time of RFC 3339, or a date, which is its midnight in UTC. *lacks_zone tells of a time that it has no zone. */
+/* Reads a time of RFC 3339, or a date, which is its midnight in UTC. *lacks_zone: it is a time without a zone. */
 static bool parse_time(const char *text, int64_t *time, bool *lacks_zone)
 {
     char copy[60], *end, *blank;

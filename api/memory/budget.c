@@ -60,36 +60,23 @@ static void *remap(void *old, size_t old_size, size_t size)
     return moved;
 }
 
-/* Bytes that the process has beyond what is counted. Pages that are counted and not touched yet make it too small. */
-static size_t uncounted(const struct api_budget *budget)
-{
-    size_t counted = atomic_load(&budget->used) + atomic_load(&budget->idle);
-    size_t resident = budget->resident();
-    return resident > counted ? resident - counted : 0;
-}
-
+/* Too small while counted pages are untouched. What is counted is read before and after, so that memory which is claimed
+ * or freed meanwhile is not taken for uncounted. */
 size_t api_budget_measure(struct api_budget *budget)
 {
     if (!budget->resident)
         return 0;
-    size_t n = uncounted(budget);
+    atomic_store(&budget->measured, atomic_load(&budget->claimed));
+    size_t before = atomic_load(&budget->used) + atomic_load(&budget->idle);
+    size_t resident = budget->resident();
+    size_t after = atomic_load(&budget->used) + atomic_load(&budget->idle);
+    size_t counted = before > after ? before : after,
+           n = resident > counted ? resident - counted : 0;
     atomic_store(&budget->uncounted, n);
     return n;
 }
 
-/* Measures the process once for so many claimed bytes: it takes some microseconds. */
-static void measure_claims(struct api_budget *budget, size_t size)
-{
-    enum { MEASURE_EVERY = 1 << 20 };
-    if (!budget->resident || atomic_fetch_add(&budget->unmeasured, size) + size < MEASURE_EVERY)
-        return;
-    atomic_store(&budget->unmeasured, 0);
-    size_t n = uncounted(budget), max = atomic_load(&budget->uncounted);
-    while (n > max && !atomic_compare_exchange_weak(&budget->uncounted, &max, n))
-        ;
-}
-
-/* What blocks of `size` bytes may have of a limit. */
+/* The part of a limit that is open to blocks of `size` bytes. */
 static size_t share(size_t limit, size_t size)
 {
     enum { KEPT = 20 }; /* the part of the limit, 1 in so many, for small blocks */
@@ -107,18 +94,27 @@ size_t api_budget_max(const struct api_budget *budget, size_t size)
     if (!budget->resident)
         return share(budget->limit, size);
     size_t left = budget->max_resident > n ? budget->max_resident - n : 1; /* 0 is no limit */
-    return share(left < budget->limit ? left : budget->limit, size);
+    return share(budget->limit && budget->limit < left ? budget->limit : left, size);
 }
 
-static bool claim(struct api_budget *budget, size_t size)
+static bool try_claim(struct api_budget *budget, size_t size)
 {
-    measure_claims(budget, size);
     size_t used = atomic_load(&budget->used), max = api_budget_max(budget, size);
     do
         if (max && (used > max || size > max - used))
             return false;
     while (!atomic_compare_exchange_weak(&budget->used, &used, used + size));
     return true;
+}
+
+static bool claim(struct api_budget *budget, size_t size)
+{
+    enum { MEASURE_EVERY = 1 << 20 };
+    size_t claimed = atomic_fetch_add(&budget->claimed, size) + size;
+    if (budget->resident && claimed - atomic_load(&budget->measured) >= MEASURE_EVERY)
+        api_budget_measure(budget);
+    return try_claim(budget, size) ||
+           (budget->resident && (api_budget_measure(budget), try_claim(budget, size)));
 }
 
 static void trim_beyond_limit(struct api_budget *budget)
@@ -209,10 +205,10 @@ static void keep(struct api_budget *budget, void *data, size_t size)
     evicted = *oldest;
     *oldest = block;
     atomic_fetch_add(&budget->idle, size);
-    atomic_fetch_sub(&budget->idle, evicted.size);
     pthread_mutex_unlock(&budget->lock);
     if (evicted.size)
         munmap(evicted.data, evicted.size);
+    atomic_fetch_sub(&budget->idle, evicted.size);
     api_budget_release(budget, size);
 }
 
@@ -404,9 +400,10 @@ void api_reservation_free(struct api_budget *budget, void *reservation, size_t u
 static struct api_block empty(struct api_budget *budget, struct api_block *entry)
 {
     struct api_block dropped = *entry;
-    atomic_fetch_sub(&budget->idle, entry->size - entry->used);
     if (entry->used > 0 && entry->size > entry->used)
         madvise((char *)entry->data + entry->used, entry->size - entry->used, MADV_DONTNEED);
+    if (entry->used > 0)
+        atomic_fetch_sub(&budget->idle, entry->size - entry->used);
     *entry = (struct api_block){0};
     return dropped;
 }
@@ -425,7 +422,9 @@ bool api_budget_trim(struct api_budget *budget, int64_t ns)
             n += dropped[n].used == 0;
         }
     pthread_mutex_unlock(&budget->lock);
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         munmap(dropped[i].data, dropped[i].size);
+        atomic_fetch_sub(&budget->idle, dropped[i].size);
+    }
     return n > 0;
 }

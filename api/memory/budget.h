@@ -43,11 +43,12 @@ struct api_budget {
     size_t limit;
     size_t max_resident;      /* bytes that the process may have in memory */
     size_t (*resident)(void); /* bytes that it has; NULL: it is not measured */
-    atomic_size_t uncounted;  /* the most that was measured since api_budget_measure */
-    atomic_size_t unmeasured; /* bytes that were claimed since the last measurement */
-    atomic_size_t used;       /* bytes of blocks in use */
-    atomic_size_t retained;   /* of these, bytes that outlive requests */
-    atomic_size_t idle;       /* bytes of kept blocks; freed if the limit demands it */
+    atomic_size_t uncounted;  /* as it was measured last */
+    atomic_size_t claimed;    /* bytes that were ever claimed; until the last measurement */
+    atomic_size_t measured;
+    atomic_size_t used;     /* bytes of blocks in use */
+    atomic_size_t retained; /* of these, bytes that outlive requests */
+    atomic_size_t idle;     /* bytes of kept blocks; freed if the limit demands it */
     pthread_mutex_t lock;
     struct api_block blocks[API_IDLE_BLOCKS]; /* kept blocks; `size` 0 is a free entry */
 };
@@ -67,12 +68,13 @@ static inline size_t api_block_size(size_t size)
 /* Takes back a block of the size that api_block_resize returned. The block may be NULL. */
 void api_block_free(struct api_budget *budget, void *block, size_t size);
 
-/* How many bytes may be used after blocks of `size` bytes are taken: if the process has no other memory, and now. */
+/* api_budget_limit: how many bytes blocks of `size` bytes may bring the count to, by the limit alone. api_budget_max: how
+ * many they may bring it to now. */
 size_t api_budget_limit(const struct api_budget *budget, size_t size);
 size_t api_budget_max(const struct api_budget *budget, size_t size);
 
-/* Measures the process, and forgets what was measured before. Returns the bytes that are not counted. To be called now
- * and then, after memory was given back; claims measure by themselves. */
+/* Measures the process; returns the bytes that are not counted, 0 if it is not measured. Claims measure by themselves:
+ * once for each MiB, and before they fail. */
 size_t api_budget_measure(struct api_budget *budget);
 
 /* A reservation is a mapping for bytes that arrive over time: only its first `used` bytes count, and grow

@@ -3,6 +3,7 @@
 #include "api/json/json_load.h"
 #include "api/text/nearest.h"
 
+#include <arpa/inet.h>
 #include <ctype.h>
 #include <fnmatch.h>
 #include <stddef.h>
@@ -68,9 +69,14 @@ static bool is_authority(const char *text, size_t size)
     const char *end = text + size, *p = text;
     long port = 0;
     if (*p == '[') {
-        for (p++; p < end && (isxdigit((unsigned char)*p) || *p == ':' || *p == '.'); p++)
-            ;
-        if (p == text + 1 || p == end || *p++ != ']')
+        struct in6_addr ignored;
+        char address[INET6_ADDRSTRLEN] = "";
+        size_t length = strcspn(p + 1, "]%"); /* a zone may follow: fe80::1%25eth0 */
+        p = memchr(p, ']', size);
+        if (!p++ || length >= sizeof address)
+            return false;
+        memcpy(address, text + 1, length);
+        if (inet_pton(AF_INET6, address, &ignored) != 1)
             return false;
     } else {
         for (; p < end && *p != ':'; p++)

@@ -14,7 +14,7 @@ enum {
         32, /* a response has an ETag of its body: polled by pages that mostly have it already */
     API_OBSERVES = 64, /* beside API_WRITES: the scope observe suffices */
     API_RESERVES =
-        128, /* its path is matched by no later row, which has a parameter for the last segment */
+        128, /* no later row is tried for its path, not even one with a parameter as last segment */
     API_HEALTH = API_PROBE | API_OPEN,
 };
 

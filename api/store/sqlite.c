@@ -20,7 +20,7 @@ struct connection {
     bool has_log;  /* it had one before it was opened */
     bool is_empty; /* it has no table */
     sqlite3_int64 changes;
-    unsigned idle_calls; /* of shrink since they were others */
+    unsigned idle_calls; /* of shrink since `changes` last differed, or the cache was freed */
 };
 
 static struct connection *connection_of(struct api_database *database)
@@ -238,15 +238,18 @@ static bool size_of(struct api_database *database, int64_t *bytes)
     return good;
 }
 
-/* Frees the cache of pages, once, when nothing has changed in so many calls of shrink, which are half a second apart. */
+/* Frees the cache of pages each time that nothing has changed in so many calls of shrink, which are some half a second
+ * apart: reads fill it again from the system's own cache. */
 static void free_idle_cache(struct connection *c)
 {
     enum { IDLE_CALLS = 20 };
     sqlite3_int64 changes = sqlite3_total_changes64(c->sqlite);
     c->idle_calls = changes == c->changes ? c->idle_calls + 1 : 0;
     c->changes = changes;
-    if (c->idle_calls == IDLE_CALLS)
-        sqlite3_db_release_memory(c->sqlite);
+    if (c->idle_calls < IDLE_CALLS)
+        return;
+    c->idle_calls = 0;
+    sqlite3_db_release_memory(c->sqlite);
 }
 
 static bool shrink(struct api_database *database)

@@ -35,8 +35,8 @@ static unsigned long long header_ms = HEADER_MS, grace_ms = BODY_GRACE_MS, respo
 static const struct srv_error
     late_header = {"request_timeout", "the header took longer than 10 s, or than --timeout"},
     late_reserved = {"request_timeout",
-                     "the header took longer than 1 s, which a connection has on --admin-listen, "
-                     "and any beyond --max-connections"},
+                     "the header took longer than 1 s: it has no more on --admin-listen, nor on a "
+                     "connection beyond --max-connections"},
     idle = {"idle", "no request arrived"},
     late_body = {"request_timeout",
                  "the body arrived at less than 64 KiB/s after 10 s, or after --timeout"},

@@ -262,7 +262,7 @@ static int shake_hands(struct srv_session *s)
     static const int now = 1;
     int result = gnutls_handshake(s->session);
     s->is_connected = result == 0;
-    if (s->is_connected) /* a client without TCP_NODELAY sends its request once it has this, after 40 ms else */
+    if (s->is_connected) /* a client without TCP_NODELAY waits for this before its request, else for 40 ms */
         setsockopt(s->fd, IPPROTO_TCP, TCP_QUICKACK, &now, sizeof now);
     if (result < 0 && gnutls_error_is_fatal(result))
         gnutls_alert_send_appropriate(s->session, result);

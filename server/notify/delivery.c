@@ -44,13 +44,13 @@ static void resume(struct api_exchange *x)
     curl_multi_wakeup(delivery->sender->multi);
 }
 
-void srv_delivery_ask(struct srv_delivery *delivery, const struct api_receiver *receiver,
-                      double now, bool is_last)
+/* Prepares a job of the store. */
+static struct api_outbox_job *prepare(struct srv_delivery *delivery,
+                                      const struct api_receiver *receiver)
 {
     const struct srv_sender *sender = delivery->sender;
     struct api_outbox_job *job = &delivery->job;
     api_outbox_job_init(job, sender->budget);
-    job->is_last = is_last;
     delivery->asker.resume = resume;
     job->job.x = &delivery->asker;
     job->receiver = receiver->name;
@@ -60,9 +60,28 @@ void srv_delivery_ask(struct srv_delivery *delivery, const struct api_receiver *
     job->reads_history = !delivery->knows_history;
     job->writes_history = job->history.last_success != delivery->stored.last_success ||
                           job->history.last_failure != delivery->stored.last_failure;
+    return job;
+}
+
+void srv_delivery_ask(struct srv_delivery *delivery, const struct api_receiver *receiver,
+                      double now)
+{
+    struct api_outbox_job *job = prepare(delivery, receiver);
     delivery->due = now + first_wait_s;
     delivery->has_news = false;
-    delivery->is_asking = api_monitors_submit(sender->monitors, &job->job);
+    delivery->is_asking = api_monitors_submit(delivery->sender->monitors, &job->job);
+}
+
+void srv_delivery_leave(struct srv_delivery *delivery, const struct api_receiver *receiver,
+                        bool ends_lease)
+{
+    if (delivery->is_unanswered)
+        return;
+    srv_post_free(&delivery->post);
+    struct api_outbox_job *job = prepare(delivery, receiver);
+    job->takes_none = true;
+    job->ends_lease = ends_lease;
+    delivery->is_asking = api_monitors_submit(delivery->sender->monitors, &job->job);
 }
 
 /* Notes what the store says of the receiver, or that it has what this server says. */
@@ -98,7 +117,7 @@ static void send_answer(struct srv_delivery *delivery, const struct api_receiver
         delivery->due = now + (double)job->wait / 1e6;
     if (reminds && delivery->next_reminder < delivery->due)
         delivery->due = delivery->next_reminder;
-    if (job->is_last)
+    if (job->takes_none)
         return;
     if (job->number) {
         send_message(delivery, receiver, job, false, now);
@@ -118,7 +137,8 @@ bool srv_delivery_take_answer(struct srv_delivery *delivery, const struct api_re
         return delivery->is_asking;
     delivery->is_asking = false;
     delivery->due = now + first_wait_s;
-    if (!delivery->job.problem.code) {
+    delivery->is_unanswered = delivery->job.problem.code != NULL;
+    if (!delivery->is_unanswered) {
         note_history(delivery, receiver);
         send_answer(delivery, receiver, now);
     }

@@ -22,7 +22,8 @@ struct srv_delivery {
     struct api_exchange asker; /* of the job: `resume` is called at its end */
     bool is_asking;            /* the store's thread has the job */
     atomic_bool is_answered;
-    bool has_news; /* since the job was begun */
+    bool is_unanswered; /* the last job failed */
+    bool has_news;      /* since the job was begun */
     struct srv_post post;
     bool is_reminder;
     int64_t number;                     /* of the message under way */
@@ -41,10 +42,14 @@ void srv_delivery_reset(struct srv_delivery *delivery, const struct srv_sender *
 /* When the next reminder is due, of a message that is no Alertmanager's: at once if one is under way. */
 double srv_delivery_reminder(const struct srv_delivery *delivery);
 
-/* Asks the store for the next message of a receiver, which stays until the answer is taken; or, if it `is_last`, tells it
- * what was delivered, and that this server sends no more. */
+/* Asks the store for the next message of a receiver, which stays until the answer is taken. */
 void srv_delivery_ask(struct srv_delivery *delivery, const struct api_receiver *receiver,
-                      double now, bool is_last);
+                      double now);
+
+/* Tells the store what was delivered to a receiver when the server ends; with `ends_lease`, once it knows that of all
+ * receivers, that another server may send. Not if the store did not answer the last time. */
+void srv_delivery_leave(struct srv_delivery *delivery, const struct api_receiver *receiver,
+                        bool ends_lease);
 
 /* Sends what the store has answered, if it has; true if it has not. */
 bool srv_delivery_take_answer(struct srv_delivery *delivery, const struct api_receiver *receiver);

@@ -130,7 +130,7 @@ static int take_steps(size_t n_tests)
         if (delivery->post.easy || delivery->is_asking || notify.is_renewing)
             continue;
         if (now >= delivery->due || (delivery->has_news && delivery->failures == 0))
-            srv_delivery_ask(delivery, &notify.receivers->list[i], now, false);
+            srv_delivery_ask(delivery, &notify.receivers->list[i], now);
         if (!delivery->is_asking && delivery->due < next)
             next = delivery->due;
     }
@@ -151,10 +151,12 @@ static void end_all(void)
     wait_for_answers();
     srv_tests_take(&notify.tests, notify.receivers, true);
     srv_tests_abort(&notify.tests, why_aborted);
-    for (size_t i = 0; notify.receivers && i < notify.receivers->n; i++) {
-        srv_post_free(&notify.deliveries[i].post);
-        srv_delivery_ask(&notify.deliveries[i], &notify.receivers->list[i], api_seconds(), true);
-    }
+    size_t n = notify.receivers ? notify.receivers->n : 0;
+    for (size_t i = 0; i < n; i++)
+        srv_delivery_leave(&notify.deliveries[i], &notify.receivers->list[i], false);
+    wait_for_answers();
+    if (n > 0)
+        srv_delivery_leave(&notify.deliveries[0], &notify.receivers->list[0], true);
     wait_for_answers();
     api_receivers_release(notify.receivers);
 }

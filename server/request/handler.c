@@ -273,12 +273,12 @@ static bool hand_over(struct srv_request *request)
     request->queue = request->exchange.cost_ns > max_ns[SRV_LARGE] ? SRV_HUGE : SRV_LARGE;
     if (api_endpoint_is_probe(request->exchange.response.endpoint))
         request->queue = SRV_PROBES;
-    if (srv_jobs_add(request->queue, &request->job))
+    const char *refusal = srv_jobs_add(request->queue, &request->job);
+    if (!refusal)
         return true;
     if (request->exchange.is_stored && api_handle(&request->exchange, HUGE_VAL))
         return false;
-    api_refuse(&request->exchange, "overloaded",
-               "more than 10 s of work, or 1000 requests, are pending; try again");
+    api_refuse(&request->exchange, "overloaded", refusal);
     return false;
 }
 

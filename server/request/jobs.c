@@ -98,20 +98,23 @@ bool srv_jobs_start(size_t n)
     return jobs.started == all;
 }
 
-/* A single job is taken whatever it costs. */
-static bool is_full(const struct queue *queue)
+/* Why a queue takes no more, or NULL. A single job is taken whatever it costs. */
+static const char *reason_to_refuse(const struct queue *queue)
 {
-    return queue->waiting >= MAX_WAITING ||
-           queue->waiting_ns > max_waiting_ns * (double)jobs.queues[SRV_HUGE].max;
+    if (queue->waiting >= MAX_WAITING)
+        return "1000 requests wait already; try again";
+    return queue->waiting_ns > max_waiting_ns * (double)jobs.queues[SRV_HUGE].max
+               ? "more than 10 s of work is pending; try again"
+               : NULL;
 }
 
-bool srv_jobs_add(enum srv_queue which, struct srv_job *job)
+const char *srv_jobs_add(enum srv_queue which, struct srv_job *job)
 {
     struct queue *queue = &jobs.queues[which];
     job->next = NULL;
     pthread_mutex_lock(&jobs.lock);
-    bool good = !is_full(queue);
-    if (good) {
+    const char *refusal = reason_to_refuse(queue);
+    if (!refusal) {
         queue->waiting++;
         queue->waiting_ns += job->cost_ns;
         if (queue->first)
@@ -123,7 +126,7 @@ bool srv_jobs_add(enum srv_queue which, struct srv_job *job)
         pthread_cond_signal(&jobs.wake);
     }
     pthread_mutex_unlock(&jobs.lock);
-    return good;
+    return refusal;
 }
 
 size_t srv_jobs_pending(void) { return atomic_load(&jobs.pending); }

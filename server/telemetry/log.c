@@ -3,13 +3,13 @@
 #include "api/memory/buffer.h"
 #include "api/store/store.h"
 #include "api/text/clock.h"
+#include "api/text/percent.h"
 #include "server/telemetry/log_stream.h"
 
 #include <errno.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <string.h>
-#include <strings.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -309,10 +309,17 @@ static void add_trace(struct api_buffer *line, const struct api_trace *trace)
 /* True for a parameter that some clients send a token or a password in; kldiv takes none there. */
 static bool is_secret(const char *name, size_t size)
 {
-    static const char *const names[] = {"access_token", "api_key",  "apikey", "auth", "auth_token",
-                                        "key",          "password", "secret", "token"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (strlen(names[i]) == size && strncasecmp(names[i], name, size) == 0)
+    static const char *const words[] = {"auth", "jwt", "key", "pass", "pwd", "secret", "token"};
+    char plain[100];
+    size_t n = 0;
+    for (size_t i = 0; i < size && n < sizeof plain - 1; i++) {
+        int byte = name[i] == '%' && size - i > 2 ? api_percent_decode(name + i) : -1;
+        i += byte >= 0 ? 2 : 0;
+        plain[n++] = (char)(byte >= 0 ? byte : name[i]);
+    }
+    plain[n] = '\0';
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (strcasestr(plain, words[i]))
             return true;
     return false;
 }
@@ -320,6 +327,7 @@ static bool is_secret(const char *name, size_t size)
 /* Adds the target, with *** for what may be secrets in its query. */
 static void add_target(struct api_buffer *line, const char *target)
 {
+    static const char ends[] = "?&;";
     char usual[USUAL_LINE];
     struct api_buffer shown = {0};
     const char *at = target ? strchr(target, '?') : NULL;
@@ -329,12 +337,12 @@ static void add_target(struct api_buffer *line, const char *target)
     }
     api_buffer_borrow(&shown, usual, sizeof usual);
     api_append(&shown, target, (size_t)(at - target));
-    for (; *at; at += strcspn(at, "&")) {
-        size_t name = 1 + strcspn(at + 1, "=&");
-        bool hides = at[name] == '=' && is_secret(at + 1, name - 1);
-        api_append(&shown, at, hides ? name + 1 : 1 + strcspn(at + 1, "&"));
+    for (size_t size; *at; at += size) {
+        size = 1 + strcspn(at + 1, ends);
+        const char *value = memchr(at, '=', size);
+        bool hides = value && is_secret(at + 1, (size_t)(value - at - 1));
+        api_append(&shown, at, hides ? (size_t)(value + 1 - at) : size);
         api_append_text(&shown, hides ? "***" : "");
-        at++;
     }
     api_append(&shown, "", 1);
     add_text(line, FIELD("target"), shown.failed ? "" : shown.data);

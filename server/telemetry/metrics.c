@@ -175,9 +175,11 @@ static void write_connections(const struct srv_snapshot *snapshot, struct api_bu
 
 static void write_memory(const struct api_budget *budget, size_t reserved, struct api_buffer *out)
 {
-    api_metrics_value(out, "kldiv_memory_limit_bytes",
-                      "What may be reserved now: --max-memory, or less while the rest of the "
-                      "process has much of the container's memory.",
+    api_metrics_value(out, "kldiv_memory_limit_bytes", "Effective --max-memory.",
+                      (double)budget->limit);
+    api_metrics_value(out, "kldiv_memory_available_bytes",
+                      "What may be reserved now: the limit, or less while the rest of the process "
+                      "has much of the container's memory.",
                       (double)api_budget_max(budget, 0));
     api_metrics_value(out, "kldiv_memory_reserved_bytes",
                       "Held for bodies, tensors, responses and monitors; at most --max-memory.",

@@ -246,10 +246,11 @@ bool api_config_retain(struct api_config *config, struct api_budget *budget, siz
                   text_size(config->definition) + text_size(config->others) + COUNTS * counts +
                   OPEN_WINDOW + api_pool_size(&config->settings, &config->bins) + more;
     if (!api_budget_retain(budget, size, is_stored))
-        return api_fail(
-            problem, is_stored ? "store_unavailable" : "out_of_memory",
-            "monitors have %zu bytes; they may have %s of --max-memory, which is %zu bytes",
-            atomic_load(&budget->retained), is_stored ? "all" : "half", budget->limit);
+        return api_fail(problem, is_stored ? "store_unavailable" : "out_of_memory",
+                        "monitors have %zu bytes; they may have %s of --max-memory, which is %zu "
+                        "bytes, as far as "
+                        "requests and the process leave it",
+                        atomic_load(&budget->retained), is_stored ? "all" : "half", budget->limit);
     config->budget = budget;
     config->retained = size;
     return true;

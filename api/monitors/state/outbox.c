@@ -190,7 +190,7 @@ static bool take_lease(struct api_monitors *monitors, const struct api_outbox_jo
 static bool give_up_lease(struct api_monitors *monitors, const struct api_outbox_job *job)
 {
     return !api_store_is_shared(monitors->store) ||
-           api_store_run(monitors->store, API_SQL_LEASE_SET, API_ROW(job->server, monitors->now));
+           api_store_run(monitors->store, API_SQL_LEASE_SET, API_ROW(job->server, 0));
 }
 
 static bool delete (struct api_monitors *monitors, struct api_outbox_job *job)
@@ -298,8 +298,8 @@ static bool run(struct api_store_job *base, struct api_monitors *monitors)
         job->wait = API_SECOND_US;
         return true;
     }
-    if (job->is_last)
-        return give_up_lease(monitors, job);
+    if (job->takes_none)
+        return !job->ends_lease || give_up_lease(monitors, job);
     bool good = pending == 0 ||
                 api_store_read(monitors->store, API_SQL_OUTBOX_FIRST, receiver, read_first, &first);
     good = good && (!first.is_there || make(monitors, job, &first));

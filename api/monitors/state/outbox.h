@@ -29,7 +29,8 @@ struct api_outbox_job {
     const char *receiver;
     int64_t delivered; /* number of a message that is to be deleted, or 0 */
     int64_t server;    /* number of this server, to tell it from others on the store */
-    bool is_last;      /* this server ends: it takes no message, and another may send at once */
+    bool takes_none;   /* this server ends: it takes no message ... */
+    bool ends_lease;   /* ... and another may send at once */
 
     struct api_receiver_history
         history; /* of the receiver, as this server knows it; as the store has it */

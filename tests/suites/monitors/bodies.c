@@ -22,7 +22,7 @@ static const struct {
      "option_invalid #/fire_after"},
     {"PUT /monitors/g/m", "{\"values\":[1]}", "option_unknown #/values"},
     {"PUT /monitors/g/m", "\xef\xbb\xbf{\"values\":[1]}", "option_unknown #/values"},
-    {"PUT /monitors/g/observations", "{}", "method_not_allowed ~nothing else can have this name"},
+    {"PUT /monitors/g/observations", "{}", "method_not_allowed ~no monitor can be called so"},
     {"PUT /monitors/g/observations/", "{}", "method_not_allowed"},
     {"POST /monitors/g/evaluate", "{}", "observations_empty #"},
     {"POST /monitors/g/windows", "{}", "method_not_allowed ~GET /monitors/{group}/{name}/windows"},

@@ -33,7 +33,7 @@ Test(notify_receivers, read_all_members)
         "\"groups\":[\"fraud-*\",\"credit\"],\"states\":[\"critical\",\"stale\"],"
         "\"secret_file\":\"/run/secret\",\"ca_file\":\"/run/ca.pem\",\"remind\":\"7d\","
         "\"header\":{\"Authorization\":\"Bearer a b\",\"X-Team\":\"\\u00fc\"}},"
-        "{\"name\":\"am\",\"url\":\"http://[::1]:9093\",\"format\":\"alertmanager\"}]");
+        "{\"name\":\"am\",\"url\":\"http://[fe80::1%25eth0]:9093\",\"format\":\"alertmanager\"}]");
     const struct api_receiver *ops = &receivers->list[0], *am = &receivers->list[1];
     cr_assert_eq(receivers->n, 2);
     cr_expect_str_eq(ops->url, "https://hooks.example:8443/a?b=c");
@@ -80,6 +80,7 @@ Test(notify_receivers, tell_what_is_wrong_and_where)
         {"[{\"name\":\"a\",\"url\":\"http://[::1:80/x\",\"format\":\"json\"}]", "#/0/url",
          "brackets"},
         {"[{\"name\":\"a\",\"url\":\"http://::1]/x\",\"format\":\"json\"}]", "#/0/url", "brackets"},
+        {"[{\"name\":\"a\",\"url\":\"http://[:::]/\",\"format\":\"json\"}]", "#/0/url", "brackets"},
         {"[{\"name\":\"a\",\"url\":\"http://[::1]80\",\"format\":\"json\"}]", "#/0/url", "port"},
         {"[{\"name\":\"a\",\"url\":\"http://u:p@h/\",\"format\":\"json\"}]", "#/0/url", "password"},
         {"[{\"name\":\"a\",\"url\":\"http://h/a b\",\"format\":\"json\"}]", "#/0/url", "blanks"},

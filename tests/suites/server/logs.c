@@ -148,7 +148,9 @@ Test(logs, tokens_in_a_query_are_not_shown)
     } cases[] = {{"/kl_div?token=sesame&reduction=sum", "/kl_div?token=***&reduction=sum"},
                  {"/kl_div?a=1&Access_Token=sesame", "/kl_div?a=1&Access_Token=***"},
                  {"/kl_div?api_key=sesame=&password=x", "/kl_div?api_key=***&password=***"},
-                 {"/kl_div?tokens=2&token&=&&key=", "/kl_div?tokens=2&token&=&&key=***"},
+                 {"/kl_div?token&=&&dim=1&x=key", "/kl_div?token&=&&dim=1&x=key"},
+                 {"/kl_div?%74oken=sesame&a=1;client_secret=b?pwd=c",
+                  "/kl_div?%74oken=***&a=1;client_secret=***?pwd=***"},
                  {"/kl_div?", "/kl_div?"},
                  {"/token=sesame", "/token=sesame"}};
     char path[] = "/tmp/kldiv-log-XXXXXX";

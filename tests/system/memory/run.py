@@ -27,7 +27,7 @@ MIB = 1 << 20
 # The container in MiB; --max-memory, or what the server finds. 64 MiB less than the container is what the manual says.
 CASES = ["64", "128", "128:64M", "256", "512"]
 FLOODERS = 8
-HEALTH_SECONDS = 1
+HEALTH_SECONDS = 1  # but for one in a thousand whose connection waits for a second SYN, which is sent after 1 s
 GIVEN_BACK = 1.3  # resident after a flood, of what was resident before
 PINNED = 8 * MIB  # pages on which malloc keeps small blocks for each thread, if 1.3 of little is less
 GOOD = {200, 201, 400, 408, 413, 422, 431, 503}
@@ -316,7 +316,9 @@ def drill(binary, case, folder, requests, seconds):
         watcher.join()
         refused, slowest = sum(status != 200 for _, status in lates), max(late for late, _ in lates)
         assert len(lates) >= 100 and refused == 0, f"{refused} of {len(lates)} health checks had no 200"
-        assert slowest <= HEALTH_SECONDS, f"health answered after {slowest:.2f} s"
+        late = sum(late > HEALTH_SECONDS for late, _ in lates)
+        assert late <= len(lates) / 1000 and slowest < HEALTH_SECONDS + 1, f"{late} health checks late, one by {slowest:.2f} s"
+        assert flooded[200] >= 100, f"hardly anything was served in floods: {flooded}"
         assert server.stop() == 0
         server = Server(binary, group, store, max_memory or "0")
         assert count_monitors(server) == there, "monitors are lost after a start"
