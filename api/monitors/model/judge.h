@@ -2,7 +2,14 @@
  *
  * G of cells that hold less than about 5 is not chi-squared (Cochran, "Some methods for strengthening the common chi-squared
  * tests", 1954), so that cells of labels whose smaller expected count is less are joined with `other`. What is lost by
- * that, a text that was never seen and is frequent now, is looked at by itself: the heaviest of those that have no bin. */
+ * that is looked at by tests of their own: the heaviest of the joined labels, beside the largest share that it may have
+ * in the reference; the joined labels together, beside `other`; and the heaviest text that has no bin. With exact
+ * probabilities a label that is impossible is never joined. The highest level of these tests counts.
+ *
+ * Windows after a drift are judged in sums that hold it. So a test counts as ok if the newest 1, 2, 4 ... windows of the
+ * sum, up to half of it, are e^3 times likelier under the reference than under the other windows, in the cells of the
+ * test: they have left the drift. By chance a window of the same distribution says so with probability e^-3 at most (Wald,
+ * "Sequential tests of statistical hypotheses", 1945). The rule only takes levels away. */
 #pragma once
 
 #include "api/monitors/model/settings.h"
@@ -29,6 +36,7 @@ enum { API_UNSEEN_SLOTS = 2048 };
 struct api_unseen_sum {
     size_t n;
     double total, most; /* counts of all, and of the heaviest */
+    uint64_t heaviest;  /* its hash */
     struct api_unseen_count slots[API_UNSEEN_SLOTS];
 };
 
@@ -37,14 +45,17 @@ struct api_sum {
     size_t windows, n_bins;
     double counts[API_MAX_BINS + KL_OUTER_BINS], reference[API_MAX_BINS + KL_OUTER_BINS];
     struct api_unseen_sum unseen;
+    const double *counts_of[API_MAX_POOL]; /* of each window, newest first */
+    const struct api_unseen_counts *unseen_of[API_MAX_POOL];
 };
 
 double api_sum_n(const struct api_sum *sum);
 
-/* Adds the texts of a window to a sum, which began empty. */
+/* Adds the texts of a window to a sum, which began empty. How often a text is in it. */
 void api_unseen_sum_add(struct api_unseen_sum *sum, const struct api_unseen_counts *unseen);
+double api_unseen_sum_count(const struct api_unseen_sum *sum, const char *text);
 
-/* Judges a sum. `known` are the scores of its bins as they are, or NULL. *pooled becomes what the level is of;
+/* Judges a sum. `known` are the scores of its bins as they are, or NULL. *pooled becomes the test that the level is of;
  * insufficient if the sum holds less than min_observations. */
 enum api_verdict api_judge(const struct api_evidence *evidence, const struct api_sum *sum,
                            const struct kl_drift *known, struct api_pooled *pooled);

@@ -132,6 +132,8 @@ static void begin(struct sums *sums, const struct api_evidence *evidence, struct
         for (size_t i = 0; i < sum->n_bins; i++)
             sums->seasons[i] = n * sum->reference[i] / n_reference;
     }
+    sum->counts_of[0] = evidence->counts;
+    sum->unseen_of[0] = evidence->unseen;
     if (!evidence->bins->labelled)
         return;
     sum->unseen = (struct api_unseen_sum){.n = 0};
@@ -156,10 +158,25 @@ static bool add_window(struct sums *sums)
     double n = add(sum->counts, api_pool_counts(pool, i), sum->n_bins);
     if (pool->compared)
         add_season(sums, n, api_pool_reference(pool, i), n_reference);
+    sum->counts_of[sum->windows] = api_pool_counts(pool, i);
+    sum->unseen_of[sum->windows] = pool->unseen ? &pool->unseen[i] : NULL;
     if (pool->unseen)
         api_unseen_sum_add(&sum->unseen, &pool->unseen[i]);
     sums->start = pool->starts[i];
     sum->windows++;
+    return true;
+}
+
+bool api_pool_add_up(const struct api_evidence *evidence, size_t windows, struct api_sum *sum)
+{
+    struct api_evidence all = *evidence;
+    struct sums sums;
+    all.turns = API_NO_TURNS;
+    begin(&sums, &all, API_NO_TURNS.rose);
+    while (sums.sum.windows < windows)
+        if (!add_window(&sums))
+            return false;
+    *sum = sums.sum;
     return true;
 }
 

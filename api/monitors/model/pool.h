@@ -54,6 +54,9 @@ bool api_pool_is_before(const struct api_pool *pool, struct api_position at);
  * level decides, then the fewest windows. */
 void api_pool_judge(const struct api_evidence *evidence, struct api_scores *scores);
 
+/* Adds up a window with those before it, as many as that in all; false if they are not there. */
+bool api_pool_add_up(const struct api_evidence *evidence, size_t windows, struct api_sum *sum);
+
 /* The state that a state falls to after a window: it is judged by the smallest number of last windows, at least
  * clear_after, whose expected noise is at most half of the warning threshold, and falls if the divergence
  * without that noise is below half of a threshold. The distance between rise and fall keeps a shift at a

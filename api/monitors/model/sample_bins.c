@@ -5,6 +5,7 @@
 #include "api/text/number.h"
 #include "lib/drift.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -271,6 +272,84 @@ static void move_edges(double *edges, size_t bins, const double *values, size_t 
     move_outer(edges, bins, (struct range){above[0], below});
 }
 
+/* ---- Quantiles beside values that are repeated */
+
+/* Values that have a bin of their own, among the edges of n intervals; gives how many. */
+static size_t find_repeated(const double *edges, size_t n, double *repeated)
+{
+    size_t found = 0;
+    for (size_t i = 0; i < n; i++)
+        if (edges[i + 1] == nextafter(edges[i], (double)INFINITY) && edges[i + 1] < DBL_MAX)
+            repeated[found++] = edges[i];
+    return found;
+}
+
+static bool is_among(const double *sorted, size_t n, double value)
+{
+    size_t first = 0, end = n;
+    while (first < end) {
+        size_t middle = first + (end - first) / 2;
+        if (sorted[middle] < value)
+            first = middle + 1;
+        else
+            end = middle;
+    }
+    return first < n && sorted[first] == value;
+}
+
+/* Moves values that are not among the repeated ones to the front; gives how many there are. */
+static size_t move_others(double *values, size_t n, const double *repeated, size_t n_repeated)
+{
+    size_t others = 0;
+    for (size_t i = 0; i < n; i++)
+        if (!is_among(repeated, n_repeated, values[i])) {
+            double value = values[i];
+            values[i] = values[others];
+            values[others++] = value;
+        }
+    return others;
+}
+
+static int compare_doubles(const void *a, const void *b)
+{
+    const double *first = a, *second = b;
+    return (*first > *second) - (*first < *second);
+}
+
+/* Makes edges of quantiles. Where values are so frequent that they have bins of their own, the quantiles of all values lie on
+ * them, and leave few bins, or one, for the others: these are cut by themselves, into as many bins as are left, at least
+ * half of those that are wanted, but at most a tenth of their number. */
+static size_t quantile_edges(double *values, size_t n, size_t wanted, double min, double max,
+                             double edges[API_MAX_BINS + 2])
+{
+    double repeated[API_MAX_BINS + 1], inner[API_MAX_BINS + 2], all[3 * API_MAX_BINS + 6];
+    size_t made = kl_quantile_edges(values, n, wanted, edges), n_all = 0, unique = 0;
+    size_t n_repeated = find_repeated(edges, made, repeated);
+    size_t others = n_repeated ? move_others(values, n, repeated, n_repeated) : 0;
+    if (others == 0)
+        return made;
+    size_t left = wanted > n_repeated ? wanted - n_repeated : 0;
+    left = left > wanted / 2 ? left : wanted / 2;
+    left = left < others / VALUES_EACH ? left : others / VALUES_EACH;
+    left = kl_quantile_edges(values, others, left > 0 ? left : 1, inner);
+    all[n_all++] = min + 0.0; /* -0 becomes 0 */
+    for (size_t i = 1; i < left; i++)
+        all[n_all++] = inner[i];
+    for (size_t i = 0; i < n_repeated; i++) {
+        all[n_all++] = repeated[i];
+        all[n_all++] = nextafter(repeated[i], (double)INFINITY);
+    }
+    all[n_all++] = max;
+    qsort(all, n_all, sizeof *all, compare_doubles);
+    for (size_t i = 0; i < n_all; i++)
+        if (unique == 0 || all[i] > all[unique - 1])
+            all[unique++] = all[i];
+    if (unique - 1 > API_MAX_BINS)
+        return made;
+    memcpy(edges, all, unique * sizeof *all);
+    return unique - 1;
+}
+
 static bool bins_of_numbers(struct api_sample *sample, const struct api_monitor_settings *settings,
                             struct api_bins *bins, struct api_weights *reference,
                             struct api_problem *problem)
@@ -286,7 +365,7 @@ static bool bins_of_numbers(struct api_sample *sample, const struct api_monitor_
     if (settings->method == API_AUTO && wanted > max_bins(finite))
         wanted = max_bins(finite);
     n = settings->method == API_WIDTH ? kl_width_edges(min, max, wanted, edges)
-                                      : kl_quantile_edges(numbers, finite, wanted, edges);
+                                      : quantile_edges(numbers, finite, wanted, min, max, edges);
     move_edges(edges, n, numbers, finite);
     kl_bin_counts(edges, n, KL_FLOAT64, numbers, sample->n_numbers, counts);
     counts[n + 2] += sample->n_missing;

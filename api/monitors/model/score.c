@@ -153,6 +153,49 @@ void api_snapshot_score(const struct api_snapshot *snapshot, struct api_scores *
         score_unasked(snapshot, scores);
 }
 
+/* Scores a sum of windows as the window alone is: without means, which it has not. */
+static void score_sum(const struct api_evidence *evidence, const struct api_sum *sum,
+                      struct api_scores *scores, struct kl_drift_bin *of_bins)
+{
+    const struct kl_drift_options options = {.pseudocount = evidence->settings->pseudocount,
+                                             .significance = evidence->settings->significance,
+                                             .exact_reference = evidence->exact};
+    struct api_pooled pooled = scores->pooled;
+    *scores = api_no_window.scores;
+    kl_drift(sum->counts, sum->reference, sum->n_bins, &options, &scores->drift, of_bins);
+    scores->pooled = pooled;
+    scores->top = api_top_of(of_bins, sum->n_bins);
+}
+
+/* As api_snapshot_explain, of the sum that decided; false if the windows before are not at hand. */
+static bool explain_sum(const struct api_snapshot *snapshot, const struct api_scores *alone,
+                        const struct api_unseen *unseen, char to[API_SENTENCE])
+{
+    const struct api_evidence evidence = api_snapshot_evidence(snapshot);
+    struct api_scores scores = *alone;
+    struct api_sum sum;
+    struct kl_drift_bin of_bins[API_MAX_BINS + KL_OUTER_BINS];
+    struct api_unseen of_sum = {.count = 0};
+    if (!snapshot->reference || !api_pool_add_up(&evidence, alone->pooled.windows, &sum))
+        return false;
+    score_sum(&evidence, &sum, &scores, of_bins);
+    if (unseen->count > 0) {
+        memcpy(of_sum.first, unseen->first, sizeof of_sum.first);
+        of_sum.count = (size_t)api_unseen_sum_count(&sum.unseen, unseen->first);
+    }
+    api_sentence_write(&snapshot->config->bins, &scores, of_bins, &of_sum, sum.windows, to);
+    return true;
+}
+
+void api_snapshot_explain(const struct api_snapshot *snapshot, const struct api_scores *scores,
+                          const struct kl_drift_bin *of_bins, const struct api_unseen *unseen,
+                          char to[API_SENTENCE])
+{
+    if (scores->verdict < API_WARNING || scores->pooled.windows < 2 || !snapshot->pool ||
+        !explain_sum(snapshot, scores, unseen, to))
+        api_sentence_write(&snapshot->config->bins, scores, of_bins, unseen, 1, to);
+}
+
 /* ---- Results */
 
 static void write_test(const struct api_scores *scores, struct api_buffer *out)
@@ -280,6 +323,6 @@ void api_snapshot_write(const struct api_snapshot *snapshot, bool with_bins,
     if (!with_bins)
         return;
     write_bins(bins, of_bins, n_bins, out);
-    api_sentence_write(bins, &scores, of_bins, unseen, sentence);
+    api_snapshot_explain(snapshot, &scores, of_bins, unseen, sentence);
     api_write_json(out, ",'sentence':%s", sentence);
 }

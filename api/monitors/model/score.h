@@ -38,6 +38,12 @@ void api_snapshot_release(struct api_snapshot *snapshot); /* NULL is fine */
 void api_snapshot_score(const struct api_snapshot *snapshot, struct api_scores *scores,
                         struct kl_drift_bin *of_bins);
 
+/* Writes because of what the window drifts; of one that drifts by a sum with those before it, because of what the sum
+ * does: "with the 3 before: ...". `scores` and `of_bins` are of the snapshot. */
+void api_snapshot_explain(const struct api_snapshot *snapshot, const struct api_scores *scores,
+                          const struct kl_drift_bin *of_bins, const struct api_unseen *unseen,
+                          char to[API_SENTENCE]);
+
 /* The window with those before it, for its verdict. */
 struct api_evidence api_snapshot_evidence(const struct api_snapshot *snapshot);
 

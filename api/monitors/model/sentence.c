@@ -77,16 +77,19 @@ static double shorten(double edge)
     return strtod(text, NULL);
 }
 
-/* Appends an interval: the value that has a bin of its own, or both edges. */
+/* Appends an interval: the value that has a bin of its own, or both edges. Above such a value an interval begins at the next
+ * double, and is told as open at the value. */
 static void write_interval(const struct api_bins *bins, size_t bin, struct api_buffer *out)
 {
     double lower = bins->edges[bin - 1], upper = bins->edges[bin];
     bool is_value = upper == nextafter(lower, INFINITY);
+    bool is_open = bin > 1 && lower == nextafter(bins->edges[bin - 2], INFINITY);
+    lower = is_open ? bins->edges[bin - 2] : lower;
     if (shorten(lower) < shorten(upper) || is_value) {
         lower = shorten(lower);
         upper = shorten(upper);
     }
-    api_append_text(out, is_value ? "" : "[");
+    api_append_text(out, is_value ? "" : is_open ? "(" : "[");
     write_number(lower, out);
     if (is_value)
         return;
@@ -193,14 +196,17 @@ static void write_ratio(const struct api_bins *bins, const struct api_pooled_rat
 
 void api_sentence_write(const struct api_bins *bins, const struct api_scores *scores,
                         const struct kl_drift_bin *of_bins, const struct api_unseen *unseen,
-                        char to[API_SENTENCE])
+                        size_t windows, char to[API_SENTENCE])
 {
     char memory[API_SENTENCE];
     struct api_buffer out = {0};
     api_buffer_borrow(&out, memory, sizeof memory);
     const struct api_pooled_ratio *ratio = &scores->pooled.ratio;
     bool has_ratio = ratio->bin > 0 && ratio->bin <= (double)bins->n_bins + 1;
-    if (api_top_at(scores->top, 0) || has_ratio)
+    bool says_anything = api_top_at(scores->top, 0) || has_ratio;
+    if (says_anything && windows > 1)
+        api_append_format(&out, "with the %zu before: ", windows - 1);
+    if (says_anything)
         write_spread(scores, &out);
     if (has_ratio)
         write_ratio(bins, ratio, &out);

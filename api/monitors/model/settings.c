@@ -39,7 +39,7 @@ const struct api_field api_monitor_setting_rows[] = {
     {"ratio", FIELDS(ratio_warning, 2), .read = api_read_ratio, .fallback = "null",
      .expected = "null or {\"warning\": R, \"critical\": S}, numbers above 1 to 1e9, S not below "
                  "R; in a query null or R,S"},
-    {"pool", FIELD(pool), .kind = API_POWER, NUMBER("16", 1, 64)},
+    {"pool", FIELD(pool), .kind = API_POWER, NUMBER("16", 1, API_MAX_POOL)},
     {"fire_after", FIELD(fire_after), WHOLE, NUMBER("1", 1, 1000)},
     {"clear_after", FIELD(clear_after), WHOLE, NUMBER("3", 1, 1000)},
     {"stale_after", FIELD(stale_after), NUMBER(NULL, 0, 1e9), .open = true},

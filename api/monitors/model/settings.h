@@ -57,6 +57,7 @@ int64_t api_settings_running(const struct api_monitor_settings *settings);
 
 /* Windows of the largest pool: 1 if a window is compared with the ones right before, to which it would be
  * added. */
+enum { API_MAX_POOL = 64 };
 size_t api_settings_pool(const struct api_monitor_settings *settings);
 
 /* Seconds without an observation after which a monitor is stale; infinite if it never is. */

@@ -15,15 +15,22 @@ void api_unseen_add(struct api_label_table *unseen, const char *text, size_t siz
         api_labels_add(unseen, text, size, false);
 }
 
+uint64_t api_unseen_hash(const char *text, size_t size)
+{
+    unsigned char hash[API_HASH];
+    uint64_t first;
+    api_hash(text, size, hash);
+    memcpy(&first, hash, sizeof first);
+    return first;
+}
+
 void api_unseen_keep(const char *text, size_t size, double count, struct api_unseen_counts *kept)
 {
     enum { LONGEST_CHARACTER = 4 };
-    unsigned char hash[API_HASH];
     if (kept->n == API_UNSEEN_KEPT || size > API_UNSEEN_BYTES - LONGEST_CHARACTER)
         return;
-    api_hash(text, size, hash);
-    kept->labels[kept->n].count = count;
-    memcpy(&kept->labels[kept->n++].hash, hash, sizeof kept->labels->hash);
+    kept->labels[kept->n++] =
+        (struct api_unseen_count){.hash = api_unseen_hash(text, size), .count = count};
 }
 
 void api_unseen_clear(struct api_unseen *unseen)

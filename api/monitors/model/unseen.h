@@ -22,6 +22,8 @@ struct api_unseen_counts {
     struct api_unseen_count labels[API_UNSEEN_KEPT];
 };
 
+uint64_t api_unseen_hash(const char *text, size_t size);
+
 /* Adds a text, unless that was cut, or there are as many as are kept. */
 void api_unseen_keep(const char *text, size_t size, double count, struct api_unseen_counts *kept);
 

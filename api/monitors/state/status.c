@@ -43,7 +43,7 @@ bool api_status_explain(struct api_monitors *monitors, int64_t monitor,
 {
     struct api_unseen unseen = {.count = 0};
     bool good = api_unseen_read(monitors->store, monitor, snapshot, &unseen);
-    api_sentence_write(&snapshot->config->bins, scores, of_bins, &unseen, sentence);
+    api_snapshot_explain(snapshot, scores, of_bins, &unseen, sentence);
     api_buffer_free(&unseen.objects);
     return good;
 }

@@ -254,6 +254,13 @@ bool api_snapshot_compare(struct api_monitors *monitors, int64_t monitor,
     return good;
 }
 
+/* True for a window that is open, or whose sentence is about a sum with those before it. */
+static bool needs_pool(const struct api_window *window)
+{
+    return !window->closed ||
+           (window->scores.verdict >= API_WARNING && window->scores.pooled.windows > 1);
+}
+
 struct api_snapshot *api_snapshot_of(struct api_monitors *monitors,
                                      const struct api_monitor *monitor, struct api_window *window)
 {
@@ -277,7 +284,7 @@ struct api_snapshot *api_snapshot_of(struct api_monitors *monitors,
         api_server_counts_read(monitors, monitor->id, snapshot) &&
         api_snapshot_compare(monitors, monitor->id, monitor->pending,
                              api_position_of(&snapshot->window), snapshot) &&
-        (snapshot->window.closed || api_snapshot_pool(monitors, monitor, snapshot)))
+        (!needs_pool(&snapshot->window) || api_snapshot_pool(monitors, monitor, snapshot)))
         return snapshot;
     api_snapshot_release(snapshot);
     return NULL;

@@ -51,6 +51,16 @@ static const struct {
      "{\"edges\":[1,3,5]}", "{\"counts\":[2,3],\"missing\":0,\"overflow\":0,\"underflow\":0}"},
     {"{\"values\":[1,2,3,4,1e999,-1e999,null]}, \"binning\":{\"method\":\"quantile\",\"bins\":3}",
      "{\"edges\":[1,2,3,4]}", "{\"counts\":[1,1,2],\"missing\":1,\"overflow\":1,\"underflow\":1}"},
+    /* a value that is most of them has a bin of its own, and the others are cut by themselves, by tens at most */
+    {"{\"values\":[0,0,0,0,0,0,0,0,0,0,0,0,1,2,3,4]}, "
+     "\"binning\":{\"method\":\"quantile\",\"bins\":4}",
+     "{\"edges\":[0,4.940656458412465e-324,4]}",
+     "{\"counts\":[12,4],\"missing\":0,\"overflow\":0,\"underflow\":0}"},
+    {"{\"values\":[5,5,5,5,5,5,5,5,5,5,5,5,5,5,5,5,5,5,5,5,5,5,5,5,5,5,5,5,5,5,5,5,5,5,5,5,5,5,5,5,"
+     "1,2,"
+     "3,4,1,2,3,4,1,2,6,7,8,9,6,7,8,9,9,9]}, \"binning\":{\"method\":\"quantile\",\"bins\":3}",
+     "{\"edges\":[1,5,5.000000000000001,9]}",
+     "{\"counts\":[10,40,10],\"missing\":0,\"overflow\":0,\"underflow\":0}"},
     {"{\"values\":[0,10,4]}, \"binning\":{\"method\":\"width\",\"bins\":4}",
      "{\"edges\":[0,2.5,5,7.5,10]}",
      "{\"counts\":[1,1,0,1],\"missing\":0,\"overflow\":0,\"underflow\":0}"},

@@ -26,6 +26,7 @@ struct scores {
     double n, kl, p_value, noise_floor;
     size_t windows;
     int level;
+    double reference[BINS]; /* what the sum is compared with */
 };
 
 /* rule: settings, and what is to be known of a monitor. */
@@ -75,8 +76,11 @@ static struct scores score(const double *c, const double *r)
         g += (c[i] > 0 ? 2 * c[i] * log(c[i] / n / both) : 0) +
              (r[i] > 0 ? 2 * r[i] * log(r[i] / big_n / both) : 0);
     }
-    return (struct scores){
-        n, kl, tail_of_chi_squared(g, (int)used - 1), (used - 1) / 2 * (1 / n + 1 / big_n), 0, 0};
+    struct scores scores = {
+        n, kl, tail_of_chi_squared(g, (int)used - 1), (used - 1) / 2 * (1 / n + 1 / big_n), 0,
+        0, {0}};
+    memcpy(scores.reference, r, sizeof scores.reference);
+    return scores;
 }
 
 static double sum(const double *counts)
@@ -116,14 +120,43 @@ static int level_of(const struct rule *r, const struct scores *s)
     return s->kl >= r->critical && shows ? CRITICAL : s->kl >= r->warning && shows ? WARNING : OK;
 }
 
+/* False if the newest 1, 2, 4 ... windows up to one are e^3 times likelier under the reference than under the others. */
+static bool takes_part(const struct rule *r, size_t last, const struct scores *s)
+{
+    double newest[BINS] = {0}, all[BINS] = {0}, used = 0;
+    for (size_t i = 0; i < s->windows; i++)
+        for (size_t bin = 0; bin < BINS; bin++)
+            all[bin] += r->windows[last - i].counts[bin];
+    for (size_t bin = 0; bin < BINS; bin++)
+        used += all[bin] + s->reference[bin] > 0;
+    for (size_t i = 0; i < s->windows / 2; i++) {
+        double ratio = 0, rest;
+        for (size_t bin = 0; bin < BINS; bin++)
+            newest[bin] += r->windows[last - i].counts[bin];
+        rest = sum(all) - sum(newest);
+        for (size_t bin = 0; bin < BINS; bin++)
+            if (newest[bin] > 0)
+                ratio +=
+                    newest[bin] * log((all[bin] - newest[bin] + 0.5) / (rest + used / 2) /
+                                      ((s->reference[bin] + 0.5) / (sum(s->reference) + used / 2)));
+        if (((i + 1) & i) == 0 && ratio < -3)
+            return false;
+    }
+    return true;
+}
+
 /* Judges a window; gives the pool that decides. */
 static struct scores judge(struct rule *r, size_t i)
 {
     struct scores best = {.level = INSUFFICIENT}, s;
     r->windows[i].alone = sum_up(r, i, 1, &s) && s.n >= r->min ? level_of(r, &s) : INSUFFICIENT;
-    for (size_t size = 1; size <= r->pool; size *= 2)
-        if (sum_up(r, i, size, &s) && s.n >= r->min && (s.level = level_of(r, &s)) > best.level)
+    for (size_t size = 1; size <= r->pool; size *= 2) {
+        if (!sum_up(r, i, size, &s) || s.n < r->min)
+            continue;
+        s.level = takes_part(r, i, &s) ? level_of(r, &s) : OK;
+        if (s.level > best.level)
             best = s;
+    }
     r->windows[i].verdict = best.level;
     return best;
 }

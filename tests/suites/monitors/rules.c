@@ -66,6 +66,12 @@ static void change(const struct stream *s, uint64_t *w)
         w[k] = w[k + 1] = w[k + 2] = total * (uint64_t)percent / 300;
     } else if (strcmp(drift, "double") == 0) {
         w[k - 1] *= 2;
+    } else if (strcmp(drift, "turn") == 0) {
+        for (long i = 0; i < k / 2; i++) {
+            uint64_t weight = w[i];
+            w[i] = w[k - 1 - i];
+            w[k - 1 - i] = weight;
+        }
     } else if (strcmp(drift, "tilt") == 0) {
         for (long i = 0; i < k / 2; i++)
             w[i] = w[i] * (uint64_t)(100 + percent) / 100;

@@ -166,3 +166,38 @@ Test(monitors_sentences, are_those_of_the_last_window)
     monitors_end(&service);
     database_free(&database);
 }
+
+/* Of a verdict that no window shows alone: the sum that decided, in the response, in lists, and when it is read again. */
+Test(monitors_sentences, are_about_the_sum_that_decided)
+{
+    static const char expected[] = "with the 1 before: [1, 2]: 50 % → 38 %; [0, 1): 50 % → 63 %";
+    static const char *const reads[][2] = {{"GET /monitors/g/m/windows/latest", "sentence"},
+                                           {"GET /monitors", "monitors.0.sentence"}};
+    struct database database = database_new();
+    struct api_service service = monitors_new_at(10, database.location);
+    monitors_expect(&service, "PUT /monitors/g/m",
+                    "{\"bins\":{\"edges\":[0,1,2]},\"reference\":{\"counts\":[5000,5000]}}", 201);
+    expect_sentence(&service, "{\"counts\":[125,75]}", "[1, 2]: 50 % → 38 %; [0, 1): 50 % → 63 %");
+    expect_sentence(&service, "{\"counts\":[125,75]}", expected);
+    for (size_t i = 0; i < 2 * COUNT(reads); i++) {
+        json_t *read = monitors_get(&service, reads[i / 2][0], NULL, 200);
+        cr_expect_str_eq(text_at(read, reads[i / 2][1]), expected, "%s", reads[i / 2][0]);
+        json_decref(read);
+        monitors_restart(&service, 10);
+    }
+    monitors_end(&service);
+    database_free(&database);
+}
+
+/* An interval above a value that has a bin of its own begins at the next double. */
+Test(monitors_sentences, tell_of_intervals_as_people_write_them)
+{
+    struct api_service service = monitors_new(10);
+    monitors_expect(&service, "PUT /monitors/g/m",
+                    "{\"bins\":{\"edges\":[0,4.940656458412465e-324,800,900]},"
+                    "\"reference\":{\"counts\":[920,40,40]}}",
+                    201);
+    expect_sentence(&service, "{\"counts\":[500,400,100]}",
+                    "(0, 800): 4 % → 40 %; 0: 92 % → 50 %");
+    monitors_end(&service);
+}

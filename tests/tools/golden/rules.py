@@ -3,8 +3,9 @@
     /usr/bin/python3 tests/tools/golden/rules.py > tests/tools/golden/rules.jsonl
 
 Streams are drawn by splitmix64 and whole numbers alone, so that tests/suites/monitors/rules.c draws the same. The rules are
-those of api/README.md, in plain counts of all windows: bins made of labels, cells that are joined, the heaviest text
-without a bin, pools, the rise and the fall of a state, scaled references of seasons, ratios of single cells. Expected of
+those of api/README.md, in plain counts of all windows: bins made of labels, cells that are joined, the heaviest of them, all
+of them beside other, the heaviest text without a bin, pools and whether their newest windows take part, the rise and the
+fall of a state, scaled references of seasons, ratios of single cells. Expected of
 each window: verdict, windows of the pool that decides, its kl, p_value and bins, the state, the cell that a ratio named and
 its ratio.
 """
@@ -14,9 +15,9 @@ import sys
 
 import numpy as np
 from scipy.optimize import brentq
-from scipy.stats import binom, chi2, poisson
+from scipy.stats import binom, chi2, gamma, poisson
 
-CHOSEN, UNCHOSEN, EXPECTED, KEPT, PSEUDOCOUNT = 5, 10, 5, 20, 0.5
+CHOSEN, UNCHOSEN, EXPECTED, KEPT, PSEUDOCOUNT, TAU = 5, 10, 5, 20, 0.5, 3
 RARE, NEVER = brentq(lambda x: poisson.cdf(CHOSEN - 1, x) - 1e-6, 5, 60, xtol=1e-14, rtol=1e-15), -math.log(1e-6)
 M64 = np.uint64(0xFFFFFFFFFFFFFFFF)
 
@@ -60,6 +61,8 @@ def weights_of(stream, t):
         w[k:] = [total * stream["percent"] // 300] * 3
     elif stream["drift"] == "double":
         w[k - 1] *= 2
+    elif stream["drift"] == "turn":
+        w[:k] = w[k - 1 :: -1]
     elif stream["drift"] == "tilt":
         w[: k // 2] = [x * (100 + stream["percent"]) // 100 for x in w[: k // 2]]
     return w
@@ -80,11 +83,32 @@ def choose(values):
     return labels, ~chooses, RARE / max(1, chooses.sum()), int(chooses.sum())
 
 
+def is_kept(c, r):
+    n, N = c.sum(), r.sum()
+    return (c + r)[:-1] * min(n, N) / (n + N) >= EXPECTED
+
+
 def joined(c, r):
     """Counts with what is too small in the last cell, and the cells that are left."""
-    n, N = c.sum(), r.sum()
-    keep = (c + r)[:-1] * min(n, N) / (n + N) >= EXPECTED
+    keep = is_kept(c, r)
     return [np.append(x[:-1][keep], x[:-1][~keep].sum() + x[-1]) for x in (c, r)] + [np.append(np.flatnonzero(keep), len(c) - 1)]
+
+
+def takes_part(windows, r):
+    """False if the newest windows, oldest first, have left the drift of the others; r are counts of the reference."""
+    whole = np.sum(windows, 0)
+    use = whole + r > 0
+    cells = use.sum()
+    q = (r[use] + PSEUDOCOUNT) / (r.sum() + PSEUDOCOUNT * cells)
+    h = 1
+    while h <= len(windows) // 2:
+        new = np.sum(windows[-h:], 0)[use]
+        rest = whole[use] - new
+        p = (rest + PSEUDOCOUNT) / (rest.sum() + PSEUDOCOUNT * cells)
+        if np.where(new > 0, new * np.log(p / q), 0).sum() < -TAU:
+            return False
+        h *= 2
+    return True
 
 
 def scores(c, r):
@@ -103,7 +127,7 @@ class Monitor:
         self.s, self.reference, self.share, self.min = stream, reference, share, min_observations
         self.significance = 1e-4 / (math.log2(stream["pool"]) + 1)
         self.windows, self.refs, self.others, self.pool_from, self.rose, self.state = [], [], [], 0, 0, 0
-        self.verdicts, self.cut = [], 0
+        self.verdicts, self.cut, self.left = [], 0, 0
 
     def level(self, kl, p):
         return 0 if p >= self.significance or kl < 0.02 else 2 if kl >= 0.1 else 1
@@ -116,39 +140,65 @@ class Monitor:
         q = sum(a * x / b for a, b, x in zip(n, N, r)) / n.sum()
         return q * n.sum() ** 2 / (n**2 / N).sum()
 
-    def unseen(self, size):
-        kept, rest = {}, 0
-        for other in self.others[-size:]:
+    def heaviest(self, size):
+        """The text without a bin that is most frequent in the windows: its counts in each, and how many texts there are."""
+        sums, rest, kept, most = {}, 0, [], None
+        for other in reversed(self.others[-size:]):
             first = sorted(other.items(), key=lambda x: (-x[1], x[0]))
+            kept.insert(0, dict(first[:KEPT]))
             for label, count in first[:KEPT]:
-                kept[label] = kept.get(label, 0) + count
+                sums[label] = sums.get(label, 0) + count
+                most = label if most is None or sums[label] > sums[most] else most
             rest += sum(count for _, count in first[KEPT:])
         self.cut += rest > 0
-        return max(kept.values(), default=0), len(kept) + rest
+        return np.array([k.get(most, 0) for k in kept]) if sums else None, len(sums) + rest
+
+    def tests(self, size):
+        """kl, p and bins of each test of the last windows, and the windows and the reference in its cells."""
+        windows, r = np.array(self.windows[-size:]), self.against(size)
+        c = windows.sum(0)
+        n, N = c.sum(), r.sum()
+        if self.s["kind"] != "labels":
+            yield *scores(c, r)[:3], windows, r
+            return
+        keep = is_kept(c, r)
+        small = np.flatnonzero(~keep & ((c + r)[:-1] > 0))
+        join = lambda x, k: np.append(x[..., :-1][..., k], (x[..., :-1][..., ~k].sum(-1) + x[..., -1])[..., None], -1)
+        yield *scores(join(c, keep), join(r, keep))[:3], join(windows, keep), join(r, keep)
+        if len(small):
+            p = np.minimum(1, binom.sf(c[small] - 1, n, np.minimum(1, gamma.isf(1e-6, r[small] + 1) / N)) * len(small))
+            if p.min() < self.significance:
+                own = keep.copy()
+                own[small[int(np.argmin(p))]] = True
+                kl, _, bins, _ = scores(join(c, own), join(r, own))
+                yield kl, p.min(), bins, join(windows, own), join(r, own)
+            enough = lambda x, y: (x + y) * min(n, N) / (n + N) >= EXPECTED
+            if enough(c[small].sum(), r[small].sum()) and enough(c[-1], r[-1]):
+                apart = lambda x: np.concatenate([x[..., :-1][..., keep], x[..., small].sum(-1)[..., None], x[..., -1:]], -1)
+                yield *scores(apart(c), apart(r))[:3], apart(windows), apart(r)
+        counts, texts = self.heaviest(size)
+        if counts is not None and self.share < 1:
+            p = min(1, binom.sf(counts.sum() - 1, n, self.share) * texts)
+            if p < self.significance:
+                seen = min(self.share * N, r[-1])
+                split = lambda x, y: np.append(np.append(x[..., :-1], (x[..., -1] - y)[..., None], -1), np.asarray(y)[..., None], -1)
+                w, r = split(join(windows, keep), counts), split(join(r, keep), seen)
+                kl, _, bins, _ = scores(w.sum(0), r)
+                yield kl, p, bins, w, r
 
     def judge(self, size):
         c, r = sum(self.windows[-size:]), self.against(size)
         if c.sum() < self.min:
             return None
-        n = c.sum()
-        j, k, cells = joined(c, r)
-        if self.s["kind"] == "labels":
-            kl, p, bins, _ = scores(j, k)
-        else:
-            kl, p, bins, _ = scores(c, r)
-        result = self.level(kl, p), size, kl, p, bins, None, None
-        most, texts = self.unseen(size) if self.s["kind"] == "labels" else (0, 0)
-        if most and self.share < 1:
-            p = min(1, binom.sf(most - 1, n, self.share) * texts)
-            if p < self.significance:
-                seen = min(self.share * k.sum(), k[-1])
-                c2, r2 = np.append(j, most), np.append(k, seen)
-                c2[-2] -= most
-                r2[-2] -= seen
-                kl, _, bins, _ = scores(c2, r2)
-                if self.level(kl, p) > result[0]:
-                    result = self.level(kl, p), size, kl, p, bins, None, None
-        return self.judge_ratio(j, k, cells, result) if self.s["ratio"] else result
+        result, part = None, True
+        for kl, p, bins, windows, reference in self.tests(size):
+            level, taken = self.level(kl, p), takes_part(windows, reference)
+            part = part if result else taken
+            level = level if taken else 0
+            if not result or level > result[0]:
+                result = level, size, kl, p, bins, None, None
+        self.left += not part
+        return self.judge_ratio(*joined(c, r), result) if self.s["ratio"] and part else result
 
     def judge_ratio(self, c, r, cells, result):
         use = c + r > 0
@@ -284,6 +334,18 @@ def streams():
                    "rarest": 300 if drift == "double" else 0, "drift": drift, "percent": int(rng.integers(10, 80)), "from": 6, "to": 20,
                    "windows": 40, "pool": int(rng.choice([2, 8, 16, 64])), "clear_after": int(rng.integers(1, 6)),
                    "ratio": [2, 4] if drift == "double" or rng.random() < 0.3 else None, "uneven": bool(rng.random() < 0.5)}
+    for cells, rows, n in ((5, 2000, 100), (40, 3000, 200), (300, 2000, 300), (2000, 6000, 400)):
+        for drift, end in (("swap", 9), ("rare", 9), ("new", 10), ("turn", 9), ("turn", 20)):
+            seed += 1
+            yield {"kind": "labels", "seed": seed, "cells": cells, "exponent": 1, "rows": rows, "n": n, "missing": 10, "rarest": 0,
+                   "drift": drift, "percent": 12, "from": 8, "to": end, "windows": 24, "pool": 16, "clear_after": 3,
+                   "ratio": None if rng.random() < 0.7 else [2, 4], "uneven": False}
+    for cells, rows, n, ratio in ((10, 4000, 200, None), (6, 900, 60, None), (20, 9000, 500, [2, 4])):
+        for drift, end in (("swap", 9), ("tilt", 9), ("turn", 10)):
+            seed += 1
+            yield {"kind": "numbers", "seed": seed, "cells": cells, "exponent": 1, "rows": rows, "n": n, "missing": 0, "rarest": 0,
+                   "drift": drift, "percent": 90, "from": 8, "to": end, "windows": 24, "pool": 16, "clear_after": 3, "ratio": ratio,
+                   "uneven": False}
     for cells, n, period, previous in ((5, 60, 4, 7), (8, 300, 6, 3), (10, 1000, 3, 2), (4, 40, 5, 10), (6, 200, 1, 4)):
         for drift in ("none", "tilt", "swap"):
             seed += 1
@@ -294,5 +356,6 @@ def streams():
 
 
 if __name__ == "__main__":
-    cut = sum(run(stream).cut for stream in streams())
-    print(f"{cut} sums had more texts without a bin than are kept", file=sys.stderr)
+    monitors = [run(stream) for stream in streams()]
+    print(f"{sum(m.cut for m in monitors)} sums had more texts without a bin than are kept; in {sum(m.left for m in monitors)} the newest "
+          "windows took no part", file=sys.stderr)

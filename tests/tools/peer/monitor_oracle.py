@@ -13,7 +13,7 @@ from decimal import Decimal
 
 import numpy as np
 from scipy.special import erfc
-from scipy.stats import binom
+from scipy.stats import binom, gamma
 
 sys.path.append(str(pathlib.Path(__file__).parents[1] / "golden"))
 import rules  # noqa: E402
@@ -106,6 +106,19 @@ def bins_of_labels(values):
     return {"labels": labels}, [values[i] for i in np.flatnonzero(counted)], choosing
 
 
+def quantile_edges(values, bins):
+    """Edges at quantiles; where values repeat as edges, the others are cut by themselves."""
+    quantiles = lambda x, n: np.quantile(x, np.arange(n + 1) / n) + 0.0
+    edges = np.array(strictly_ascending(quantiles(values, bins).tolist()))
+    repeated = edges[:-1][(edges[1:] == np.nextafter(edges[:-1], np.inf)) & (edges[1:] < sys.float_info.max)]
+    others = values[~np.isin(values, repeated)]
+    if not len(repeated) or not len(others):
+        return edges
+    inner = strictly_ascending(quantiles(others, max(min(max(bins - len(repeated), bins // 2), len(others) // 10), 1)).tolist())
+    inner = np.concatenate([[values.min()], inner[1:-1], repeated, np.nextafter(repeated, np.inf), [values.max()]])
+    return np.unique(inner + 0.0)
+
+
 def make_bins(values, method="auto", bins=10):
     """Member `bins` of a monitor, made of values, the values that its reference counts, and how many rows chose labels; the
     first is None if there is nothing to make them of."""
@@ -124,7 +137,7 @@ def make_bins(values, method="auto", bins=10):
         edges = np.unique(np.linspace(finite.min(), finite.max(), bins + 1))
         edges = edges if len(edges) > 1 else np.repeat(edges, 2)
     else:
-        edges = np.quantile(finite, np.arange(bins + 1) / bins)
+        edges = quantile_edges(finite, bins)
     return {"edges": strictly_ascending((edges + 0.0).tolist())}, values, 0
 
 
@@ -283,34 +296,68 @@ def score(counts, reference, settings, exact=False):
             "contribution": contribution, "n": n, "N": N}
 
 
-def joined(counts, reference, exact):
-    """Counts of labels with what is too small within `other`, which is last."""
-    n, N = sum(counts), sum(reference)
-    cells = [(c, r, r * n if exact else (c + r) * min(n, N) / (n + N))
-             for c, r in ((Decimal(c), Decimal(r)) for c, r in zip(counts[:-2] + counts[-1:], reference[:-2] + reference[-1:]))]
-    kept = [(c, r) for c, r, expected in cells if expected >= rules.EXPECTED]
-    rest = [(c, r) for c, r, expected in cells if expected < rules.EXPECTED]
-    other = [Decimal(v[-2]) + sum(x[i] for x in rest) for i, v in enumerate((counts, reference))]
-    return [[x[i] for x in kept] + [other[i]] for i in (0, 1)]
+class Cells:
+    """Counts of labels and of the reference, of which those that are too small are joined with `other`."""
+
+    def __init__(self, counts, reference, exact):
+        self.cells = [(Decimal(c), Decimal(r)) for c, r in zip(counts[:-2] + counts[-1:], reference[:-2] + reference[-1:])]
+        self.other, self.exact = (Decimal(counts[-2]), Decimal(reference[-2])), exact
+        self.n, self.N = sum(counts), sum(reference)
+        self.kept = [self.enough(c, r) or exact and r == 0 < c for c, r in self.cells]
+        self.small = [i for i, (c, r) in enumerate(self.cells) if not self.kept[i] and c + r > 0]
+
+    def enough(self, c, r):
+        return (r * self.n if self.exact else (c + r) * min(self.n, self.N) / (self.n + self.N)) >= rules.EXPECTED
+
+    def total(self, indices):
+        return tuple(sum(self.cells[i][side] for i in indices) for side in (0, 1))
+
+    def score(self, settings, own=(), apart=False):
+        """With cells of their own, or those that are joined apart from `other`."""
+        kept = [cell for i, cell in enumerate(self.cells) if self.kept[i] or i in own]
+        rest = self.total([i for i in self.small if i not in own])
+        last = [rest, self.other] if apart else [tuple(x + y for x, y in zip(rest, self.other))]
+        return score(*map(list, zip(*kept, *last)), settings, self.exact)
+
+    def heaviest(self):
+        """p of the joined label that is least likely to be so frequent by chance, and which it is."""
+        bound = lambda r: float(r) if self.exact else gamma.isf(1e-6, float(r) + 1) / float(self.N)
+        found = [(binom.sf(int(self.cells[i][0]) - 1, int(self.n), min(1, bound(self.cells[i][1]))), i) for i in self.small]
+        p, i = min(found, key=lambda x: x[0])
+        return min(1, p * len(self.small)), i
+
+    def level(self, settings, alone, p_value):
+        """The highest level of all tests of labels; of the bins as they are the server's p-value counts."""
+        limits, joined = settings["thresholds"], self.score(settings)
+        level = level_of(joined["kl"], joined["p_value"] if joined["df"] != alone["df"] else p_value, limits)
+        if not self.small:
+            return level
+        p, i = self.heaviest()
+        if p < limits["significance"]:
+            level = max(level, level_of(self.score(settings, [i])["kl"], p, limits))
+        if self.enough(*self.total(self.small)) and self.enough(*self.other):
+            apart = self.score(settings, apart=True)
+            level = max(level, level_of(apart["kl"], apart["p_value"], limits))
+        return level
+
+    def unseen_level(self, unseen, share, settings):
+        """Level of the heaviest text without a bin: how probable it is that one of as many as there are is so frequent."""
+        most = max(unseen.values())
+        texts = len(unseen) + self.other[0] - sum(unseen.values())
+        p_value = min(1, binom.sf(most - 1, float(self.n), share) * float(texts))
+        if p_value >= settings["thresholds"]["significance"]:
+            return 0
+        seen = min(Decimal(share) * self.N, self.other[1])
+        c, r = (x + y for x, y in zip(self.total(self.small), self.other))
+        kept = [cell for i, cell in enumerate(self.cells) if self.kept[i]]
+        apart = score(*map(list, zip(*kept, (c - most, r - seen), (Decimal(most), seen))), settings)
+        return level_of(apart["kl"], p_value, settings["thresholds"])
 
 
 def level_of(kl, p_value, limits):
     shows = limits["significance"] == 1 or p_value < limits["significance"]
     near = float(kl) + 4e-15  # of a threshold of 0: probabilities sum to 1 within rounding
     return 2 if kl == INFINITY or near >= limits["critical"] and shows else 1 if near >= limits["warning"] and shows else 0
-
-
-def unseen_level(cells, other, unseen, share, settings):
-    """Level of the heaviest text without a bin: how probable it is that one of as many as there are is so frequent."""
-    counts, reference = cells
-    most = max(unseen.values())
-    texts = len(unseen) + other - sum(unseen.values())
-    p_value = min(1, binom.sf(most - 1, float(sum(counts)), share) * texts)
-    if p_value >= settings["thresholds"]["significance"]:
-        return 0
-    seen = min(Decimal(share) * sum(reference), reference[-1])
-    apart = score(counts[:-1] + [counts[-1] - most, Decimal(most)], reference[:-1] + [reference[-1] - seen, seen], settings)
-    return level_of(apart["kl"], p_value, settings["thresholds"])
 
 
 def verdict(window, monitor, p_value):
@@ -321,14 +368,11 @@ def verdict(window, monitor, p_value):
     kl = result["kl"]
     if "edges" in monitor.bins:
         return SEVERITY[level_of(kl, p_value, settings["thresholds"])]
-    cells = joined(window["counts"], window["compared"], window["exact"])
-    apart = score(*cells, settings, window["exact"])
-    if apart["df"] != result["df"]:
-        kl, p_value = apart["kl"], apart["p_value"]
-    level = level_of(kl, p_value, settings["thresholds"])
+    cells = Cells(window["counts"], window["compared"], window["exact"])
+    level = cells.level(settings, result, p_value)
     share = 1 if settings["compare"] != "reference" else monitor.share()
     if share < 1 and window["unseen"]:
-        level = max(level, unseen_level(cells, window["counts"][-2], window["unseen"], share, settings))
+        level = max(level, cells.unseen_level(window["unseen"], share, settings))
     return SEVERITY[level]
 
 
