@@ -1,5 +1,6 @@
 #include "api/tables/field.h"
 
+#include "api/text/date.h"
 #include "api/text/number.h"
 
 #include <math.h>
@@ -8,11 +9,26 @@
 
 bool api_text_is_missing(const char *text, size_t size)
 {
-    static const char *const words[] = {"", "NaN", "NA", "null", "None"};
+    static const char *const words[] = {"NaN",     "nan",    "NA",       "N/A",    "n/a",
+                                        "null",    "NULL",   "None",     "\\N",    "-NaN",
+                                        "-nan",    "#N/A",   "#N/A N/A", "#NA",    "<NA>",
+                                        "-1.#IND", "1.#IND", "-1.#QNAN", "1.#QNAN"};
+    enum { LONGEST = 8 };
+    static const bool may_begin[256] = {['N'] = true, ['n'] = true, ['\\'] = true, ['-'] = true,
+                                        ['#'] = true, ['<'] = true, ['1'] = true};
+    if (size == 0)
+        return true;
+    if (size > LONGEST || size < 2 || !may_begin[(unsigned char)*text])
+        return false;
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (strlen(words[i]) == size && memcmp(words[i], text, size) == 0)
+        if (*words[i] == *text && strlen(words[i]) == size && memcmp(words[i], text, size) == 0)
             return true;
     return false;
+}
+
+bool api_cell_is_mark(const struct api_cell *cell)
+{
+    return cell->kind == API_CELL_FIELD && cell->size == 1 && memchr(".-?", *cell->text, 3);
 }
 
 bool api_text_infinity(const char *text, size_t size, double *number)
@@ -78,17 +94,7 @@ bool api_text_is_code(const char *text, size_t size)
     return text == end;
 }
 
-bool api_field_number(const struct api_cell *cell, bool decimal_comma, double *number)
-{
-    const char *p = cell->text, *end = p + cell->size;
-    trim(&p, &end);
-    if (p == end || ((unsigned)(*p - '0') >= 10 && !strchr("+-.,iI", *p)))
-        return false;
-    return api_number_read(p, KL_FLOAT64, number) == end ||
-           read_loosely(p, (size_t)(end - p), decimal_comma, number);
-}
-
-/* ---- Numbers as people write them */
+/* ---- Pieces */
 
 /* Skips the first of these that `*p` begins with, up to `end`. */
 static bool skip_one(const char **p, const char *end, const char *const *words)
@@ -120,6 +126,142 @@ static size_t skip_digits(const char **p, const char *end)
         ++*p;
     return (size_t)(*p - start);
 }
+
+/* ---- Numbers by their style */
+
+const char *const api_style_names[API_STYLES] = {[API_POINT] = "decimal_point",
+                                                 [API_COMMA] = "decimal_comma",
+                                                 [API_DATES] = "dates",
+                                                 [API_DATES_MONTH_FIRST] = "dates_month_first"};
+
+/* Separators of groups. */
+static const char *const groups_of[API_STYLES][8] = {
+    [API_POINT] = {",", "'", "\xe2\x80\x99", BLANKS},
+    [API_COMMA] = {".", "'", "\xe2\x80\x99", BLANKS},
+};
+
+/* plain: a number as api_number_read takes it. */
+struct plain {
+    char text[800 + API_PADDING];
+    size_t size;
+};
+
+static bool add(struct plain *plain, const char *bytes, size_t size)
+{
+    bool fits = size <= sizeof plain->text - API_PADDING - plain->size;
+    memcpy(plain->text + plain->size, bytes, fits ? size : 0);
+    plain->size += fits ? size : 0;
+    return fits;
+}
+
+/* Adds digits, and groups of three behind them; false if they do not fit. *groups becomes how many groups there are. */
+static bool add_whole(struct plain *plain, const char **p, const char *end, enum api_style style,
+                      size_t *groups)
+{
+    const char *start = *p, *separator = NULL;
+    size_t n = skip_digits(p, end), size = 0;
+    bool good = add(plain, start, n), may_have_groups = n >= 1 && n <= 3 && *start != '0';
+    for (*groups = 0; good && may_have_groups; ++*groups) {
+        const char *at = *p;
+        if (!skip_one(p, end, groups_of[style]) ||
+            (separator && ((size_t)(*p - at) != size || memcmp(at, separator, size) != 0)) ||
+            skip_digits(p, end) != 3) {
+            *p = at;
+            break;
+        }
+        separator = at;
+        size = (size_t)(*p - 3 - at);
+        good = add(plain, *p - 3, 3);
+    }
+    return good;
+}
+
+/* Reads a number by API_POINT or API_COMMA, which has groups or a decimal mark. */
+static bool read_styled(const char *p, const char *end, enum api_style style, double *number,
+                        bool *is_grouped)
+{
+    struct plain plain = {.size = 0};
+    size_t groups;
+    bool is_signed = *p == '+' || *p == '-';
+    add(&plain, p, *p == '-');
+    p += is_signed;
+    bool good = add_whole(&plain, &p, end, style, &groups);
+    if (good && p < end && *p == (style == API_COMMA ? ',' : '.')) {
+        const char *digits = ++p;
+        size_t n = skip_digits(&p, end);
+        good = add(&plain, ".", 1) && add(&plain, digits, n);
+    }
+    if (good && p < end && groups == 0 && (*p == 'e' || *p == 'E')) {
+        good = add(&plain, p, (size_t)(end - p));
+        p = end;
+    }
+    char *read;
+    *is_grouped = groups > 0;
+    if (!good || p != end || plain.size == 0)
+        return false;
+    memset(plain.text + plain.size, 0, API_PADDING);
+    *number = api_strtod(plain.text, &read);
+    return read == plain.text + plain.size && strspn(plain.text, "0123456789.-+eE") == plain.size;
+}
+
+/* As api_field_number, without blanks around the text. */
+static bool read_field(const char *p, const char *end, enum api_style style, double *number,
+                       bool *is_grouped)
+{
+    *is_grouped = false;
+    if (p == end || ((unsigned)(*p - '0') >= 10 && !strchr("+-.,iI", *p)))
+        return false;
+    bool is_plain = api_number_read(p, KL_FLOAT64, number) == end;
+    size_t size = (size_t)(end - p);
+    if (is_plain && (style != API_COMMA || !memchr(p, '.', size)))
+        return true;
+    if (style == API_PLAIN || style == API_EITHER)
+        return is_plain || read_loosely(p, size, style == API_EITHER, number);
+    return read_styled(p, end, style, number, is_grouped) ||
+           ((style == API_POINT || !memchr(p, '.', size)) && read_loosely(p, size, false, number));
+}
+
+bool api_field_number(const struct api_cell *cell, enum api_style style, double *number)
+{
+    const char *p = cell->text, *end = p + cell->size;
+    bool ignored;
+    trim(&p, &end);
+    if (p == end || ((unsigned)(*p - '0') >= 10 && !strchr("+-.,iI", *p)))
+        return false;
+    return (style != API_COMMA && api_number_read(p, KL_FLOAT64, number) == end) ||
+           read_field(p, end, style, number, &ignored);
+}
+
+bool api_style_add(struct api_style_tally *tally, const struct api_cell *cell)
+{
+    const char *p = cell->text, *end = p + cell->size;
+    double ignored;
+    bool is_grouped[2], is_number[2];
+    trim(&p, &end);
+    for (int i = 0; i < 2; i++) {
+        enum api_style style = i == 0 ? API_POINT : API_COMMA;
+        is_number[i] = read_field(p, end, style, &ignored, &is_grouped[i]);
+        tally->grouped[style] += is_number[i] && is_grouped[i];
+    }
+    tally->points += is_number[0] && !is_number[1];
+    tally->commas += is_number[1] && !is_number[0];
+    tally->both += is_number[0] && is_number[1] && memchr(p, ',', (size_t)(end - p));
+    return is_number[0] || is_number[1];
+}
+
+enum api_style api_style_decide(const struct api_style_tally *tally, enum api_style before,
+                                char delimiter)
+{
+    if (tally->points > 0 && tally->commas > 0)
+        return API_EITHER;
+    if (tally->points > 0 || tally->commas > 0)
+        return tally->points > 0 ? API_POINT : API_COMMA;
+    if (before != API_PLAIN)
+        return before;
+    return delimiter == ';' && tally->both > 0 ? API_EITHER : API_POINT;
+}
+
+/* ---- Numbers as people write them */
 
 /* Skips digits in groups: the first of one to three, the others of three, with the same separator between. */
 static bool skip_groups(const char **p, const char *end)
@@ -187,10 +329,28 @@ bool api_cell_is_boolean(const struct api_cell *cell, bool *value)
            (api_cell_is_text(cell) && is_boolean(cell->text, cell->size, value));
 }
 
-bool api_cell_number(const struct api_cell *cell, bool decimal_comma, double *number)
+bool api_cell_date(const struct api_cell *cell, enum api_style style, const struct api_zone *zone,
+                   double *number)
 {
+    struct api_date date;
+    size_t ignored;
+    enum api_date_order order = style == API_DATES_MONTH_FIRST ? API_MONTH_FIRST : API_DAY_FIRST;
+    if (!(api_cell_is_text(cell)
+              ? api_date_read(cell->text, cell->size, order, &date)
+              : cell->kind == API_CELL_NUMBER && api_date_of_number(cell->number, &date, &ignored)))
+        return false;
+    if (!date.has_zone && zone)
+        date.us = api_zone_to_utc(zone, date.us, NULL, NULL);
+    *number = (double)date.us / 1e6;
+    return true;
+}
+
+bool api_cell_number(const struct api_cell *cell, enum api_style style, double *number)
+{
+    if (style >= API_DATES)
+        return api_cell_date(cell, style, NULL, number);
     *number = cell->number;
-    return cell->kind == API_CELL_FIELD    ? api_field_number(cell, decimal_comma, number)
+    return cell->kind == API_CELL_FIELD    ? api_field_number(cell, style, number)
            : cell->kind == API_CELL_STRING ? api_text_infinity(cell->text, cell->size, number)
                                            : cell->kind != API_CELL_MISSING;
 }

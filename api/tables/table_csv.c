@@ -215,7 +215,7 @@ static size_t count_words(const char **p, bool *has_number)
             .kind = API_CELL_FIELD, .text = *p, .size = strcspn(*p, ends)};
         if (word.size == 0)
             return n;
-        *has_number |= api_field_number(&word, false, &number);
+        *has_number |= api_field_number(&word, API_PLAIN, &number);
         *p += word.size;
     }
 }

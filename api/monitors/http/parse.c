@@ -51,9 +51,13 @@ static bool add_observed(struct api_observations *o, const char *name, size_t co
                                       .held = held,
                                       .name = strdup(name),
                                       .unseen.objects.budget = x->service->budget};
-    return count_memory(o, &observed->held.config->bins) &&
-           (observed->name || api_fail_oom(&x->problem)) &&
-           api_counting_init(&observed->counting, &observed->held.config->bins, &x->problem);
+    if (!count_memory(o, &observed->held.config->bins) ||
+        !(observed->name || api_fail_oom(&x->problem)) ||
+        !api_counting_init(&observed->counting, &observed->held.config->bins, &x->problem))
+        return false;
+    observed->counting.style = held.config->reference.style;
+    observed->counting.zone = held.config->settings.zone;
+    return true;
 }
 
 static bool reserve(struct api_observations *o, size_t n)

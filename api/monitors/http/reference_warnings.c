@@ -17,7 +17,7 @@ static bool is_number(const char *name)
     if (cell.size > 64)
         return false;
     memcpy(copy, name, cell.size);
-    return api_field_number(&cell, true, &number);
+    return api_field_number(&cell, API_EITHER, &number);
 }
 
 void api_warn_of_header(struct api_buffer *warnings, const struct api_table *table)

@@ -117,8 +117,8 @@ static bool warn_of_values(const struct reading *r, const struct api_sample *sam
     bool is_only = r->table->n_columns == 1;
     if (sample->n_dates > 0 && !is_named) {
         leave_out(r, "dates", name, sample->n_dates,
-                  "most values are dates or times, whose later values are new ones: the column "
-                  "gets no monitor unless ?include= names it");
+                  "most values are dates or times, of which each later one is new: the column gets "
+                  "no monitor; ?time= takes it for the times of the rows");
         return false;
     }
     size_t formatted = sample->is_text ? api_sample_formatted_numbers(sample) : 0;
@@ -126,10 +126,18 @@ static bool warn_of_values(const struct reading *r, const struct api_sample *sam
         api_warn(warnings, "numbers_as_text", name, formatted, 0,
                  "values are numbers written as text, with units, thousands or quotes, and are "
                  "compared as labels; send plain numbers");
-    if (!sample->is_text && sample->has_point && sample->n_commas > 0)
-        api_warn(warnings, "decimal_marks_mixed", name, sample->n_commas, 0,
+    const struct api_style_tally *styles = &sample->styles;
+    if (!sample->is_text && styles->points > 0 && styles->commas > 0)
+        api_warn(warnings, "decimal_marks_mixed", name, styles->commas + styles->both, 0,
                  "values have a decimal comma among others with a point, and are read as numbers: "
                  "1,234 is 1.234 here");
+    if (!sample->is_text && styles->grouped[sample->style] > 0)
+        api_warn(warnings, "numbers_grouped", name, styles->grouped[sample->style], 0,
+                 sample->style == API_COMMA
+                     ? "values have separators of thousands, and are read without them: 1.234,5 is "
+                       "1234.5"
+                     : "values have separators of thousands, and are read without them: 1,234.5 is "
+                       "1234.5");
     if (is_named || !api_sample_is_nearly_unique(sample))
         return true;
     if (!is_only)
@@ -154,6 +162,15 @@ static bool leave_out_labels(const struct reading *r, const char *name)
     return true;
 }
 
+/* What the reference keeps of how the fields were written: plain if they do not tell. */
+static enum api_style style_of(const struct api_sample *sample)
+{
+    bool is_mixed = sample->styles.points > 0 && sample->styles.commas > 0;
+    if (sample->is_text || is_mixed)
+        return API_PLAIN;
+    return sample->style == API_EITHER ? API_COMMA : sample->style;
+}
+
 /* Makes bins and a config of collected values; a column without any is left out, unless it is the only one. */
 static bool configure_column(const struct reading *r, struct api_sample *sample,
                              const struct api_monitor_settings *settings, const char *name,
@@ -175,14 +192,16 @@ static bool configure_column(const struct reading *r, struct api_sample *sample,
     }
     if (!warn_of_values(r, sample, name, is_included(r, sample->column)))
         return true;
-    bool good = api_sample_bins(sample, settings, &bins, &reference, r->problem) &&
-                configure(r, name, &bins, &reference);
+    bool good = api_sample_bins(sample, settings, &bins, &reference, r->problem);
+    reference.style = style_of(sample);
+    good = good && configure(r, name, &bins, &reference);
     api_bins_free(&bins);
     api_weights_free(&reference);
     if (good && sample->n_chosen > 0)
         api_warn(warnings, "labels_chosen", name, sample->n_chosen, 0,
-                 "so many labels have a bin: those seen 5 times in one half of the rows; the "
-                 "reference is counts of the other half, because not each was seen 10 times");
+                 "so many labels have a bin: those that one half of the rows has 5 times, two at "
+                 "least and 1,000 at most; the reference is counts of the other half. All rows "
+                 "count where each label is seen 10 times, and there are at most 1,000");
     if (good && sample->n_cut > 0)
         api_warn(warnings, "labels_cut", name, sample->n_cut, 0,
                  "so many distinct texts, the least frequent, have no label and count as other");
@@ -223,9 +242,11 @@ static bool sample_columns(const struct reading *r, size_t first, size_t end, co
         samples[i].had_labels = choice_of(r, i) == LABELLED;
     }
     struct api_monitor_settings settings = r->references->settings;
-    bool good = api_settings_from_json(&settings, r->members, api_config_members, r->problem) &&
-                api_sample_table(samples, first, end, table, (enum api_method)settings.method,
-                                 r->references->stop, r->problem);
+    bool good = api_settings_from_json(&settings, r->members, api_config_members, r->problem);
+    for (size_t i = first; i < end; i++)
+        samples[i].zone = settings.zone;
+    good = good && api_sample_table(samples, first, end, table, (enum api_method)settings.method,
+                                    r->references->stop, r->problem);
     for (size_t i = first; good && i < end; i++)
         good =
             samples[i].is_excluded ||

@@ -9,10 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *const api_config_members[] = {"columns",     "rows",  "warnings",      "reference",
-                                          "annotations", "group", "name",          "state",
-                                          "revision",    "bins",  "since",         "severity_since",
-                                          "stale",       "muted", "timezone_rule", NULL};
+const char *const api_config_members[] = {
+    "columns", "rows",  "warnings",      "reference",     "annotations", "group",
+    "name",    "state", "revision",      "bins",          "since",       "severity_since",
+    "stale",   "muted", "timezone_rule", "number_format", NULL};
 
 /* MAX_ANNOTATIONS: bytes of annotations as JSON. */
 enum { MAX_ANNOTATIONS = 16 << 10 };
@@ -106,6 +106,8 @@ static bool write_others(struct api_config *config, const json_t *annotations)
     struct api_buffer text = {0};
     api_append_text(&text, "{");
     api_settings_write(&config->settings, &text);
+    if (api_style_names[config->reference.style])
+        api_write_json(&text, ",'number_format':%s", api_style_names[config->reference.style]);
     api_append_text(&text, ",\"annotations\":");
     if (json_object_size(annotations) > 0)
         api_append_json(&text, annotations);
@@ -120,6 +122,25 @@ const char *api_config_annotations(const struct api_config *config)
 {
     static const char before[] = ",\"annotations\":";
     return strstr(config->others, before) + sizeof before - 1;
+}
+
+/* Reads how the fields of the reference were written, unless its values told. */
+static bool read_format(struct api_config *config, const json_t *members,
+                        struct api_problem *problem)
+{
+    const json_t *format = json_object_get(members, "number_format");
+    const char *name = json_string_value(format);
+    if (!format || json_is_null(format) || config->reference.style != API_PLAIN)
+        return true;
+    for (int style = 0; name && style < API_STYLES; style++)
+        if (api_style_names[style] && strcmp(api_style_names[style], name) == 0) {
+            config->reference.style = (enum api_style)style;
+            return true;
+        }
+    return api_fail_at(
+        problem, API_BODY, "#/number_format", "option_invalid",
+        "number_format must be decimal_point, decimal_comma, dates, dates_month_first or "
+        "null");
 }
 
 static bool read_annotations(struct api_config *config, const json_t *members,
@@ -161,7 +182,7 @@ struct api_config *api_config_new(const struct api_monitor_settings *given, cons
         ((write_definition(config) &&
           (config->bins.n_bins > MAX_DESCRIBED || api_bins_describe(&config->bins))) ||
          api_fail_oom(problem)) &&
-        read_annotations(config, members, problem))
+        read_format(config, members, problem) && read_annotations(config, members, problem))
         return config;
     api_config_release(config);
     return NULL;

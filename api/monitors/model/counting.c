@@ -18,7 +18,7 @@ bool api_label_number(const char *label, double *number)
     if (cell.size > API_MAX_LABEL)
         return false;
     memcpy(text, label, cell.size);
-    return api_field_number(&cell, true, number);
+    return api_field_number(&cell, API_EITHER, number);
 }
 
 /* spellings: of false and true; the words are read in any case beside any labels, the others instead of them. */
@@ -142,20 +142,20 @@ static size_t find_number(const struct api_counting *counting, double number, en
     return find_by_number(counting, number);
 }
 
-/* Reads a value as a number, a text of JSON as a field of CSV. */
-static bool read_number(const struct api_cell *cell, double *number)
+/* Reads a value as a number, a text of JSON as a field of CSV; by the style of the column, else as one alone. */
+static bool read_number(const struct api_cell *cell, enum api_style style, double *number)
 {
     struct api_cell field = *cell;
     char text[API_MAX_LABEL + API_PADDING];
-    if (cell->kind != API_CELL_STRING)
-        return api_cell_number(cell, true, number);
-    if (cell->size > API_MAX_LABEL)
-        return false;
-    memcpy(text, cell->text, cell->size);
-    memset(text + cell->size, 0, API_PADDING);
-    field.kind = API_CELL_FIELD;
-    field.text = text;
-    return api_cell_number(&field, true, number);
+    if (cell->kind == API_CELL_STRING) {
+        if (cell->size > API_MAX_LABEL)
+            return false;
+        memcpy(text, cell->text, cell->size);
+        memset(text + cell->size, 0, API_PADDING);
+        field.kind = API_CELL_FIELD;
+        field.text = text;
+    }
+    return api_cell_number(&field, style, number) || api_cell_number(&field, API_EITHER, number);
 }
 
 /* The bin of a boolean that is no label as it stands; n_bins if it is none, or has none. */
@@ -191,7 +191,8 @@ size_t api_counting_find(const struct api_counting *counting, const struct api_c
         return bin;
     if (cell->kind == API_CELL_BOOLEAN)
         return api_bins_other(bins);
-    return read_number(cell, &number) ? find_number(counting, number, dtype) : api_bins_other(bins);
+    return read_number(cell, counting->style, &number) ? find_number(counting, number, dtype)
+                                                       : api_bins_other(bins);
 }
 
 /* ---- Counts */
@@ -259,14 +260,15 @@ static bool is_code(const struct api_cell *cell)
 
 /* Counts what has no label as the label that it would be. */
 static void add_unseen(struct api_label_table *unseen, const struct api_cell *cell,
-                       enum kl_dtype dtype)
+                       enum api_style style, enum kl_dtype dtype)
 {
     char text[API_DECIMAL_MAX];
     double number;
     bool value;
     if (api_cell_is_boolean(cell, &value))
         api_unseen_add(unseen, value ? "true" : "false", value ? 4 : 5);
-    else if (!is_code(cell) && api_cell_number(cell, true, &number))
+    else if (!is_code(cell) &&
+             (api_cell_number(cell, style, &number) || api_cell_number(cell, API_EITHER, &number)))
         api_unseen_add(unseen, text, api_label_of_value(text, dtype, number));
     else
         api_unseen_add(unseen, cell->text, cell->size);
@@ -278,7 +280,7 @@ static void count_label(const struct api_counting *counting, struct api_part *pa
     size_t bin = api_counting_find(counting, cell, dtype);
     part->tally.counts[bin]++;
     if (bin == api_bins_other(counting->bins))
-        add_unseen(&part->unseen, cell, dtype);
+        add_unseen(&part->unseen, cell, counting->style, dtype);
 }
 
 bool api_check_cancelled(const atomic_bool *stop, const struct api_cell *cell,
@@ -295,11 +297,30 @@ struct pass {
     const atomic_bool *stop;
 };
 
+/* Counts a value that is no number by the style of the column. */
+static bool count_other(const struct pass *pass, size_t column, const struct api_cell *cell,
+                        struct api_part *part, struct api_problem *problem)
+{
+    struct api_counting *counting = pass->of_columns[column];
+    bool is_missing = api_cell_is_missing(cell) || api_cell_is_mark(cell);
+    if (!is_missing && cell->kind == API_CELL_STRING)
+        return api_table_fail(pass->table, column, cell, problem, "value_not_number",
+                              "the monitor expects numbers, but this is the text '%.*s'",
+                              cell->size < 60 ? (int)cell->size : 60, cell->text);
+    api_tally_missing(&part->tally, counting->bins);
+    if (is_missing)
+        return true;
+    if (cell->kind == API_CELL_FIELD && counting->style < API_DATES)
+        api_style_add(&counting->styles, cell);
+    if (counting->unreadable.count++ == 0)
+        counting->unreadable.line = cell->line;
+    return true;
+}
+
 static bool count_cell(void *context, size_t column, const struct api_cell *cell,
                        struct api_problem *problem)
 {
     const struct pass *pass = context;
-    const struct api_table *table = pass->table;
     struct api_counting *counting = pass->of_columns[column];
     struct api_part *part = part_of(counting, cell->row);
     double number;
@@ -307,22 +328,20 @@ static bool count_cell(void *context, size_t column, const struct api_cell *cell
         return false;
     if (!part)
         return true;
+    if (counting->only_looks) {
+        if (cell->kind == API_CELL_FIELD && !api_cell_is_missing(cell))
+            api_style_add(&counting->styles, cell);
+        return true;
+    }
     if (counting->bins->labelled) {
         count_label(counting, part, cell, KL_FLOAT64);
         return true;
     }
-    if (api_cell_number(cell, true, &number)) {
-        api_tally_number(&part->tally, counting->bins, number);
-        return true;
-    }
-    bool is_missing = api_cell_is_missing(cell);
-    if (!is_missing && cell->kind == API_CELL_STRING)
-        return api_table_fail(table, column, cell, problem, "value_not_number",
-                              "the monitor expects numbers, but this is the text '%.*s'",
-                              cell->size < 60 ? (int)cell->size : 60, cell->text);
-    api_tally_missing(&part->tally, counting->bins);
-    if (!is_missing && counting->unreadable.count++ == 0)
-        counting->unreadable.line = cell->line;
+    if (!(counting->style >= API_DATES
+              ? api_cell_date(cell, counting->style, counting->zone, &number)
+              : api_cell_number(cell, counting->style, &number)))
+        return count_other(pass, column, cell, part, problem);
+    api_tally_number(&part->tally, counting->bins, number);
     return true;
 }
 
@@ -348,10 +367,14 @@ static bool count_numbers(void *context, size_t column, enum kl_dtype dtype, con
     struct api_counting *counting = pass->of_columns[column];
     struct api_cell cell = {.kind = API_CELL_NUMBER};
     (void)problem;
-    bool is_whole = !counting->bins->labelled && !counting->part_of_row;
+    bool is_whole =
+        !counting->bins->labelled && !counting->part_of_row && counting->style < API_DATES;
     for (size_t i = 0; !is_whole && i < n; i++) {
         struct api_part *of_row = part_of(counting, i);
         cell.number = kl_load(dtype, values, i);
+        if (counting->style >= API_DATES &&
+            !api_cell_date(&cell, counting->style, counting->zone, &cell.number))
+            cell.number = (double)NAN;
         if (of_row && counting->bins->labelled)
             count_label(counting, of_row, &cell, dtype);
         else if (of_row)
@@ -365,6 +388,47 @@ static bool count_numbers(void *context, size_t column, enum kl_dtype dtype, con
     return true;
 }
 
+/* ---- Tables */
+
+/* Begins with the style of the reference, or with what a file without any sign of another has. */
+static void begin_style(struct api_counting *counting, char delimiter)
+{
+    if (counting->style == API_PLAIN)
+        counting->style = delimiter == ';' ? API_EITHER : API_POINT;
+}
+
+/* True for a column with fields that are numbers by another style than its own. */
+static bool is_contradicted(const struct api_counting *counting)
+{
+    return counting && !counting->bins->labelled &&
+           counting->styles.points + counting->styles.commas > 0;
+}
+
+/* Reads the columns that are contradicted, or have looked; the others are not wanted. */
+static bool read_again(struct api_counting *const *of_columns, struct api_table *table,
+                       const struct api_sink *sink, bool looks, struct api_problem *problem)
+{
+    bool any = false;
+    for (size_t i = 0; i < table->n_columns; i++) {
+        struct api_counting *counting = of_columns[i];
+        table->columns[i].wanted =
+            counting && (looks ? is_contradicted(counting) : counting->only_looks);
+        if (!table->columns[i].wanted)
+            continue;
+        any = true;
+        counting->only_looks = looks;
+        if (looks) {
+            counting->styles = (struct api_style_tally){.points = 0};
+            continue;
+        }
+        counting->style = api_style_decide(&counting->styles, counting->style, table->delimiter);
+        counting->unreadable.count = 0;
+        if (!api_counting_split(counting, counting->n_parts, counting->part_of_row, problem))
+            return false;
+    }
+    return !any || api_table_read(table, sink, problem);
+}
+
 bool api_counting_table(struct api_counting *const *of_columns, struct api_table *table,
                         const atomic_bool *stop, struct api_problem *problem)
 {
@@ -372,10 +436,14 @@ bool api_counting_table(struct api_counting *const *of_columns, struct api_table
     const struct api_sink sink = {&pass, count_cell, count_numbers};
     for (size_t i = 0; i < table->n_columns; i++) {
         table->columns[i].wanted = of_columns[i] != NULL;
+        if (of_columns[i])
+            begin_style(of_columns[i], table->delimiter);
         for (size_t j = 0; of_columns[i] && j < of_columns[i]->n_parts; j++)
             api_labels_set_budget(&of_columns[i]->parts[j].unseen, table->budget);
     }
-    bool good = api_table_read(table, &sink, problem);
+    bool good = api_table_read(table, &sink, problem) &&
+                read_again(of_columns, table, &sink, true, problem) &&
+                read_again(of_columns, table, &sink, false, problem);
     for (size_t i = 0; i < table->n_columns; i++)
         for (size_t j = 0; of_columns[i] && j < of_columns[i]->n_parts; j++)
             api_tally_flush(&of_columns[i]->parts[j].tally, of_columns[i]->bins);

@@ -38,6 +38,11 @@ struct api_counting {
     } * numbered; /* labels that are numbers, but not as they are written here: 1.0, 00501; sorted */
     size_t n_numbered;
     struct api_unreadable unreadable;
+    enum api_style style;        /* of its fields: at first that of the reference, if it is known */
+    const struct api_zone *zone; /* of dates without one; NULL: UTC */
+    struct api_style_tally
+        styles; /* of fields that are no numbers by it; of all, in a pass that only looks */
+    bool only_looks;
 };
 
 bool api_counting_init(struct api_counting *counting, const struct api_bins *bins,

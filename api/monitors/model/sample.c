@@ -19,7 +19,7 @@ void api_sample_init(struct api_sample *sample, const struct api_table *table, s
                                   .only_rises = true,
                                   .only_falls = true,
                                   .last = (double)NAN};
-    sample->numbers.budget = sample->commas.budget = table->budget;
+    sample->numbers.budget = table->budget;
     api_labels_set_budget(&sample->labels, table->budget);
     if (table->n_rows > 0 && !__builtin_mul_overflow(table->n_rows, sizeof(double), &size))
         api_buffer_reserve(&sample->numbers, size); /* exactly, where growth would double it */
@@ -28,7 +28,6 @@ void api_sample_init(struct api_sample *sample, const struct api_table *table, s
 void api_sample_free(struct api_sample *sample)
 {
     api_buffer_free(&sample->numbers);
-    api_buffer_free(&sample->commas);
     api_labels_free(&sample->labels);
 }
 
@@ -76,7 +75,7 @@ static bool add_label(struct api_sample *sample, const struct api_cell *cell, en
         (sample->booleans_alone && api_cell_is_boolean(cell, &value))) {
         api_cell_is_boolean(cell, &value);
         label = (struct api_cell){.text = value ? "true" : "false", .size = value ? 4 : 5};
-    } else if (!(has_text && sample->is_text) && api_cell_number(cell, true, &number)) {
+    } else if (!(has_text && sample->is_text) && api_cell_number(cell, sample->style, &number)) {
         label.size = isnan(number) ? 0 : api_label_of_value(text, dtype, number);
     } else {
         note_length(sample, cell);
@@ -94,22 +93,27 @@ struct pass {
     struct api_sample *samples; /* one for each column of the table */
 };
 
-/* Collects a value that is no number as it stands: a field with a decimal comma may become one. */
-static bool sample_text(struct api_sample *sample, const struct api_cell *cell,
-                        struct api_problem *problem)
+/* Notes a text: what it may be beside one. */
+static void note_text(struct api_sample *sample, const struct api_cell *cell)
 {
-    double number;
     sample->text_for_certain |= cell->kind == API_CELL_STRING;
     sample->n_texts++;
-    if (!api_cell_number(cell, true, &number)) {
-        if (sample->unreadable.count++ == 0)
-            sample->unreadable.line = cell->line;
-        api_date_add(&sample->dates, cell->text, cell->size);
-        return true;
+    if (api_cell_is_mark(cell)) {
+        sample->n_marks++;
+        return;
     }
-    sample->n_commas++;
-    api_append(&sample->commas, &number, sizeof number);
-    return !sample->commas.failed || api_fail_oom(problem);
+    if (sample->style == API_PLAIN && cell->kind == API_CELL_FIELD)
+        sample->n_styled += api_style_add(&sample->styles, cell);
+    if (sample->unreadable.count++ == 0)
+        sample->unreadable.line = cell->line;
+    api_date_add(&sample->dates, cell->text, cell->size);
+}
+
+static bool read_number(const struct api_sample *sample, const struct api_cell *cell,
+                        double *number)
+{
+    return sample->style >= API_DATES ? api_cell_date(cell, sample->style, sample->zone, number)
+                                      : api_cell_number(cell, sample->style, number);
 }
 
 static bool sample_value(struct api_sample *sample, const struct api_cell *cell,
@@ -122,11 +126,15 @@ static bool sample_value(struct api_sample *sample, const struct api_cell *cell,
         return true;
     }
     sample->booleans_alone = sample->booleans_alone && api_cell_is_boolean(cell, &value);
-    if (!api_cell_number(cell, false, &number))
-        return sample_text(sample, cell, problem);
-    if (cell->kind == API_CELL_FIELD && !sample->has_point)
-        sample->has_point = memchr(cell->text, '.', cell->size) != NULL;
-    if (cell->kind == API_CELL_FIELD && !sample->has_code && *cell->text <= '0')
+    if (!read_number(sample, cell, &number)) {
+        note_text(sample, cell);
+        return true;
+    }
+    bool is_field = cell->kind == API_CELL_FIELD && sample->style < API_DATES;
+    if (is_field && sample->style == API_PLAIN && sample->styles.points == 0 &&
+        memchr(cell->text, '.', cell->size))
+        api_style_add(&sample->styles, cell);
+    if (is_field && !sample->has_code && *cell->text <= '0')
         sample->has_code = api_text_is_code(cell->text, cell->size);
     return add_number(sample, number, problem);
 }
@@ -143,7 +151,8 @@ static bool sample_cell(void *context, size_t column, const struct api_cell *cel
         return add_label(sample, cell, KL_FLOAT64, problem);
     if (sample->pass == API_SAMPLE_NUMBERS)
         return sample_value(sample, cell, problem);
-    return api_cell_is_missing(cell) || api_cell_number(cell, true, &number) ||
+    return api_cell_is_missing(cell) || api_cell_is_mark(cell) ||
+           api_cell_number(cell, sample->style, &number) ||
            api_labels_add(&sample->labels, cell->text, cell->size, false) || api_fail_oom(problem);
 }
 
@@ -156,6 +165,8 @@ static bool sample_numbers(void *context, size_t column, enum kl_dtype dtype, co
     sample->booleans_alone = false;
     for (; cell.row < n; cell.row++) {
         cell.number = kl_load(dtype, values, cell.row);
+        if (sample->style >= API_DATES && !read_number(sample, &cell, &cell.number))
+            cell.number = (double)NAN;
         if (!(sample->pass == API_SAMPLE_LABELS ? add_label(sample, &cell, dtype, problem)
                                                 : add_number(sample, cell.number, problem)))
             return false;
@@ -201,21 +212,30 @@ static bool has_repeated_texts(const struct api_sample *sample)
     return n == REPEATED;
 }
 
-/* Takes a column for numbers. Both decimal marks are read, as a monitor of numbers reads both in observations. */
-static bool take_numbers(struct api_sample *sample, enum api_method method,
-                         struct api_problem *problem)
+/* Takes a column for numbers; true if they have labels. */
+static bool take_numbers(struct api_sample *sample, enum api_method method)
 {
-    api_append(&sample->numbers, sample->commas.data, sample->commas.size);
-    if (sample->numbers.failed)
-        return api_fail_oom(problem);
-    sample->n_numbers += sample->n_commas;
-    sample->n_texts -= sample->n_commas;
-    sample->is_labelled = method == API_LABELS ||
-                          (method == API_AUTO && (sample->had_labels || sample->booleans_alone ||
-                                                  has_few_whole_numbers(sample)));
+    sample->is_labelled =
+        (method == API_LABELS && sample->style < API_DATES) ||
+        (method == API_AUTO && sample->style < API_DATES &&
+         (sample->had_labels || sample->booleans_alone || has_few_whole_numbers(sample)));
     if (!sample->is_labelled)
         sample->n_missing += sample->n_texts;
     return sample->is_labelled;
+}
+
+/* Begins the first pass again, by a style. */
+static void restart(struct api_sample *sample, enum api_style style)
+{
+    sample->style = style;
+    sample->numbers.size = 0;
+    sample->n_numbers = sample->n_texts = sample->n_missing = sample->n_marks = 0;
+    sample->n_rises = sample->n_falls = 0;
+    sample->last = (double)NAN;
+    sample->booleans_alone = sample->only_rises = sample->only_falls = true;
+    sample->has_code = false;
+    sample->unreadable.count = 0;
+    sample->dates = (struct api_date_tally){.is_mixed = false};
 }
 
 /* How many numbers are times since 1970, of one unit, or dates without delimiters, if they vary. */
@@ -238,31 +258,43 @@ static size_t count_dates(const struct api_sample *sample)
 {
     const size_t *texts = sample->dates.n;
     size_t n = count_times(sample) + (texts[0] > texts[1] ? texts[0] : texts[1]);
-    return 10 * n >= 9 * (sample->n_numbers + sample->n_texts) ? n : 0;
+    size_t all = sample->n_numbers + sample->n_texts - sample->n_marks;
+    return 10 * n >= 9 * all ? n : 0;
 }
 
 /* A column is numeric if at least half of its values that are not missing are numbers, or nine tenths if many texts
  * are seen twice; and none is a string, but for those that stand for infinite numbers, or a whole number with a zero
- * before it. A comma is a decimal point in a column without any. True if another pass is needed. */
-static bool decide(struct api_sample *sample, enum api_method method, struct api_problem *problem)
+ * before it. True if another pass is needed. */
+static bool decide(struct api_sample *sample, enum api_method method)
 {
-    size_t numbers = sample->n_numbers + (sample->has_point ? 0 : sample->n_commas);
-    size_t all = sample->n_numbers + sample->n_texts, others = all - numbers;
     if (sample->pass == API_SAMPLE_LABELS)
         return false;
-    sample->n_dates = count_dates(sample);
+    if (sample->n_styled > 0 && sample->style == API_PLAIN) {
+        restart(sample, api_style_decide(&sample->styles, API_PLAIN, sample->table->delimiter));
+        return true;
+    }
+    size_t numbers = sample->n_numbers, others = sample->n_texts - sample->n_marks;
+    size_t all = numbers + others;
+    if (sample->style < API_DATES)
+        sample->n_dates = count_dates(sample);
     if (sample->n_dates > 0 && !sample->is_included)
         return false;
+    if (sample->n_dates > 0 && sample->style < API_DATES) {
+        enum api_date_order order;
+        api_date_decide(&sample->dates, &order);
+        restart(sample, order == API_MONTH_FIRST ? API_DATES_MONTH_FIRST : API_DATES);
+        return true;
+    }
     bool is_in_doubt = 10 * numbers < 9 * all && others / 2 >= REPEATED;
-    sample->is_text = sample->text_for_certain || sample->has_code || 2 * numbers < all;
+    sample->is_text = sample->text_for_certain || sample->has_code || 2 * numbers < all ||
+                      (numbers == 0 && sample->n_marks > 0);
     if (!sample->is_text && is_in_doubt && sample->pass == API_SAMPLE_NUMBERS) {
         sample->pass = API_SAMPLE_TEXTS;
         return true;
     }
     sample->is_text |= sample->pass == API_SAMPLE_TEXTS && has_repeated_texts(sample);
     api_labels_free(&sample->labels);
-    sample->is_labelled = sample->is_text || take_numbers(sample, method, problem);
-    api_buffer_free(&sample->commas);
+    sample->is_labelled = sample->is_text || take_numbers(sample, method);
     if (!sample->is_labelled)
         return false;
     sample->unreadable.count = 0;
@@ -286,8 +318,7 @@ bool api_sample_table(struct api_sample *samples, size_t first, size_t end, stru
             return false;
         again = false;
         for (size_t i = first; i < end; i++) {
-            table->columns[i].wanted =
-                table->columns[i].wanted && decide(&samples[i], method, problem);
+            table->columns[i].wanted = table->columns[i].wanted && decide(&samples[i], method);
             again |= table->columns[i].wanted;
         }
     } while (again && !problem->code);
@@ -312,7 +343,7 @@ bool api_sample_is_nearly_unique(const struct api_sample *sample)
         return n >= MANY && 2 * sample->labels.n > n;
     size_t changes = sample->only_rises ? sample->n_rises : sample->n_falls;
     return sample->n_numbers >= MANY && (sample->only_rises || sample->only_falls) &&
-           sample->n_commas == 0 && 2 * (changes + 1) > sample->n_numbers;
+           sample->n_styled == 0 && 2 * (changes + 1) > sample->n_numbers;
 }
 
 size_t api_sample_formatted_numbers(const struct api_sample *sample)

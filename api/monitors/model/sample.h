@@ -18,11 +18,13 @@ struct api_sample {
     size_t column;
     enum api_sample_pass pass;
     struct api_buffer numbers; /* doubles */
-    struct api_buffer commas;  /* doubles: texts that are numbers with a decimal comma */
-    size_t n_numbers, n_texts, n_commas,
-        n_missing;  /* texts hold the commas until the kind is known */
-    bool has_point; /* a number has a decimal point */
-    bool has_code;  /* a whole number begins with 0, as in 00501 */
+    size_t n_numbers, n_texts, n_missing;
+    size_t n_marks;  /* of the texts, those that are missing in a column of numbers */
+    size_t n_styled; /* of the texts, numbers that have groups or a decimal comma: see api_style */
+    enum api_style style;        /* plain in the first pass */
+    const struct api_zone *zone; /* set by the caller: of dates without one */
+    struct api_style_tally styles;
+    bool has_code; /* a whole number begins with 0, as in 00501 */
     struct api_unreadable unreadable;
     bool only_rises, only_falls; /* whole numbers, none below, or none above, the one before */
     double last;                 /* number */
@@ -32,16 +34,16 @@ struct api_sample {
     size_t n_dates; /* after api_sample_table: dates and times, if nine tenths are, else 0 */
     struct {
         size_t row, line, size;
-    } long_text;           /* the first that is too long for a label; size 0: none */
-    size_t n_cut;          /* after api_sample_bins: distinct texts that got no label */
-    size_t n_chosen;       /* likewise: labels, if they were chosen in one half of the rows */
-    bool is_excluded;      /* set by the caller: the column is not read */
-    bool is_included;      /* likewise: it has bins also if it holds dates */
-    bool had_labels;       /* likewise: numbers become labels by the method auto */
-    bool text_for_certain; /* a string of JSON or numpy was among them */
-    bool is_text;          /* after api_sample_table */
-    bool is_labelled;      /* likewise: texts, or numbers that become labels */
-    bool booleans_alone;   /* all are true or false, or these texts in any case */
+    } long_text;      /* the first that is too long for a label; size 0: none */
+    size_t n_cut;     /* after api_sample_bins: distinct texts that got no label */
+    size_t n_chosen;  /* likewise: labels, if they were chosen in one half of the rows */
+    bool is_excluded; /* set by the caller: the column is not read */
+    bool is_included; /* likewise: it has bins also if it holds dates, which are numbers then */
+    bool had_labels;  /* likewise: numbers become labels by the method auto */
+    bool text_for_certain;         /* a string of JSON or numpy was among them */
+    bool is_text;                  /* after api_sample_table */
+    bool is_labelled;              /* likewise: texts, or numbers that become labels */
+    bool booleans_alone;           /* all are true or false, or these texts in any case */
     struct api_label_table labels; /* of the last pass, if it is labelled */
 };
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "api/monitors/model/moments.h"
+#include "api/tables/field.h"
 
 /* api_form: counts; probabilities that are known exactly; or those of a sample of n. */
 enum api_form { API_NO_WEIGHTS, API_COUNTS, API_PROBABILITIES, API_SAMPLE };
@@ -14,6 +15,8 @@ struct api_weights {
         choosing; /* rows, of which these are none, that chose the labels; 0 if nothing was chosen */
     bool has_spread;
     struct api_spread spread; /* of the values, if they are known */
+    enum api_style
+        style; /* of the fields that the values were, if these tell more than API_PLAIN */
 };
 
 /* Reads the members counts or probabilities, n, and those of outer bins. `where` is the JSON Pointer

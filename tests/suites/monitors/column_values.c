@@ -59,17 +59,18 @@ Test(monitors_column_values, decimal_commas_are_decided_by_column)
          "{\"counts\":[1,1],\"missing\":0,\"overflow\":0,\"underflow\":0}", ""},
         {"a\tb 1,5\t2.5 2,5\t3.5", "{\"edges\":[1.5,2,2.5]}",
          "{\"counts\":[1,1],\"missing\":0,\"overflow\":0,\"underflow\":0}", ""},
-        /* a dot in the column, or most of it, decides against commas */
-        {"a;b 1,5;x 2,5;x 3.5;x", "{\"labels\":[\"1,5\",\"2,5\",\"3.5\"]}",
-         "{\"counts\":[10,10,10],\"missing\":0,\"other\":0}", "numbers_as_text"},
+        /* of a column with both marks each is decimal */
+        {"a;b 1,5;x 2,5;x 3.5;x", "{\"edges\":[1.5,2.5,3.5]}",
+         "{\"counts\":[1,2],\"missing\":0,\"overflow\":0,\"underflow\":0}",
+         "decimal_marks_mixed"},
         {"a;b 1,5;x 2.5;x 3.5;x", "{\"edges\":[1.5,2.5,3.5]}",
          "{\"counts\":[1,2],\"missing\":0,\"overflow\":0,\"underflow\":0}", "decimal_marks_mixed"},
         {"a;b 1,5;x 2,5;x ?;x", "{\"edges\":[1.5,2,2.5]}",
-         "{\"counts\":[1,1],\"missing\":1,\"overflow\":0,\"underflow\":0}", "values_unreadable"},
-        {"a;b 1,5;x ?;x -;x", "{\"labels\":[\"-\",\"1,5\",\"?\"]}",
-         "{\"counts\":[10,10,10],\"missing\":0,\"other\":0}", ""},
-        {"a;b 1.234,5;x 1.234,5;x", "{\"labels\":[\"1.234,5\"]}",
-         "{\"counts\":[20],\"missing\":0,\"other\":0}", "numbers_as_text"},
+         "{\"counts\":[1,1],\"missing\":1,\"overflow\":0,\"underflow\":0}", ""},
+        {"a;b 1,5;x n;x m;x -;x", "{\"labels\":[\"-\",\"1,5\",\"m\",\"n\"]}",
+         "{\"counts\":[10,10,10,10],\"missing\":0,\"other\":0}", ""},
+        {"a;b 1.234,5;x 1.234,5;x", "{\"edges\":[1234.5,1234.5]}",
+         "{\"counts\":[2],\"missing\":0,\"overflow\":0,\"underflow\":0}", "numbers_grouped"},
     };
     struct api_service service = monitors_new(10);
     for (size_t i = 0; i < COUNT(cases); i++) {
@@ -177,4 +178,87 @@ Test(monitors_column_values, a_csv_of_true_and_a_json_of_true_agree)
     expect_at(json, "monitors.0.kl", "0");
     json_decref(json);
     monitors_end(&service);
+}
+
+/* ---- Separators of thousands */
+
+/* The means of two columns, `a` at PUT and at POST: of values that are read by the file's own fields, else as the reference
+ * was. */
+Test(monitors_column_values, thousands_are_grouped_where_nothing_contradicts_it)
+{
+    static const struct {
+        const char *reference, *observations;
+        double means[2];
+        size_t grouped;
+    } cases[] = {
+        {"a,b\n\"1,200\",x\n\"3,400\",y\n", "a,b\n\"5,000\",x\n", {2300, 5000}, 2},
+        {"a,b\n950,x\n\"1,200\",y\n", "a,b\n950,x\n", {1075, 950}, 1},
+        {"a,b\n\"1,200\",x\n\"3.5\",y\n", "a,b\n\"1,000.5\",x\n", {601.75, 1000.5}, 1},
+        {"a\tb\n950\tx\n1,200\ty\n", "a\tb\n1,200,000\tx\n", {1075, 1200000}, 1},
+        {"a;b\n1,200;x\n2,400;y\n", "a;b\n1,200;x\n", {1.8, 1.2}, 0},
+        {"a;b\n1.200,5;x\n2.400;y\n", "a;b\n3.600;x\n", {1800.25, 3600}, 2},
+        {"a;b\n1,5;x\n2.400;y\n", "a,b\n\"1,234\",x\n", {1200.75, 1.234}, 1},
+        {"a;b\n1.234.567;x\n7;y\n", "a;b\n1.5;x\n", {617287, 1.5}, 1},
+        {"a,b\n1'200,x\n2'400,y\n", "a,b\n1 200,x\n", {1800, 1200}, 2},
+        {"a,b\n1\xe2\x80\xaf"
+         "200,x\n2\xc2\xa0"
+         "400,y\n",
+         "a,b\n1\xe2\x80\x89"
+         "200,x\n",
+         {1800, 1200},
+         2},
+        {"a,b\n\"0,200\",x\n\"1,500\",y\n", "a,b\n2,x\n", {0.85, 2}, 0},
+        {"a,b\n\"-1,200\",x\n\"+3,400\",y\n", "a,b\n\"1,5\",x\n\"2.5\",y\n", {1100, 2}, 2},
+        {"a,b\n1.200,x\n2.400,y\n", "a,b\n\"1,5\",x\n", {1.8, 1.5}, 0},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct api_service service = monitors_new(10);
+        json_t *made = monitors_get(&service, "PUT /monitors/g?include=a&method=quantile",
+                                    cases[i].reference, 201);
+        json_t *result =
+            monitors_get(&service, "POST /monitors/g/observations", cases[i].observations, 200);
+        double count = strcmp(first_warning(made), "numbers_grouped") == 0
+                           ? number_at(made, "warnings.0.count")
+                           : 0;
+        cr_expect_float_eq(number_at(made, "monitors.0.reference.mean"), cases[i].means[0], 1e-9,
+                           "case %zu: %g", i, number_at(made, "monitors.0.reference.mean"));
+        cr_expect_float_eq(number_at(result, "monitors.0.mean"), cases[i].means[1], 1e-9,
+                           "case %zu: %g", i, number_at(result, "monitors.0.mean"));
+        cr_expect_eq(count, (double)cases[i].grouped, "case %zu: %g", i, count);
+        json_decref(made);
+        json_decref(result);
+        monitors_end(&service);
+    }
+}
+
+/* What pandas takes for missing is missing in texts and in numbers; marks are where all others are numbers. */
+Test(monitors_column_values, missing_texts_are_those_of_pandas)
+{
+    static const char *const words[] = {"",    "NaN",    "nan",      "-NaN", "-nan", "NA",   "N/A",
+                                        "n/a", "#N/A",   "#NA",      "<NA>", "NULL", "null", "None",
+                                        "\\N", "1.#IND", "#N/A N/A", ".",    "-",    "?"};
+    static const char numbers[] = "1.5\n2.25\n3\n4.5\n", texts[] = "x\nx\ny\ny\n";
+    for (size_t i = 0; i < 2 * COUNT(words); i++) {
+        bool is_text = i >= COUNT(words), is_mark = i % COUNT(words) >= COUNT(words) - 3;
+        const char *word = words[i % COUNT(words)];
+        struct api_buffer table = {0};
+        api_append_text(&table, "a\n");
+        for (int n = 0; n < 10; n++)
+            api_append_format(&table, "%s%s\n%s\n%s\n", is_text ? texts : numbers, word, word,
+                              word);
+        api_append(&table, "", 1);
+        struct api_service service = monitors_new(10);
+        json_t *made = monitors_get(&service, "PUT /monitors/g?include=a", table.data, 201);
+        json_t *result = monitors_get(&service, "POST /monitors/g/observations", table.data, 200);
+        double missing = is_text && is_mark ? 0 : 30;
+        cr_expect_eq(number_at(made, "monitors.0.reference.missing"), missing, "%s: %g", word,
+                     number_at(made, "monitors.0.reference.missing"));
+        cr_expect_float_eq(number_at(result, "monitors.0.missing_ratio"), missing / 70, 1e-12,
+                           "%s: %g", word, number_at(result, "monitors.0.missing_ratio"));
+        cr_expect_eq(monitors_warnings(result), 0, "%s", word);
+        api_buffer_free(&table);
+        json_decref(made);
+        json_decref(result);
+        monitors_end(&service);
+    }
 }

@@ -244,7 +244,12 @@ static char *ask_form(const struct api_service *service, const struct model *m, 
         write_text(m, &body, form);
     struct answer answer = monitors_send(
         service, &(struct monitors_request){line, types[form], body.data, body.size, {{0}}});
-    char *text = body_of(&answer);
+    char *text = body_of(&answer), *format;
+    while ((format = strstr(
+                text, ",\"number_format\":"))) { /* fields of CSV have one, other values not */
+        const char *end = format + 1 + strcspn(format + 1, ",}");
+        memmove(format, end, strlen(end) + 1);
+    }
     cr_expect_eq(answer.status, status, "%s as %s: %d %.300s", line, types[form], answer.status,
                  text);
     answer_free(&answer);

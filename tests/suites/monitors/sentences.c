@@ -197,7 +197,6 @@ Test(monitors_sentences, tell_of_intervals_as_people_write_them)
                     "{\"bins\":{\"edges\":[0,4.940656458412465e-324,800,900]},"
                     "\"reference\":{\"counts\":[920,40,40]}}",
                     201);
-    expect_sentence(&service, "{\"counts\":[500,400,100]}",
-                    "(0, 800): 4 % → 40 %; 0: 92 % → 50 %");
+    expect_sentence(&service, "{\"counts\":[500,400,100]}", "(0, 800): 4 % → 40 %; 0: 92 % → 50 %");
     monitors_end(&service);
 }
