@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 #include <strings.h>
+#include <time.h>
 
 #define SECOND_US INT64_C(1000000)
 #define DAY_US (86400 * SECOND_US)
@@ -16,6 +17,8 @@ struct parts {
     unsigned year, month, day, hour, minute, second, us;
     int offset; /* minutes east of UTC */
     bool has_zone;
+    const char *period; /* as in struct api_date */
+    unsigned days;      /* that the day is behind the one that year, month and day say */
 };
 
 /* ---- Pieces */
@@ -112,7 +115,9 @@ static bool read_zone(struct cursor *c, struct parts *parts)
     skip_blanks(c);
     if (take(c, '(') && c->end[-1] == ')')
         c->p = c->end;
-    else
+    while (c->p < c->end && (unsigned)(*c->p - 'A') < 26)
+        c->p++;
+    if (c->p < c->end)
         c->p = name;
     return true;
 }
@@ -193,11 +198,77 @@ static bool finish(const struct parts *parts, struct api_date *date)
 {
     if (!is_valid(parts))
         return false;
-    int64_t minutes = api_days_since_1970(parts->year, parts->month, parts->day) * 1440 +
-                      (int64_t)parts->hour * 60 + parts->minute - parts->offset;
+    int64_t days = api_days_since_1970(parts->year, parts->month, parts->day) + parts->days;
+    int64_t minutes = days * 1440 + (int64_t)parts->hour * 60 + parts->minute - parts->offset;
     date->us = (minutes * 60 + parts->second) * SECOND_US + parts->us;
     date->has_zone = parts->has_zone;
+    date->period = parts->period;
     return true;
+}
+
+/* Sets the day of a week of ISO 8601, whose first has the fourth of January. */
+static bool set_week(unsigned week, unsigned day, struct parts *parts)
+{
+    int64_t fourth = api_days_since_1970(parts->year, 1, 4), monday = (fourth % 7 + 10) % 7;
+    parts->month = parts->day = 1;
+    bool good = parts->year >= 1 && week >= 1 && week <= 53 && day >= 1 && day <= 7;
+    int64_t behind = 3 - monday + 7 * ((int64_t)week - 1) + day - 1;
+    if (behind < 0) { /* in December of the year before */
+        parts->year--;
+        parts->month = 12;
+        parts->day = (unsigned)(32 + behind);
+    }
+    parts->days = behind > 0 ? (unsigned)behind : 0;
+    return good;
+}
+
+static bool set_quarter(unsigned quarter, struct parts *parts)
+{
+    parts->month = 3 * quarter - 2;
+    parts->day = 1;
+    parts->period = "a quarter";
+    return quarter >= 1 && quarter <= 4;
+}
+
+/* Reads what is behind the year of 2026-Q4, 2026-W48, 2026-W48-3 or 2026-329; *is_one tells if it may be one. */
+static bool read_part_of_year(struct cursor *c, bool *is_one, struct parts *parts)
+{
+    enum { MAX_DAYS = 365 };
+    struct cursor at = *c, digits;
+    unsigned number, day = 1;
+    bool has_dash = take(&at, '-');
+    *is_one = true;
+    if (take_any(&at, "Qq")) {
+        bool good = read_digits(&at, 1, &number) == 1 && set_quarter(number, parts);
+        c->p = at.p;
+        return good && at.p == at.end;
+    }
+    if (take_any(&at, "Ww")) {
+        bool good = read_two(&at, &number);
+        parts->period = "a week";
+        if (good && take(&at, '-')) {
+            good = read_digits(&at, 1, &day) == 1;
+            parts->period = NULL;
+        }
+        c->p = at.p;
+        return good && (!parts->period || at.p == at.end) && set_week(number, day, parts);
+    }
+    digits = at;
+    *is_one = has_dash && read_digits(&digits, 3, &number) == 3 && !is_digit(&digits);
+    if (!*is_one)
+        return false;
+    c->p = digits.p;
+    parts->month = parts->day = 1;
+    parts->days = number - 1;
+    bool is_leap = parts->year % 4 == 0 && (parts->year % 100 != 0 || parts->year % 400 == 0);
+    return number >= 1 && number <= MAX_DAYS + (unsigned)is_leap;
+}
+
+/* Reads what is behind the year of 2026\u5e7411\u670825\u65e5. */
+static bool read_from_ideograph(struct cursor *c, struct parts *parts)
+{
+    return read_digits(c, 2, &parts->month) > 0 && take_word(c, "\xe6\x9c\x88") &&
+           read_digits(c, 2, &parts->day) > 0 && take_word(c, "\xe6\x97\xa5");
 }
 
 /* Reads what is behind the year of 2026-11-25. With dots numbers have two digits: 2026.1.2 is rather a version. */
@@ -205,23 +276,45 @@ static bool read_from_year(struct cursor *c, struct parts *parts)
 {
     char delimiter = *c->p;
     size_t min = delimiter == '.' ? 2 : 1;
+    bool is_part, good = read_part_of_year(c, &is_part, parts);
+    if (is_part)
+        return good;
+    if (take_word(c, "\xe5\xb9\xb4"))
+        return read_from_ideograph(c, parts);
     if (!take_any(c, "-/."))
         return false;
     size_t n = read_digits(c, 2, &parts->month);
     if (n >= min && take(c, delimiter))
         return read_digits(c, 2, &parts->day) >= min;
     parts->day = 1;
+    parts->period = "a month";
     return n == 2 && delimiter == '-' && c->p == c->end;
 }
 
-/* Reads what is behind the month's or day's name or number, up to a year of four digits. */
-static bool read_year(struct cursor *c, struct parts *parts)
+/* The year of two digits that is nearest to today. */
+static unsigned nearest_year(unsigned two)
 {
-    return read_digits(c, 4, &parts->year) == 4 && !is_digit(c);
+    struct tm now;
+    time_t seconds = time(NULL);
+    gmtime_r(&seconds, &now);
+    int year = 1900 + now.tm_year, found = year / 100 * 100 + (int)two;
+    return (unsigned)(found > year + 50 ? found - 100 : found < year - 49 ? found + 100 : found);
 }
 
-/* Reads what is behind the first number of 25.11.2026, 11/25/2026 or 25-Nov-2026. */
-static bool read_from_day(struct cursor *c, unsigned first, enum api_date_order order,
+/* Reads a year of four digits, or of two, behind which the date ends. */
+static bool read_year(struct cursor *c, struct parts *parts)
+{
+    size_t n = read_digits(c, 4, &parts->year);
+    if (n == 2 && (c->p == c->end || strchr(" \tTt,", *c->p)))
+        parts->year = nearest_year(parts->year);
+    else if (n != 4)
+        return false;
+    return !is_digit(c);
+}
+
+/* Reads what is behind the first number, of n digits, of 25.11.2026, 11/25/2026 or 25-Nov-2026. With a year of two digits
+ * there are slashes, or dots and two digits each: 1.2.10 is rather a version, and 26-11-25 may begin with a year. */
+static bool read_from_day(struct cursor *c, unsigned first, size_t n, enum api_date_order order,
                           struct parts *parts)
 {
     static const char *const suffixes[] = {"st", "nd", "rd", "th"};
@@ -230,11 +323,14 @@ static bool read_from_day(struct cursor *c, unsigned first, enum api_date_order 
     if (c->p < c->end)
         delimiter = *c->p;
     bool is_delimited = take_any(c, "/.-");
-    if (is_delimited && read_digits(c, 2, &second) > 0) {
+    size_t n_second = is_delimited ? read_digits(c, 2, &second) : 0;
+    if (n_second > 0) {
         bool is_month_first = order == API_MONTH_FIRST && delimiter != '.';
         parts->day = is_month_first ? second : first;
         parts->month = is_month_first ? first : second;
-        return take(c, delimiter) && read_year(c, parts);
+        const char *year = c->p + 1;
+        return take(c, delimiter) && read_year(c, parts) &&
+               (c->p - year > 2 || delimiter == '/' || (delimiter == '.' && n + n_second == 4));
     }
     for (size_t i = 0; !is_delimited && i < sizeof suffixes / sizeof *suffixes; i++)
         is_delimited = take_word(c, suffixes[i]);
@@ -246,6 +342,33 @@ static bool read_from_day(struct cursor *c, unsigned first, enum api_date_order 
     return parts->month > 0 && read_year(c, parts);
 }
 
+/* Reads the time and the year behind the day of Wed Nov 25 23:53:41 2026, as C writes it. */
+static bool read_clock_and_year(struct cursor *c, struct parts *parts)
+{
+    if (!read_clock(c, false, parts))
+        return false;
+    skip_blanks(c);
+    parts->has_zone = take_word(c, "UTC") || take_word(c, "GMT");
+    skip_blanks(c);
+    return read_digits(c, 4, &parts->year) == 4 && c->p == c->end;
+}
+
+/* Reads what is behind the month of Nov-26 or November 2026, which are no days. */
+static bool read_month_alone(struct cursor *c, struct parts *parts)
+{
+    struct cursor at = *c;
+    bool has_dash = take(&at, '-');
+    skip_blanks(&at);
+    size_t n = read_digits(&at, 4, &parts->year);
+    if (at.p != at.end || !(n == 4 || (n == 2 && has_dash)))
+        return false;
+    c->p = at.p;
+    parts->year = n == 2 ? nearest_year(parts->year) : parts->year;
+    parts->day = 1;
+    parts->period = "a month";
+    return true;
+}
+
 /* Reads Nov 25, 2026, or 25 Nov 2026 behind a day of the week. */
 static bool read_from_name(struct cursor *c, struct parts *parts)
 {
@@ -254,23 +377,40 @@ static bool read_from_name(struct cursor *c, struct parts *parts)
         skip_blanks(c);
     }
     unsigned number;
-    if (is_digit(c))
-        return read_digits(c, 2, &number) > 0 && read_from_day(c, number, API_DAY_FIRST, parts);
+    if (is_digit(c)) {
+        size_t n = read_digits(c, 2, &number);
+        return read_from_day(c, number, n, API_DAY_FIRST, parts);
+    }
+    if (take_any(c, "Qq"))
+        return read_digits(c, 1, &number) == 1 && take_any(c, " -") &&
+               read_digits(c, 4, &parts->year) == 4 && set_quarter(number, parts);
     parts->month = take_name(c, months, 12);
+    if (parts->month > 0 && read_month_alone(c, parts))
+        return true;
     skip_blanks(c);
     if (parts->month == 0 || read_digits(c, 2, &parts->day) == 0)
         return false;
     if (!take_word(c, "st") && !take_word(c, "nd") && !take_word(c, "rd"))
         take_word(c, "th");
-    take(c, ',');
+    bool has_comma = take(c, ',');
     skip_blanks(c);
-    return read_year(c, parts);
+    struct cursor year = *c;
+    if (read_year(c, parts))
+        return true;
+    *c = year;
+    return !has_comma && read_clock_and_year(c, parts);
 }
 
-/* Reads 20261125, and a time right behind it. */
+/* Reads 20261125, and a time right behind it; or 202611. */
 static bool read_compact(struct cursor *c, size_t n, struct parts *parts)
 {
     read_digits(c, 4, &parts->year);
+    if (n == 6) {
+        parts->day = 1;
+        parts->period = "a month";
+        return read_two(c, &parts->month) && parts->year >= 1900 && parts->year <= 2100 &&
+               c->p == c->end;
+    }
     bool good = read_two(c, &parts->month) && read_two(c, &parts->day) && parts->year >= 1900 &&
                 parts->year <= 2100;
     if (!good || n == 8)
@@ -284,6 +424,35 @@ static bool read_compact(struct cursor *c, size_t n, struct parts *parts)
 /* FIRST, END: seconds of the years 1990 and 2100. */
 static const double first_second = 631152000, end_second = 4102444800;
 
+/* Reads 20261125, 202611, and a time right behind the former, as whole numbers. */
+static bool read_decimal_date(double number, struct api_date *date, size_t *form)
+{
+    static const struct {
+        double first, end;
+        uint64_t unit; /* of a day */
+    } forms[] = {{19000101, 21001232, 1},
+                 {190001, 210013, 0},
+                 {190001010000, 210012312360, 10000},
+                 {19000101000000, 21001231235960, 1000000}};
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        if (!(number >= forms[i].first && number < forms[i].end))
+            continue;
+        uint64_t whole = (uint64_t)number, unit = forms[i].unit,
+                 day = unit ? whole / unit : whole * 100 + 1, rest = unit ? whole % unit : 0;
+        bool has_seconds = unit == 1000000;
+        const struct parts parts = {.year = (unsigned)(day / 10000),
+                                    .month = (unsigned)(day / 100 % 100),
+                                    .day = (unsigned)(day % 100),
+                                    .hour = (unsigned)(rest / (has_seconds ? 10000 : 100)),
+                                    .minute = (unsigned)(rest / (has_seconds ? 100 : 1) % 100),
+                                    .second = (unsigned)(has_seconds ? rest % 100 : 0),
+                                    .period = unit ? NULL : "a month"};
+        *form = 4 + i;
+        return finish(&parts, date);
+    }
+    return false;
+}
+
 bool api_date_of_number(double number, struct api_date *date, size_t *form)
 {
     static const double per_second[] = {1, 1e3, 1e6, 1e9};
@@ -291,13 +460,10 @@ bool api_date_of_number(double number, struct api_date *date, size_t *form)
         if (number >= first_second * per_second[*form] && number < end_second * per_second[*form]) {
             date->us = (int64_t)floor(number * (1e6 / per_second[*form]));
             date->has_zone = true;
+            date->period = NULL;
             return number == floor(number);
         }
-    if (!(number >= 19000101 && number <= 21001231) || number != floor(number))
-        return false;
-    const unsigned n = (unsigned)number;
-    const struct parts parts = {.year = n / 10000, .month = n / 100 % 100, .day = n % 100};
-    return finish(&parts, date);
+    return number == floor(number) && read_decimal_date(number, date, form);
 }
 
 /* Reads a text of `n` digits, and a fraction, as a time since 1970. */
@@ -323,7 +489,7 @@ static bool read_epoch(struct cursor *c, size_t n, struct api_date *date)
 /* ---- Texts */
 
 /* True if a text may begin with this letter: a name's. */
-static bool is_initial(char letter) { return letter && strchr("adfjmnostw", letter | 0x20); }
+static bool is_initial(char letter) { return letter && strchr("adfjmnoqstw", letter | 0x20); }
 
 bool api_date_read(const char *text, size_t size, enum api_date_order order, struct api_date *date)
 {
@@ -343,14 +509,14 @@ bool api_date_read(const char *text, size_t size, enum api_date_order order, str
     size_t n = (size_t)(ahead.p - c.p);
     bool good = false;
     unsigned number;
-    if (n == 8 || n == 12 || n == 14)
+    if (n == 6 || n == 8 || n == 12 || n == 14)
         good = read_compact(&c, n, &parts);
     else if (n > 4)
         return read_epoch(&c, n, date);
     else if (n == 4 && ahead.p < ahead.end)
         good = read_digits(&c, 4, &parts.year) && read_from_year(&c, &parts);
     else if (n <= 2)
-        good = read_digits(&c, 2, &number) && read_from_day(&c, number, order, &parts);
+        good = read_digits(&c, 2, &number) && read_from_day(&c, number, n, order, &parts);
     return good && (n > 8 ? c.p == c.end : read_rest(&c, &parts)) && finish(&parts, date);
 }
 

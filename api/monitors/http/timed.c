@@ -132,7 +132,9 @@ static bool check_times(struct api_observations *o, const struct api_times *time
     bool is_line = times->latest_line > 0;
     if (n_rows > 0 && times->unreadable == n_rows)
         return api_fail_at(problem, API_QUERY, "time", "timestamp_invalid",
-                           "no value of the column '%.100s' can be read as a time", o->time_name);
+                           "no value of the column '%.100s' can be read as a time%s%s%s",
+                           o->time_name, times->period ? ": the first names " : "",
+                           times->period ? times->period : "", times->period ? ", no day" : "");
     return times->latest <= now + API_DAY_US ||
            api_fail_at(problem, API_QUERY, "time", "timestamp_invalid",
                        "%s %zu: the time %s is more than a day ahead of this server's clock, %s",
@@ -143,12 +145,14 @@ static bool check_times(struct api_observations *o, const struct api_times *time
 
 static void warn_of_unreadable(struct api_observations *o, const struct api_times *times)
 {
-    char message[160];
+    char message[200];
     bool is_line = times->line > 0;
-    snprintf(message, sizeof message, "%zu %s, the first in %s %zu", times->unreadable,
+    snprintf(message, sizeof message, "%zu %s, the first in %s %zu%s%s%s", times->unreadable,
              times->unreadable == 1 ? "row is left out, for its time cannot be read"
                                     : "rows are left out, for their times cannot be read",
-             is_line ? "line" : "row", is_line ? times->line : times->row + 1);
+             is_line ? "line" : "row", is_line ? times->line : times->row + 1,
+             times->period ? ", which names " : "", times->period ? times->period : "",
+             times->period ? ", no day" : "");
     if (times->unreadable > 0)
         api_warn(&o->warnings, "times_unreadable", o->time_name, times->unreadable, times->line,
                  message);

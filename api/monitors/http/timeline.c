@@ -81,7 +81,7 @@ static bool add_date(struct reading *r, const struct api_date *date, const struc
     return true;
 }
 
-static bool add_unreadable(struct reading *r, const struct api_cell *cell,
+static bool add_unreadable(struct reading *r, const struct api_cell *cell, const char *period,
                            struct api_problem *problem)
 {
     static const uint32_t none = API_NO_PART;
@@ -90,6 +90,7 @@ static bool add_unreadable(struct reading *r, const struct api_cell *cell,
     if (r->times->unreadable++ == 0) {
         r->times->line = cell->line;
         r->times->row = cell->row;
+        r->times->period = period;
     }
     return !r->n || !r->timelines[r->n - 1].rows.failed || api_fail_oom(problem);
 }
@@ -115,7 +116,7 @@ static bool read_cell(void *context, size_t column, const struct api_cell *cell,
                       struct api_problem *problem)
 {
     struct reading *r = context;
-    struct api_date date;
+    struct api_date date = {.period = NULL};
     (void)column;
     if (!api_check_cancelled(r->stop, cell, problem))
         return false;
@@ -124,7 +125,8 @@ static bool read_cell(void *context, size_t column, const struct api_cell *cell,
         api_date_add(&r->tally, cell->text, cell->size);
     bool good = is_text ? api_date_read(cell->text, cell->size, r->order, &date)
                         : cell->kind == API_CELL_NUMBER && read_number(cell->number, &date);
-    return good ? add_date(r, &date, cell, problem) : add_unreadable(r, cell, problem);
+    return good && !date.period ? add_date(r, &date, cell, problem)
+                                : add_unreadable(r, cell, good ? date.period : NULL, problem);
 }
 
 static bool read_numbers(void *context, size_t column, enum kl_dtype dtype, const void *values,

@@ -34,6 +34,7 @@ static inline size_t api_timeline_size(const struct api_timeline *timeline)
 /* api_times: what a column of times is like. */
 struct api_times {
     size_t unreadable, line, row; /* of the first: a line of CSV, or 0 */
+    const char *period;           /* what the first names instead of a day: "a month"; or NULL */
     int64_t latest;               /* API_NO_TIME if there is none */
     size_t latest_line, latest_row;
 };

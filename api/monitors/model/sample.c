@@ -242,7 +242,7 @@ static void restart(struct api_sample *sample, enum api_style style)
 static size_t count_times(const struct api_sample *sample)
 {
     const double *numbers = (const void *)sample->numbers.data;
-    enum { FIRST_DATE = 19000101 }; /* below it is none */
+    enum { FIRST_DATE = 190001 }; /* below it is none */
     struct api_date date;
     size_t n[API_DATE_FORMS] = {0}, form, most = 0;
     for (size_t i = 0; i < sample->n_numbers; i++)

@@ -197,7 +197,7 @@ Test(tables_csv, numbers_of_fields_are_those_of_strtod)
         double number = 7;
         size_t size = (size_t)snprintf(field, sizeof field, "%s,123", cases[i].field) - 4;
         const struct api_cell cell = {.kind = API_CELL_FIELD, .text = field, .size = size};
-        bool is_number = api_field_number(&cell, false, &number);
+        bool is_number = api_field_number(&cell, API_PLAIN, &number);
         cr_expect_eq(is_number, cases[i].is_number, "'%s'", cases[i].field);
         if (is_number)
             cr_expect(memcmp(&number, &(double){strtod(cases[i].field, NULL)}, sizeof number) == 0,
@@ -219,14 +219,14 @@ Test(tables_csv, long_numbers_are_rounded_by_all_their_digits)
         field[size] = '\0';
         double number;
         const struct api_cell cell = {.text = field, .size = size};
-        cr_assert(api_field_number(&cell, false, &number));
+        cr_assert(api_field_number(&cell, API_PLAIN, &number));
         cr_expect_eq(number, above ? 1 + 0x1p-52 : 1);
     }
     memset(field, '1', sizeof field);
     field[0] = '+';
     double number;
     const struct api_cell text = {.text = field, .size = sizeof field};
-    cr_expect_not(api_field_number(&text, false, &number), "a field of %zu bytes", sizeof field);
+    cr_expect_not(api_field_number(&text, API_PLAIN, &number), "a field of %zu bytes", sizeof field);
 }
 
 Test(tables_csv, numbers_that_people_write)
@@ -276,8 +276,8 @@ Test(tables_csv, numbers_that_people_write)
 
 Test(tables_csv, texts_that_are_missing)
 {
-    static const char *const missing[] = {"", "NaN", "NA", "null", "None"};
-    static const char *const present[] = {" ", "nan", "N/A", "NULL", "none", "0", "NaN "};
+    static const char *const missing[] = {"", "NaN", "NA", "null", "None", "nan", "N/A", "NULL", "<NA>", "\\N"};
+    static const char *const present[] = {" ", "Nan", "na", "none", "0", "NaN ", "-", "1", "#"};
     for (size_t i = 0; i < COUNT(missing); i++)
         cr_expect(api_text_is_missing(missing[i], strlen(missing[i])), "%s", missing[i]);
     for (size_t i = 0; i < COUNT(present); i++)

@@ -43,7 +43,7 @@ static bool put_cell(void *context, size_t column, const struct api_cell *cell,
     cr_expect_eq(cell->row, shelf->rows[column], "row %zu of column %zu", cell->row, column);
     shelf->rows[column]++;
     if (cell->kind == API_CELL_FIELD && shelf->reading->numbers &&
-        api_field_number(cell, true, &number)) {
+        api_field_number(cell, API_EITHER, &number)) {
         add_number(to, number);
     } else if (cell->kind == API_CELL_FIELD) {
         add_text(to, " `", cell);
