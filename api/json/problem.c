@@ -111,6 +111,7 @@ static const struct kind {
     {"counts_invalid", 422, "Counts or probabilities do not fit the bins"},
     {"reference_missing", 422, "The monitor has nothing to compare with"},
     {"reference_empty", 422, "The reference has no value"},
+    {"nothing_to_compare", 422, "The values cannot be compared with later ones"},
     {"columns_unknown", 422, "The group has no monitor for any column of the table"},
     {"column_missing", 422, "The table has no column for this monitor"},
     {"value_not_number", 422, "A value is text where a number is expected"},

@@ -165,10 +165,9 @@ bool api_encoding_fail(const struct api_table *table, const char *at, size_t lin
             "line %zu: there is a NUL at byte %zu; CSV is read as UTF-8, or as UTF-16 if "
             "it begins with its mark or has charset=utf-16 in its Content-Type",
             line, offset);
-    bool is_windows = byte >= 0xa0 || of_windows[byte - 0x80];
-    return api_fail(problem, "csv_malformed", "line %zu: byte %zu (0x%02X) is not UTF-8%s", line,
-                    offset, byte,
-                    is_windows ? "; the file looks like Windows-1252: send Content-Type: text/csv; "
-                                 "charset=windows-1252, or save it as UTF-8"
-                               : "");
+    return api_fail(problem, "csv_malformed",
+                    "line %zu: byte %zu (0x%02X) is not UTF-8: save the file as UTF-8, or name its "
+                    "encoding, as in Content-Type: text/csv; charset=windows-1252; these are "
+                    "known: " API_ENCODING_NAMES,
+                    line, offset, byte);
 }

@@ -27,6 +27,7 @@ static const char *const unspecific[] = {
     "application/x-www-form-urlencoded",
     "text/plain",
     "application/octet-stream",
+    "binary/octet-stream",      /* of S3 */
     "application/vnd.ms-excel", /* CSV, in browsers on Windows */
     "application/zip",
     "application/x-zip-compressed",
@@ -64,6 +65,42 @@ static const struct api_table_format spreadsheet = {
 static const struct api_table_format zipped = {
     .refusal = "this is a gzip file within a form, or gzip twice: send the file alone as the body, "
                "which is unpacked, or what is in it"};
+
+/* archive: a ZIP archive that is no .npz. */
+static const struct api_table_format archive = {
+    .refusal = "this is a ZIP archive, of which only .npz are read here: unzip it, or gzip what is "
+               "in it instead"};
+
+/* others: files that are none of a table, by their first bytes. */
+static const struct other {
+    const char *bytes;
+    size_t size;
+    struct api_table_format format;
+} others[] = {
+#define OTHER(bytes, what)                                                                         \
+    {                                                                                              \
+        bytes, sizeof(bytes) - 1, { .refusal = "this is " what }                                   \
+    }
+    OTHER("BZh91AY&SY", "bzip2: unpack it, or gzip what is in it instead"),
+    OTHER("\xfd"
+          "7zXZ",
+          "xz: unpack it, or gzip what is in it instead"),
+    OTHER("\x28\xb5\x2f\xfd", "zstd: unpack it, or gzip what is in it instead"),
+    OTHER("\x04\x22\x4d\x18", "lz4: unpack it, or gzip what is in it instead"),
+    OTHER("7z\xbc\xaf", "a 7z archive: unpack it, or gzip what is in it instead"),
+    OTHER("SQLite format 3\0", "a database of SQLite: export the table as CSV"),
+    OTHER("\x80\x03", "a pickle of Python, which is never read: send CSV, or numpy.savez"),
+    OTHER("\x80\x04", "a pickle of Python, which is never read: send CSV, or numpy.savez"),
+    OTHER("\x80\x05", "a pickle of Python, which is never read: send CSV, or numpy.savez"),
+    OTHER("\x93NUMPY", "a .npy file, whose array has no name: send numpy.savez(file, NAME=array)"),
+    OTHER("\x89HDF", "an HDF5 file: send CSV"),
+    OTHER("%PDF-", "a PDF file: send CSV"),
+    OTHER("<!DOCTYPE", "a page of HTML, and no table: was the address of the file right?"),
+    OTHER("<html", "a page of HTML, and no table: was the address of the file right?"),
+    OTHER("version https://git-lfs.github.com/spec/",
+          "a pointer of Git LFS, and not the file: run git lfs pull"),
+#undef OTHER
+};
 
 static bool refuse(const struct api_table_format *format, struct api_problem *problem)
 {
@@ -121,6 +158,27 @@ static bool is_spreadsheet(const char *body, size_t size)
     return false;
 }
 
+/* The name of the first entry of a ZIP archive ends with .npy in an .npz. */
+static bool is_npz(const char *body, size_t size)
+{
+    enum { NAME_SIZE_AT = 26, NAME_AT = 30 };
+    static const char ending[] = ".npy";
+    size_t length = size > NAME_AT ? (unsigned char)body[NAME_SIZE_AT] +
+                                         256u * (unsigned char)body[NAME_SIZE_AT + 1]
+                                   : 0;
+    return length >= sizeof ending - 1 && length <= size - NAME_AT &&
+           memcmp(body + NAME_AT + length - (sizeof ending - 1), ending, sizeof ending - 1) == 0;
+}
+
+/* The format to refuse of a body that is no table at all; NULL for others. */
+static const struct api_table_format *other_file(const char *body, size_t size)
+{
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (size >= others[i].size && memcmp(body, others[i].bytes, others[i].size) == 0)
+            return &others[i].format;
+    return NULL;
+}
+
 /* Guesses by the first bytes. No text begins with those of an archive, and the length of a
  * safetensors header ends with NULs. */
 static const struct api_table_format *guess(const char *body, size_t size)
@@ -130,7 +188,7 @@ static const struct api_table_format *guess(const char *body, size_t size)
     if (size >= 3 && memcmp(body, "\x1f\x8b\x08", 3) == 0)
         return &zipped;
     if (size >= 4 && memcmp(body, "PK\3\4", 4) == 0)
-        return &api_table_npz;
+        return is_npz(body, size) ? &api_table_npz : &archive;
     if (size >= 10 && memcmp(body + 5, "\0\0\0{\"", 5) == 0)
         return &api_table_safetensors;
     if (size >= 8 && (memcmp(body, "PAR1\x15", 5) == 0 || memcmp(body, "ARROW1\0", 8) == 0))
@@ -201,6 +259,11 @@ static bool find_format(struct api_table *table, struct api_problem *problem)
         table->format = guess(table->body, table->size);
     if (!is_text(table->format))
         return true;
+    const struct api_table_format *other = other_file(table->body, table->size);
+    if (other) {
+        table->format = other;
+        return true;
+    }
     if (!api_encoding_convert(table, encoding, problem))
         return false;
     if (is_guessed && table->text.data)

@@ -308,6 +308,10 @@ static bool open_tsv(struct api_table *table, struct api_problem *problem)
 
 static bool fail_length(const struct reader *r, bool longer)
 {
+    if (longer && r->row == 0 && r->table->n_columns == 1)
+        return api_fail(r->problem, "csv_malformed",
+                        "line %zu is no header: it has one field, and line %zu has more; remove it",
+                        r->table->rows_line - 1, r->row_line);
     return api_fail(r->problem, "csv_malformed",
                     "line %zu has %s%zu fields, but the header has %zu", r->row_line,
                     longer ? "more than " : "", r->column, r->table->n_columns);
@@ -365,7 +369,7 @@ static bool read_csv(struct api_table *table, const struct api_sink *sink,
     return check_json(table, good, problem);
 }
 
-static const char *const media_types[] = {"text/csv", "application/csv", NULL};
+static const char *const media_types[] = {"text/csv", "application/csv", "text/x-csv", NULL};
 const struct api_table_format api_table_csv = {
     .media_types = media_types, .open = open_csv, .read_rows = read_csv};
 

@@ -38,7 +38,9 @@ static const char *open_columns(struct reader *r, const char *p)
     const char *name, *end;
     size_t size, n;
     if (*p != '{')
-        return api_cells_fail(cells, "#/columns", "it must be an object of arrays");
+        return api_cells_fail(cells, "#/columns",
+                              "it must be an object of arrays, {NAME: [...]}; of pandas, "
+                              "df.to_json(orient=\"records\") gives rows, which are read, too");
     for (p = api_json_skip_space(p + 1); *p != '}'; p = api_json_skip_space(p)) {
         size_t column = r->cells->table->names.n;
         p = api_cells_name(cells, p, &name, &size);
@@ -175,7 +177,8 @@ static bool parse_members(struct reader *r, struct api_buffer *text)
     size_t after = r->end ? (size_t)(end - r->end) : 0;
     if (before + after > MAX_MEMBERS)
         return api_fail(r->problem, "members_too_large",
-                        "members other than values may have at most 1 MiB");
+                        "members other than values may have at most 1 MiB; a table is "
+                        "{\"columns\": {NAME: [...]}}, {\"rows\": [{...}]} or [{...}]");
     api_append(text, start, before);
     api_append_text(text, r->end ? "null" : "");
     api_append(text, r->end, after);
@@ -336,7 +339,8 @@ const struct api_table_format api_table_json = {.media_types = media_types,
                                                 .close = close_json,
                                                 .location = location};
 
-static const char *const lines_types[] = {"application/x-ndjson", "application/jsonl", NULL};
+static const char *const lines_types[] = {"application/x-ndjson", "application/jsonl",
+                                          "application/ndjson", "application/jsonlines", NULL};
 const struct api_table_format api_table_json_lines = {.media_types = lines_types,
                                                       .open = open_json_lines,
                                                       .read_rows = read_rows,

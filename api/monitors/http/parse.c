@@ -170,12 +170,13 @@ static bool check_members(const struct api_table *table, bool single, struct api
             continue;
         const char *nearest = api_nearest(name, known, n);
         api_pointer_to_member(pointer, sizeof pointer, "#/", name);
-        return api_fail_at(
+        api_fail_at(
             problem, API_BODY, pointer, "option_unknown",
             "observations have no member '%.60s' here%s%s", name, api_mean(mean, nearest, ""),
             single || table->has_values
                 ? ""
                 : "; a table is {\"columns\": {NAME: [...]}}, {\"rows\": [{...}]} or [{...}]");
+        return !single && api_fail_of_members(table->members, problem);
     }
     return true;
 }

@@ -41,7 +41,8 @@ static bool check_members(struct api_exchange *x, const json_t *members)
     const struct api_replacing *d = x->state;
     struct api_monitor_settings ignored = d->references.settings;
     return api_settings_from_json(&ignored, members, API_NAMES("columns", "rows", "annotations"),
-                                  &x->problem);
+                                  &x->problem) ||
+           api_fail_of_members(members, &x->problem);
 }
 
 bool api_replacing_read_dry(struct api_exchange *x, const json_t *parameters)

@@ -71,6 +71,18 @@ static bool are_same(const struct api_config *a, const struct api_config *b)
     return strcmp(a->definition, b->definition) == 0 && strcmp(a->others, b->others) == 0;
 }
 
+static void warn_of_other(struct api_references *references, const char *name,
+                          const struct api_config *config)
+{
+    const struct api_weights *reference = &config->reference;
+    if (config->bins.labelled && reference->values &&
+        api_counts_sum(reference->values, config->bins.n) == 0 &&
+        reference->values[api_bins_other(&config->bins)] > 0)
+        api_warn(&references->warnings, "reference_other", name, 0, 0,
+                 "the reference holds none of the labels, all of it is other: nothing is ok beside "
+                 "it, verdicts are insufficient_data until a label occurs");
+}
+
 /* Makes the config of a monitor from bins and a reference, which it takes over. If the result equals
  * the monitor's present config, the replacement holds the present one. */
 static bool configure(const struct reading *r, const char *name, struct api_bins *bins,
@@ -83,6 +95,8 @@ static bool configure(const struct reading *r, const char *name, struct api_bins
     bool is_known = known, is_same = made && known && are_same(made, known);
     bool is_added =
         api_references_add(references, r->group, name, is_same ? known : made, r->problem);
+    if (made)
+        warn_of_other(references, name, made);
     if (made && known && r->table->has_values && !references->renews)
         api_warn_of_reset(&references->warnings, name, known, made, references->settings.given,
                           r->members);
@@ -188,6 +202,17 @@ static bool configure_column(const struct reading *r, struct api_sample *sample,
         leave_out(r, *name ? "column_empty" : "column_unnamed", name, 0,
                   *name ? "a column without values gets no monitor"
                         : "a column without a name gets no monitor");
+        return true;
+    }
+    if (api_sample_repeats_nothing(sample)) {
+        if (is_single || r->table->n_columns == 1)
+            return api_fail(r->problem, "nothing_to_compare",
+                            "hardly any of the %zu texts of '%.80s' occurs twice: a monitor of "
+                            "them could never tell of a change",
+                            sample->n_texts + sample->n_numbers, name);
+        leave_out(r, "nearly_unique", name, sample->n_texts + sample->n_numbers,
+                  "hardly any of the texts occurs twice: the column gets no monitor, which could "
+                  "never tell of a change");
         return true;
     }
     if (!warn_of_values(r, sample, name, is_included(r, sample->column)))

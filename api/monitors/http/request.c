@@ -88,6 +88,23 @@ bool api_check_no_query(struct api_exchange *x)
     return !x->problem.code;
 }
 
+bool api_fail_of_members(const json_t *members, struct api_problem *problem)
+{
+    const char *name;
+    json_t *value;
+    bool holds_values = false;
+    json_object_foreach((json_t *)members, name, value) holds_values |=
+        json_object_get(value, "0") || (json_is_array(value) && strcmp(name, "ratio") != 0);
+    if (!holds_values || strcmp(problem->code, "option_unknown") != 0)
+        return false;
+    char location[sizeof problem->location];
+    memcpy(location, problem->location, sizeof location);
+    *problem = (struct api_problem){0};
+    return api_fail_at(problem, API_BODY, location, "option_unknown",
+                       "columns must be members of `columns`, as {\"columns\": {NAME: [...]}}; of "
+                       "pandas send df.to_json(orient=\"records\")");
+}
+
 bool api_check_body(struct api_exchange *x)
 {
     const char *type = api_request_header(&x->request, "Content-Type");

@@ -15,6 +15,9 @@ bool api_check_available(struct api_exchange *x);
 /* Checks the names in the path, and Content-Type, Content-Encoding and declared size where there is
  * a body. */
 bool api_check_names(struct api_exchange *x);
+/* Has a problem of an unknown member tell how a table is sent, if a member holds values as one of pandas' to_json. Returns
+ * false. */
+bool api_fail_of_members(const json_t *members, struct api_problem *problem);
 bool api_check_body(struct api_exchange *x);
 
 /* Refuses parameters: a DELETE with dry_run=true, which it does not have, must not delete. */

@@ -423,6 +423,17 @@ static enum api_verdict judge_ratios(const struct api_evidence *evidence, const 
     return worst;
 }
 
+/* True if the reference holds `other` alone, beside missing values: what it consists of is not known. */
+static bool is_all_other(const struct judging *j)
+{
+    size_t other = j->other, missing = api_bins_missing(j->evidence->bins);
+    double known = 0;
+    for (size_t i = 0; i < j->sum->n_bins; i++)
+        if (i != other && i != missing)
+            known += j->sum->reference[i];
+    return other < j->sum->n_bins && known == 0 && j->sum->reference[other] > 0;
+}
+
 enum api_verdict api_judge(const struct api_evidence *evidence, const struct api_sum *sum,
                            const struct kl_drift *known, struct api_pooled *pooled)
 {
@@ -451,6 +462,8 @@ enum api_verdict api_judge(const struct api_evidence *evidence, const struct api
         test_joined(&j, &cells);
     if (labelled)
         test_unseen(&j, &cells);
+    if (j.level == API_OK && by_ratio <= API_OK && is_all_other(&j))
+        return API_INSUFFICIENT;
     if (by_ratio > API_OK && by_ratio >= j.level) {
         ratio.is_alone = by_ratio > j.level;
         j.level = by_ratio;

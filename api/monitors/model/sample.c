@@ -346,6 +346,18 @@ bool api_sample_is_nearly_unique(const struct api_sample *sample)
            sample->n_styled == 0 && 2 * (changes + 1) > sample->n_numbers;
 }
 
+bool api_sample_repeats_nothing(const struct api_sample *sample)
+{
+    enum { FEW_VALUES = 4, SEEN_OF_FEW = 2, SEEN = 5 };
+    size_t n = 0, max = 0;
+    for (size_t i = 0; i < sample->labels.n; i++) {
+        size_t count = api_labels_get(&sample->labels, i).count;
+        n += count;
+        max = count > max ? count : max;
+    }
+    return sample->is_text && n > FEW_VALUES && max < (n >= MANY ? SEEN : SEEN_OF_FEW);
+}
+
 size_t api_sample_formatted_numbers(const struct api_sample *sample)
 {
     size_t n = 0;

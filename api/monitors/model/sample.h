@@ -74,6 +74,10 @@ bool api_sample_is_empty(const struct api_sample *sample);
  * that only rise or only fall. Bins of them tell nothing about later values. */
 bool api_sample_is_nearly_unique(const struct api_sample *sample);
 
+/* True for texts of which none is seen often enough that a monitor could tell of a change: not 5 times among at least MANY,
+ * not twice among fewer, but for four at most. */
+bool api_sample_repeats_nothing(const struct api_sample *sample);
+
 /* How many values of a text column are numbers that are written as people do: see api_text_is_formatted_number. */
 size_t api_sample_formatted_numbers(const struct api_sample *sample);
 

@@ -200,7 +200,7 @@ Test(monitors_column_warnings, labels_that_are_chosen_and_cut_are_told)
         size_t n, distinct;
         bool chosen, cut;
     } cases[] = {{120, 12, false, false}, {119, 12, true, false},      {12, 2, true, false},
-                 {240, 110, true, true},  {10000, 1000, false, false}, {11011, 1001, true, true}};
+                 {600, 110, true, true},  {10000, 1000, false, false}, {11011, 1001, true, true}};
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct api_service service = monitors_new(10);
         struct api_buffer body = {0};

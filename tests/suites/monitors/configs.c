@@ -115,6 +115,11 @@ Test(monitors_configs, what_get_gives_put_takes_without_a_change)
         seed = i;
         append_config(&body);
         struct answer put = monitors_ask(&service, "PUT /monitors/g/m", body.data);
+        if (put.status == 422 && strcmp(text_of(put.json, "code"), "nothing_to_compare") == 0) {
+            answer_free(&put);
+            api_buffer_free(&body);
+            continue;
+        }
         cr_assert_leq(put.status, 201, "%d %.400s\n%s", put.status, body.data,
                       put.response.body.data);
         char *first = body_of(&put), etag[100];

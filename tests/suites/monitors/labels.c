@@ -148,6 +148,7 @@ Test(monitors_labels, long_texts_are_missing_or_other)
 
 /* ---- Read back */
 
+/* Appends a text of about `size` bytes that begins with `i`. */
 static void append_label(struct api_buffer *to, size_t i, size_t size)
 {
     static const char *const pieces[] = {"\\u0001", "\\u001f", "\\\"",     "\\\\",
@@ -160,18 +161,26 @@ static void append_label(struct api_buffer *to, size_t i, size_t size)
     api_append_text(to, "\"");
 }
 
-/* Appends a config of labels of about the most bytes; `size` each, or 0 for lengths that differ. */
+/* Appends a config of labels of about the most bytes; `size` each, or 0 for lengths that differ.
+ * Values are there six times, so that they can be compared. */
 static void append_config(struct api_buffer *to, size_t size)
 {
     bool is_made = pick(2);
     api_append_text(to, is_made ? "{\"reference\":{\"values\":[" : "{\"bins\":{\"labels\":[");
-    size_t n = 0, left = API_MAX_LABELS;
+    size_t n = 0, left = API_MAX_LABELS, before = to->size;
     while (n < API_MAX_BINS) {
         size_t each = size ? size : 4 + pick(pick(2) ? 60 : API_MAX_LABEL - 3);
         if (each > left)
             break;
         append_label(to, n++, each);
         left -= each;
+    }
+    size_t bytes = to->size - before;
+    for (int times = 1; is_made && times < 6; times++) {
+        char *values = strndup(to->data + before, bytes);
+        api_append_text(to, ",");
+        api_append(to, values, bytes);
+        free(values);
     }
     api_append_text(to, is_made ? "]}" : "]},\"reference\":{\"counts\":[");
     for (size_t i = 0; !is_made && i < n; i++)
@@ -196,7 +205,7 @@ static struct api_service open_file(const char *location, struct api_budget *bud
 {
     char reason[200] = "";
     struct api_service service = {
-        .endpoints = api_endpoints, .budget = budget, .max_body = 1 << 20};
+        .endpoints = api_endpoints, .budget = budget, .max_body = 4 << 20};
     service.monitors = api_monitors_open(location, 100, budget, reason, sizeof reason);
     cr_assert(service.monitors, "%s", reason);
     cr_assert(api_monitors_start(service.monitors, NULL));

@@ -106,9 +106,9 @@ Test(tables_encodings, that_are_wrong_are_told_with_the_byte)
         const char *expected;
     } cases[] = {
         {"text/csv", "a\nM\xfcller\n", 0,
-         "csv_malformed line 2: byte 3 (0xFC) is not UTF-8; the file looks like Windows-1252: send "
-         "Content-Type: text/csv; charset=windows-1252, or save it as UTF-8"},
-        {"text/csv", "a\n\x81\n", 0, "csv_malformed line 2: byte 2 (0x81) is not UTF-8"},
+         "csv_malformed line 2: byte 3 (0xFC) is not UTF-8: save the file as UTF-8, or name its "
+         "encoding~"},
+        {"text/csv", "a\n\xcf\xf0\xe8\n", 0, "csv_malformed line 2: byte 2 (0xCF) is not UTF-8~"},
         {"text/csv; charset=utf-16", "a\0\n\0\x00\xd8\n\0", 8,
          "csv_malformed byte 4 is not UTF-16"},
         {"text/csv; charset=utf-16be", "\0a\0\n\0", 5, "csv_malformed byte 4 is not UTF-16"},
@@ -126,6 +126,24 @@ Test(tables_encodings, that_are_wrong_are_told_with_the_byte)
         {NULL, "PK\3\4\x14\0\6\0\b\0\0\0!\0\0\0\0\0\0\0\0\0\0\0\0\0\x13\0\0\0[Content_Types].xml",
          49, "media_type_unsupported this is a spreadsheet~"},
         {NULL, "\x1f\x8b\b\0\0\0\0\0", 8, "media_type_unsupported this is a gzip file~"},
+        {NULL, "PK\3\4\x14\0\0\0\0\0\0\0!\0\0\0\0\0\2\0\0\0\2\0\0\0\5\0\0\0a.csvx\n", 37,
+         "media_type_unsupported this is a ZIP archive~"},
+        {"text/csv", "BZh91AY&SY\0\0", 12, "media_type_unsupported this is bzip2~"},
+        {NULL,
+         "\xfd"
+         "7zXZ\0",
+         6, "media_type_unsupported this is xz~"},
+        {NULL, "\x28\xb5\x2f\xfd\4", 5, "media_type_unsupported this is zstd~"},
+        {NULL, "SQLite format 3\0\x10", 17, "media_type_unsupported this is a database of SQLite~"},
+        {NULL, "\x80\4\x95", 3, "media_type_unsupported this is a pickle~"},
+        {NULL, "\x93NUMPY\1", 7, "media_type_unsupported this is a .npy file~"},
+        {"text/csv", "version https://git-lfs.github.com/spec/v1\noid sha256:aa\n", 0,
+         "media_type_unsupported this is a pointer of Git LFS~"},
+        {NULL, "<!DOCTYPE html>\n", 0, "media_type_unsupported this is a page of HTML~"},
+        {"text/x-csv", "BZh,b\n1,2\n", 0, "BZh: `1`|b: `2`"},
+        {"binary/octet-stream", "a,b\n1,2\n", 0, "a: `1`|b: `2`"},
+        {"text/csv", "Report of June\nx,y\n1,2\n", 0,
+         "csv_malformed line 1 is no header: it has one field, and line 2 has more; remove it"},
     };
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct table_text got = table_read(&(struct table_reading){

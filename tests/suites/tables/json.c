@@ -29,7 +29,7 @@ Test(tables_json, json_of_columns)
         {"{\"columns\":{\"a\":[1,[2]]}}", "value_invalid a value must be ~"},
         {"{\"columns\":{\"a\":[1,{}]}}", "value_invalid a value must be ~"},
         {"{\"columns\":{\"a\":1}}", "value_invalid a column must be an array"},
-        {"{\"columns\":[1]}", "value_invalid it must be an object of arrays"},
+        {"{\"columns\":[1]}", "value_invalid it must be an object of arrays, {NAME: [...]}~"},
         {"{\"columns\":null}", ""},
         {"{\"columns\":{\"a\":[1,]}}",
          "json_malformed line 1, column 20: expected a value, found ']'"},

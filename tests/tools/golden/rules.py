@@ -198,7 +198,9 @@ class Monitor:
             if not result or level > result[0]:
                 result = level, size, kl, p, bins, None, None
         self.left += not part
-        return self.judge_ratio(*joined(c, r), result) if self.s["ratio"] and part else result
+        result = self.judge_ratio(*joined(c, r), result) if self.s["ratio"] and part else result
+        all_other = self.s["kind"] == "labels" and r[:-2].sum() == 0 < r[-1]
+        return None if all_other and result[0] == 0 else result
 
     def judge_ratio(self, c, r, cells, result):
         use = c + r > 0
