@@ -89,6 +89,42 @@ class Command(unittest.TestCase):
                 self.run_command(command, "empty", "-", status=1, stdin=body)
         self.run_command("reference", "empty", "-", status=1)
 
+    def test_files_of_other_kinds_and_encodings(self):
+        rows = [{"k": word, "n": n} for word in ("café", "thé") for n in (1, 2) for _ in range(9)]
+        text = "k,n\n" + "".join(f"{row['k']},{row['n']}\n" for row in rows)
+        lines = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+        russian = text.replace("café", "кофе").replace("thé", "чай")
+        configs = []
+        for suffix, content, encoding in [
+                ("csv", text, "utf-8"), ("txt", text, "utf-8"), ("txt", text, "cp1252"), ("csv", text, "utf-16"),
+                ("jsonl", lines, "utf-8"), ("ndjson", lines, "latin-1"), ("csv", russian, "cp1251")]:
+            body, arguments = content.encode(encoding), ["--encoding", encoding] if encoding != "utf-8" else []
+            path = os.path.join(self.directory.name, f"kinds.{suffix}")
+            with open(path, "wb") as file:
+                file.write(body)
+            with gzip.open(f"{path}.gz", "wb") as file:
+                file.write(body)
+            for each in path, f"{path}.gz", *(["-"] if suffix in ("csv", "txt") else []):
+                said = self.run_command("--json", "reference", "kinds", each, *arguments, stdin=body)
+                configs.append([(config["name"], config["bins"], config["reference"]) for config in json.loads(said.splitlines()[0])])
+                for command in "observe", "evaluate":
+                    self.assertIn('"kl": 0,', self.run_command("--json", command, "kinds", each, *arguments, stdin=body))
+        labels = [dict((name, bins) for name, bins, _ in config)["k"]["labels"] for config in configs]
+        self.assertEqual({tuple(sorted(each)) for each in labels}, {("café", "thé"), ("кофе", "чай")})
+        self.assertTrue(all(config == configs[0] for config in configs[:-3]), configs)
+        for arguments, words in [(["--encoding", "ascii"], "'ascii' codec can't decode"), (["--encoding", "rot13"], "not a text encoding"),
+                                 (["--encoding", "none"], "unknown encoding"), ([], "is not UTF-8")]:
+            self.assertIn(words, self.run_command("evaluate", "kinds", path, *arguments, status=1))
+        with gzip.open(self.path("rows") + ".jsonl.gz", "wb") as file:
+            file.write(b'{"k": 1}\n\n[2]\n')
+        self.assertIn("line 3", self.run_command("evaluate", "kinds", self.path("rows") + ".jsonl.gz", status=1))
+
+    def test_the_exit_status_goes_by_the_state(self):
+        self.run_command("reference", "state", self.path("train"), "--set", "fire_after=2")
+        said = json.loads(self.run_command("--json", "observe", "state", self.path("shifted")).splitlines()[0])
+        self.assertEqual([(each["verdict"], each["state"]) for each in said["monitors"]][0], ("critical", "ok"))
+        self.run_command("--json", "observe", "state", self.path("shifted"), "--again", status=2)
+
     def test_asyncio(self):
         async def day():
             async with kldiv.AsyncClient(self.server.url) as client:

@@ -6,7 +6,7 @@
     zcat today.csv.gz | python -m kldiv --json evaluate fraud -
     python -m kldiv watch fraud
 
-The exit status is 2 if a monitor is critical (observe, evaluate, watch --once), 1 after an error, 64 if the command is not
+The exit status is 2 if a monitor is critical (observe and watch --once go by its state, evaluate by the verdict), 1 after an error, 64 if the command is not
 one of these."""
 from __future__ import annotations
 
@@ -48,8 +48,9 @@ def parser() -> argparse.ArgumentParser:
                        ("evaluate", "scores a table, stores nothing")):
         command = commands.add_parser(name, help=what)
         command.add_argument("group")
-        command.add_argument("path", help=".csv, .tsv, either with .gz, .npz, .parquet, or a folder of these; - is CSV on "
-                             "standard input")
+        command.add_argument("path", help=".csv, .tsv, .txt, .jsonl, each also with .gz, .npz, .parquet, or a folder of these; - "
+                             "is CSV on standard input")
+        command.add_argument("--encoding", help="of CSV or JSON Lines, as Python names it: cp1252, utf-16; default utf-8")
         if name == "reference":
             command.add_argument("--set", action="append", default=[], metavar="SETTING=VALUE",
                                  help="as the API has them: window=1h, critical=0.2, include=age,country")
@@ -76,7 +77,7 @@ def settings(pairs: Sequence[str]) -> dict[str, Any]:
 def print_results(results: Results, as_json: bool) -> int:
     print(json.dumps({"monitors": results, "warnings": results.warnings, "replayed": results.replayed})
           if as_json else results)
-    return CRITICAL if any(result.verdict == "critical" for result in results) else 0
+    return CRITICAL if any(result.state == "critical" for result in results) else 0
 
 
 def summary_text(summary: Summary) -> str:
@@ -107,14 +108,14 @@ def run(arguments: argparse.Namespace) -> int:
         return watch(group, arguments.every, arguments.once, arguments.json)
     data = sys.stdin if arguments.path == "-" else arguments.path
     if arguments.command == "reference":
-        monitors = group.reference(data, **settings(arguments.set))
+        monitors = group.reference(data, encoding=arguments.encoding, **settings(arguments.set))
         print(json.dumps(monitors) if arguments.json else
               f"{len(monitors)} monitors: {', '.join(config['name'] for config in monitors)}")
         return 0
     if arguments.command == "observe":
         return print_results(group.observe(data, arguments.timestamp, time=arguments.time, timezone=arguments.timezone,
-                                           key=None if arguments.again else "content"), arguments.json)
-    return print_results(group.evaluate(data), arguments.json)
+                                           key=None if arguments.again else "content", encoding=arguments.encoding), arguments.json)
+    return print_results(group.evaluate(data, encoding=arguments.encoding), arguments.json)
 
 
 def show_warning(message: Any, *_: Any, **__: Any) -> None:

@@ -18,7 +18,7 @@ from .columns import Columns, Selection, integer_categories, is_scalar, nbytes, 
 from .counts import TableCounts, digest
 from .errors import ServiceError, warn
 from .results import Result, Results, Summary, as_frame
-from .sources import CSV_TYPES, Batch, Piece, Progress, Sample, batches, is_path
+from .sources import TEXT_TYPES, Batch, Piece, Progress, Sample, batches, is_path
 
 MAX_REQUEST = 256 << 20  # bytes of a file that is sent as it stands, and of a table in memory that is sent whole
 TIMES = {"values": "times"}  # an annotation, by which results show dates
@@ -97,18 +97,19 @@ class Group:
         return self.summary()._repr_html_()
 
     def reference(self, data: Any, *, sample: int = 1_000_000, seed: int = 0, progress: bool | None = None,
-                  kinds: Mapping[str, str] | None = None, **settings: Any) -> Monitors:
+                  kinds: Mapping[str, str] | None = None, encoding: str | None = None, **settings: Any) -> Monitors:
         """Creates or replaces a monitor for each column; the service's configs. Settings are those of api/monitors/README.md.
 
         `kinds` says what columns are, "labels" or "numbers", where their values do not: {"zip": "labels"}; categories of
         integers are labels. Of more than `sample` rows a uniform sample is the reference, and a warning says so. With
-        `time`, a column of times, the rows also go to the windows of their times, as observe() has it."""
+        `time`, a column of times, the rows also go to the windows of their times, as observe() has it. `encoding` is that of a
+        file of texts, as Python names it, if it is not UTF-8."""
         kinds = {**dict.fromkeys(integer_categories(data), "labels"), **(kinds or {})}
         unknown = {str(kind) for kind in kinds.values()} - set(METHODS)
         if unknown:
             raise ValueError(f"kinds are labels or numbers, not {', '.join(sorted(unknown))}")
         chosen = Selection(*(names_of(settings.get(name)) for name in ("include", "exclude")))
-        table = self._reference_table(data, sample, seed, progress, chosen)
+        table = self._reference_table(data, sample, seed, progress, chosen, encoding)
         time = settings.get("time")
         if time is not None and not isinstance(table, tuple):
             table = {**table, **time_texts(data, time)}
@@ -136,14 +137,14 @@ class Group:
         return Monitors(configs, self)
 
     def renew(self, data: Any = None, *, start: Any = None, end: Any = None, sample: int = 1_000_000, seed: int = 0,
-              progress: bool | None = None, **binning: Any) -> Monitors:
+              progress: bool | None = None, encoding: str | None = None, **binning: Any) -> Monitors:
         """Gives the monitors of a table's columns new bins and references, or those of the group its windows that start in
         [start, end). Settings stay; `binning` is method or bins, as of reference(). The new configs."""
         if (data is None) == (start is None and end is None):
             raise ValueError("a new reference is a table, or the windows from start to end")
         period = {"from": time_text(start), "to": time_text(end)}
         table = ("application/json", [json.dumps(period).encode()]) if data is None else \
-            self._reference_table(data, sample, seed, progress, Selection(None, None))
+            self._reference_table(data, sample, seed, progress, Selection(None, None), encoding)
         media_type, body = table if isinstance(table, tuple) else encode_reference(table)
         answer: dict[str, Any] = self.client.transport.request("POST", f"{self._path}/reference", binning,
                                                                {"Content-Type": media_type}, body).json()
@@ -170,13 +171,13 @@ class Group:
         return answer
 
     def _reference_table(self, data: Any, sample: int, seed: int, progress: bool | None,
-                         chosen: Selection) -> Columns | tuple[str, Body]:
+                         chosen: Selection, encoding: str | None) -> Columns | tuple[str, Body]:
         """The columns of a reference, or the media type and body of CSV."""
-        whole = whole_file(data)
+        whole = whole_file(data, encoding)
         if whole:
             return whole
         shown, kept = Progress(progress), Sample(sample, seed)
-        for batch in batches(data, shown, chosen):
+        for batch in batches(data, shown, chosen, encoding):
             kept.add(batch)
         shown.end()
         if kept.seen > sample:
@@ -188,7 +189,7 @@ class Group:
         return kept.media_type, [header.encode(errors="surrogateescape"), b"".join(rows)]
 
     def observe(self, data: Any, timestamp: Any = None, *, time: str | None = None, timezone: str | None = None,
-                key: str | None = "content", progress: bool | None = None) -> Results:
+                key: str | None = "content", progress: bool | None = None, encoding: str | None = None) -> Results:
         """Adds a table to the monitors of its columns: one window, or part of one, whatever the table's size.
 
         `time` names a column that has each row's time: rows go to the windows of their own times, which monitors must have
@@ -204,7 +205,7 @@ class Group:
         if time is not None and timestamp is not None:
             raise ValueError("time gives each row a time of its own: leave timestamp out")
         when = time_text(timestamp)
-        table, monitors = self._prepared(data, progress, time)
+        table, monitors = self._prepared(data, progress, encoding, time)
         if isinstance(table, TableCounts):
             if time is not None:
                 raise ValueError(f"a table with a time for each row is sent in one request, of at most {MAX_REQUEST >> 20} MiB: "
@@ -224,19 +225,20 @@ class Group:
                  "key=None counts them once more")
         return results
 
-    def _prepared(self, data: Any, progress: bool | None, time: str | None = None) -> tuple[TableCounts | Encoded, Monitors]:
+    def _prepared(self, data: Any, progress: bool | None, encoding: str | None,
+                  time: str | None = None) -> tuple[TableCounts | Encoded, Monitors]:
         """A table as it travels, and the monitors as they are once it is read: those that counts are for, or ValueError."""
-        whole = whole_file(data)
+        whole = whole_file(data, encoding)
         table = data if isinstance(data, TableCounts) else Encoded(*whole, Path(data)) if whole else \
-            self._count_or_encode(data, Progress(progress), time)
+            self._count_or_encode(data, Progress(progress), encoding, time)
         monitors = self.monitors()
         if isinstance(table, TableCounts):
             table.check(monitors)
         return table, monitors
 
-    def _count_or_encode(self, data: Any, shown: Progress, time: str | None) -> TableCounts | Encoded:
+    def _count_or_encode(self, data: Any, shown: Progress, encoding: str | None, time: str | None) -> TableCounts | Encoded:
         """The counts of a table that is large or comes in batches; another one encoded. Times are texts."""
-        monitors, source = self.monitors(), batches(data, shown)
+        monitors, source = self.monitors(), batches(data, shown, encoding=encoding)
         heads = list(itertools.islice(source, 2))
         if time is not None and len(heads) == 1 and not isinstance(heads[0], Piece):
             heads[0] = {**heads[0], **time_texts(data, time)}
@@ -283,9 +285,9 @@ class Group:
         headers = {"Content-Type": media_type, **({} if key is None else {"Idempotency-Key": key})}
         return self.client.transport.request("POST", path, query, headers, body, repeatable=key is not None)
 
-    def evaluate(self, data: Any, *, progress: bool | None = None) -> Results:
+    def evaluate(self, data: Any, *, progress: bool | None = None, encoding: str | None = None) -> Results:
         """Scores a table alone, as observe() would alone, and stores nothing."""
-        table, monitors = self._prepared(data, progress)
+        table, monitors = self._prepared(data, progress, encoding)
         if isinstance(table, TableCounts):
             results = Results([self.client.request("POST", f"{self._path}/{segment(each.name)}/evaluate",
                                                    json_body=each.body(), repeatable=True)
@@ -399,10 +401,10 @@ def given_back(heads: list[Batch], rest: Iterator[Batch]) -> Iterator[Batch]:
     yield from rest
 
 
-def whole_file(data: Any) -> tuple[str, Body] | None:
-    """A CSV file that is sent as it stands."""
-    if is_path(data) and Path(data).suffix in CSV_TYPES and Path(data).stat().st_size <= MAX_REQUEST:
-        return CSV_TYPES[Path(data).suffix], Path(data)
+def whole_file(data: Any, encoding: str | None) -> tuple[str, Body] | None:
+    """A file of texts that is sent as it stands."""
+    if is_path(data) and not encoding and Path(data).suffix in TEXT_TYPES and Path(data).stat().st_size <= MAX_REQUEST:
+        return TEXT_TYPES[Path(data).suffix], Path(data)
     return None
 
 

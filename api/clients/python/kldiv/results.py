@@ -58,6 +58,11 @@ class Result(dict):  # type: ignore[type-arg]
         return str(self["verdict"])
 
     @property
+    def state(self) -> str:
+        """The monitor's state after the window; of an evaluation, which changes none, the verdict."""
+        return str(self["state"] if self.get("window") else self["verdict"])
+
+    @property
     def kl(self) -> float:
         """KL in nats; infinity, where JSON has null."""
         return float("inf") if self.get("infinite") else float("nan") if self["kl"] is None else float(self["kl"])
@@ -162,7 +167,7 @@ class Results(List[Result]):
 
     @property
     def drifting(self) -> list[Result]:
-        return [result for result in self if result.verdict in ("warning", "critical")]
+        return [result for result in self if result.state in ("warning", "critical")]
 
     def frame(self) -> Any:
         """A DataFrame of the scores, or where there is no pandas a list of dicts."""

@@ -2,8 +2,11 @@
 is in memory at a time."""
 from __future__ import annotations
 
+import codecs
 import gzip
+import io
 import itertools
+import json
 import operator
 import os
 import re
@@ -23,8 +26,10 @@ ROWS = 1 << 16  # of a batch of a file
 PIECE_SIZE = 32 << 20  # bytes of a CSV file that are read at once
 MAX_RECORD = 256 << 20
 MAX_HEADER = 1 << 16  # bytes in which a header is looked for first
-CSV_TYPES = {".csv": "text/csv", ".tsv": "text/tab-separated-values"}
-SUFFIXES = (".csv", ".tsv", ".csv.gz", ".tsv.gz", ".parquet", ".npz")
+CSV_TYPES = {".csv": "text/csv", ".tsv": "text/tab-separated-values", ".txt": "text/csv"}
+LINES_TYPES = {".jsonl": "application/jsonl", ".ndjson": "application/jsonl"}
+TEXT_TYPES = {**CSV_TYPES, **LINES_TYPES}
+SUFFIXES = (*TEXT_TYPES, *(f"{suffix}.gz" for suffix in TEXT_TYPES), ".parquet", ".npz")
 END = object()
 BOM = b"\xef\xbb\xbf"
 LINE = re.compile(rb"[^\r\n]*(?:\r\n|\r|\n|\Z)")
@@ -53,6 +58,30 @@ class Progress:
 
 def is_path(data: Any) -> bool:
     return isinstance(data, (str, os.PathLike))
+
+
+def check_encoding(encoding: str | None) -> None:
+    try:
+        "".encode(encoding or "utf-8")
+    except LookupError as error:
+        raise ValueError(str(error)) from None
+
+
+class Recoded:
+    """A file of texts in another encoding, to be read as UTF-8."""
+
+    def __init__(self, file: Any, name: str, encoding: str) -> None:
+        self.file, self.name, self.decoder = file, name, codecs.getincrementaldecoder(encoding)()
+
+    def read(self, size: int) -> bytes:
+        text, part = "", b"?"
+        while part and not text:
+            part = self.file.read(size)
+            try:
+                text = self.decoder.decode(part, not part)
+            except UnicodeDecodeError as error:
+                raise ValueError(f"{self.name}: {error}") from None
+        return text.encode()
 
 
 @dataclass(frozen=True)
@@ -165,7 +194,7 @@ def header_end(text: bytes, media_type: str, is_last: bool) -> tuple[int, bytes]
 def read_fully(file: Any, name: str) -> bytes:
     """PIECE_SIZE bytes, or what is left: files without a buffer, as of pipes, give less at once."""
     parts, left = list[bytes](), PIECE_SIZE
-    while left and (part := file.read(left)):
+    while left > 0 and (part := file.read(left)):
         if not isinstance(part, bytes):
             raise TypeError(f"{name} gives {type(part).__name__}: a file of CSV is opened to be read as bytes")
         parts.append(part)
@@ -173,8 +202,10 @@ def read_fully(file: Any, name: str) -> bytes:
     return b"".join(parts)
 
 
-def csv_pieces(file: Any, name: str, media_type: str, progress: Progress, total: int | None = None) -> Iterator[Piece]:
+def csv_pieces(file: Any, name: str, media_type: str, progress: Progress, total: int | None = None,
+               encoding: str | None = None) -> Iterator[Piece]:
     """A CSV file in pieces of PIECE_SIZE, cut between records. One without rows is a piece."""
+    file = Recoded(file, name, encoding) if encoding else file
     header, delimiter, text, line, done, is_last, given = b"", b",", b"", 1, 0, False, False
     while not is_last:
         read = read_fully(file, name)
@@ -195,17 +226,35 @@ def csv_pieces(file: Any, name: str, media_type: str, progress: Progress, total:
             raise ValueError(f"{name}: the record in line {line} has more than {MAX_RECORD:,} bytes: is a quote left open?")
 
 
-def csv_suffix(path: Path) -> str | None:
-    """The suffix of a CSV file, which may be compressed; None if it is none."""
-    suffix = path.with_suffix("").suffix if path.suffix == ".gz" else path.suffix
-    return suffix if suffix in CSV_TYPES else None
+def text_suffix(path: Path) -> str:
+    """The suffix of a file of texts, which may be compressed."""
+    return path.with_suffix("").suffix if path.suffix == ".gz" else path.suffix
 
 
-def csv_batches(path: Path, progress: Progress) -> Iterator[Piece]:
-    packed = path.suffix == ".gz"
+def json_lines(file: Any, name: str, progress: Progress, chosen: Selection, encoding: str | None) -> Iterator[Columns]:
+    """JSON Lines in batches of ROWS."""
+    lines = ((i, line) for i, line in enumerate(io.TextIOWrapper(file, encoding or "utf-8-sig"), 1) if line.strip())
+    while some := list(itertools.islice(lines, ROWS)):
+        rows = []
+        for i, line in some:
+            try:
+                rows.append(json.loads(line))
+            except ValueError as error:
+                raise ValueError(f"{name}, line {i}: {error}") from None
+            if not isinstance(rows[-1], dict):
+                raise ValueError(f"{name}, line {i}: a row is an object, {{NAME: VALUE}}")
+        progress.add(len(rows))
+        yield records(rows, chosen)
+
+
+def text_batches(path: Path, progress: Progress, chosen: Selection, encoding: str | None) -> Iterator[Batch]:
+    packed, suffix = path.suffix == ".gz", text_suffix(path)
     with gzip.open(path) if packed else path.open("rb") as file:
-        yield from csv_pieces(file, str(path), CSV_TYPES[csv_suffix(path) or ".csv"], progress,
-                              None if packed else path.stat().st_size)
+        if suffix in LINES_TYPES:
+            yield from json_lines(file, str(path), progress, chosen, encoding)
+        else:
+            yield from csv_pieces(file, str(path), CSV_TYPES[suffix], progress, None if packed else path.stat().st_size,
+                                  encoding)
 
 
 def parquet_batches(path: Path, progress: Progress, chosen: Selection) -> Iterator[Columns]:
@@ -221,13 +270,13 @@ def parquet_batches(path: Path, progress: Progress, chosen: Selection) -> Iterat
             yield named(zip(batch.schema.names, batch.columns), chosen)
 
 
-def file_batches(path: Path, progress: Progress, chosen: Selection) -> Iterator[Batch]:
+def file_batches(path: Path, progress: Progress, chosen: Selection, encoding: str | None) -> Iterator[Batch]:
     if path.is_dir():
         files = sorted(each for each in path.iterdir() if each.name.endswith(SUFFIXES))
         if not files:
             raise ValueError(f"{path} has no file that ends with {', '.join(SUFFIXES)}")
         for each in files:
-            yield from file_batches(each, progress, chosen)
+            yield from file_batches(each, progress, chosen, encoding)
     elif path.suffix == ".parquet":
         yield from parquet_batches(path, progress, chosen)
     elif path.suffix == ".npz":
@@ -235,19 +284,21 @@ def file_batches(path: Path, progress: Progress, chosen: Selection) -> Iterator[
             columns = named(arrays.items(), chosen)
         progress.add(size(columns))
         yield columns
-    elif csv_suffix(path):
-        yield from csv_batches(path, progress)
+    elif text_suffix(path) in TEXT_TYPES:
+        yield from text_batches(path, progress, chosen, encoding)
     else:
         raise ValueError(f"{path} does not end with {', '.join(SUFFIXES)}")
 
 
-def batches(data: Any, progress: Progress, chosen: Selection = ALL) -> Iterator[Batch]:
-    """The batches of whatever observe() takes."""
+def batches(data: Any, progress: Progress, chosen: Selection = ALL, encoding: str | None = None) -> Iterator[Batch]:
+    """The batches of whatever observe() takes; `encoding` is that of files of texts, by default UTF-8."""
+    check_encoding(encoding)
     if is_path(data):
-        yield from file_batches(Path(data), progress, chosen)
+        yield from file_batches(Path(data), progress, chosen, encoding)
         return
     if hasattr(data, "read"):
-        yield from csv_pieces(getattr(data, "buffer", data), getattr(data, "name", "the file"), "text/csv", progress)
+        yield from csv_pieces(getattr(data, "buffer", data), getattr(data, "name", "the file"), "text/csv", progress,
+                              encoding=encoding)
         return
     columns = table(data, chosen)
     if columns is not None:
@@ -260,10 +311,10 @@ def batches(data: Any, progress: Progress, chosen: Selection = ALL) -> Iterator[
     elif is_scalar(data):
         raise TypeError(f"{type(data).__name__} is no table: data frames, {{name: array}}, rows, paths and iterators are taken")
     else:
-        yield from iterated(data, progress, chosen)
+        yield from iterated(data, progress, chosen, encoding)
 
 
-def iterated(data: Iterable[Any], progress: Progress, chosen: Selection) -> Iterator[Batch]:
+def iterated(data: Iterable[Any], progress: Progress, chosen: Selection, encoding: str | None) -> Iterator[Batch]:
     """Tables one after another, or rows, of which a list is one batch."""
     limit, rows = len(data) if isinstance(data, (list, tuple)) else ROWS, list[Any]()
     for each in itertools.chain(data, [END]):
@@ -274,7 +325,7 @@ def iterated(data: Iterable[Any], progress: Progress, chosen: Selection) -> Iter
             yield records(rows, chosen)
             rows = []
         if each is not END and not is_record(each):
-            yield from batches(each, progress, chosen)
+            yield from batches(each, progress, chosen, encoding)
 
 
 def concatenate(parts: list[Column]) -> Column:
