@@ -135,10 +135,8 @@ const char *const api_style_names[API_STYLES] = {[API_POINT] = "decimal_point",
                                                  [API_DATES_MONTH_FIRST] = "dates_month_first"};
 
 /* Separators of groups. */
-static const char *const groups_of[API_STYLES][8] = {
-    [API_POINT] = {",", "'", "\xe2\x80\x99", BLANKS},
-    [API_COMMA] = {".", "'", "\xe2\x80\x99", BLANKS},
-};
+static const char *const point_groups[] = {",", "'", "\xe2\x80\x99", BLANKS, NULL};
+static const char *const comma_groups[] = {".", "'", "\xe2\x80\x99", BLANKS, NULL};
 
 /* plain: a number as api_number_read takes it. */
 struct plain {
@@ -159,11 +157,12 @@ static bool add_whole(struct plain *plain, const char **p, const char *end, enum
                       size_t *groups)
 {
     const char *start = *p, *separator = NULL;
+    const char *const *separators_of_style = style == API_COMMA ? comma_groups : point_groups;
     size_t n = skip_digits(p, end), size = 0;
     bool good = add(plain, start, n), may_have_groups = n >= 1 && n <= 3 && *start != '0';
     for (*groups = 0; good && may_have_groups; ++*groups) {
         const char *at = *p;
-        if (!skip_one(p, end, groups_of[style]) ||
+        if (!skip_one(p, end, separators_of_style) ||
             (separator && ((size_t)(*p - at) != size || memcmp(at, separator, size) != 0)) ||
             skip_digits(p, end) != 3) {
             *p = at;
@@ -237,6 +236,8 @@ bool api_style_add(struct api_style_tally *tally, const struct api_cell *cell)
     const char *p = cell->text, *end = p + cell->size;
     double ignored;
     bool is_grouped[2], is_number[2];
+    if (cell->size == 0)
+        return false;
     trim(&p, &end);
     for (int i = 0; i < 2; i++) {
         enum api_style style = i == 0 ? API_POINT : API_COMMA;
@@ -245,6 +246,8 @@ bool api_style_add(struct api_style_tally *tally, const struct api_cell *cell)
     }
     tally->points += is_number[0] && !is_number[1];
     tally->commas += is_number[1] && !is_number[0];
+    tally->point_groups += is_number[0] && !is_number[1] && is_grouped[0];
+    tally->comma_groups += is_number[1] && !is_number[0] && is_grouped[1];
     tally->both += is_number[0] && is_number[1] && memchr(p, ',', (size_t)(end - p));
     return is_number[0] || is_number[1];
 }
@@ -252,10 +255,12 @@ bool api_style_add(struct api_style_tally *tally, const struct api_cell *cell)
 enum api_style api_style_decide(const struct api_style_tally *tally, enum api_style before,
                                 char delimiter)
 {
-    if (tally->points > 0 && tally->commas > 0)
+    bool has_groups =
+        tally->points > tally->commas ? tally->point_groups > 0 : tally->comma_groups > 0;
+    if (tally->points > 0 && tally->commas > 0 && !has_groups)
         return API_EITHER;
     if (tally->points > 0 || tally->commas > 0)
-        return tally->points > 0 ? API_POINT : API_COMMA;
+        return tally->points > tally->commas ? API_POINT : API_COMMA;
     if (before != API_PLAIN)
         return before;
     return delimiter == ';' && tally->both > 0 ? API_EITHER : API_POINT;

@@ -33,17 +33,17 @@ extern const char *const api_style_names[API_STYLES];
  * A copy of a text must be followed by API_PADDING readable bytes, the first of them a NUL. */
 bool api_field_number(const struct api_cell *cell, enum api_style style, double *number);
 
-/* api_style_tally: how many fields of a column are numbers by one style alone, or by both and have a comma; and how many have
- * groups by each style. Empty if zeroed. */
+/* api_style_tally: how many fields of a column are numbers by one style alone, and of these have groups; are numbers by both and
+ * have a comma; and have groups by each style. Empty if zeroed. */
 struct api_style_tally {
-    size_t points, commas, both, grouped[API_STYLES];
+    size_t points, commas, point_groups, comma_groups, both, grouped[API_STYLES];
 };
 
 /* Looks at a field; true if it is a number by API_POINT or by API_COMMA. */
 bool api_style_add(struct api_style_tally *tally, const struct api_cell *cell);
 
-/* The style of a column: what its own fields show; else the style before, of a reference, unless that is API_PLAIN; else
- * a comma groups, but not in a file whose delimiter is a semicolon, where it is decimal. */
+/* The style of a column: what its own fields show, if they show both the more frequent one if it has groups, else
+ * API_EITHER; else the style before, of a reference, unless that is API_PLAIN; else a comma groups, but not in a file whose delimiter is a semicolon, where it is decimal. */
 enum api_style api_style_decide(const struct api_style_tally *tally, enum api_style before,
                                 char delimiter);
 

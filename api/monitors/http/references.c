@@ -121,6 +121,12 @@ static void leave_out(const struct reading *r, const char *code, const char *nam
         api_append_text(left_out, " ...");
 }
 
+/* True for a column of numbers with decimal points and others with decimal commas. */
+static bool is_mixed(const struct api_sample *sample)
+{
+    return sample->style == API_EITHER && sample->styles.points > 0 && sample->styles.commas > 0;
+}
+
 /* Warns of a column whose values look like another kind of data; true if the column is to have a monitor all the
  * same. */
 static bool warn_of_values(const struct reading *r, const struct api_sample *sample,
@@ -141,7 +147,7 @@ static bool warn_of_values(const struct reading *r, const struct api_sample *sam
                  "values are numbers written as text, with units, thousands or quotes, and are "
                  "compared as labels; send plain numbers");
     const struct api_style_tally *styles = &sample->styles;
-    if (!sample->is_text && styles->points > 0 && styles->commas > 0)
+    if (!sample->is_text && is_mixed(sample))
         api_warn(warnings, "decimal_marks_mixed", name, styles->commas + styles->both, 0,
                  "values have a decimal comma among others with a point, and are read as numbers: "
                  "1,234 is 1.234 here");
@@ -179,8 +185,7 @@ static bool leave_out_labels(const struct reading *r, const char *name)
 /* What the reference keeps of how the fields were written: plain if they do not tell. */
 static enum api_style style_of(const struct api_sample *sample)
 {
-    bool is_mixed = sample->styles.points > 0 && sample->styles.commas > 0;
-    if (sample->is_text || is_mixed)
+    if (sample->is_text || is_mixed(sample))
         return API_PLAIN;
     return sample->style == API_EITHER ? API_COMMA : sample->style;
 }

@@ -208,11 +208,18 @@ size_t api_counting_size(const struct api_bins *bins, size_t n)
                 (bins->labelled ? 0 : at_once(n) * sizeof(double)));
 }
 
+static void free_parts(struct api_counting *counting)
+{
+    for (size_t i = 0; i < counting->n_parts; i++)
+        api_labels_free(&counting->parts[i].unseen);
+    free(counting->parts);
+}
+
 bool api_counting_split(struct api_counting *counting, size_t n, const uint32_t *part_of_row,
                         struct api_problem *problem)
 {
     const struct api_bins *bins = counting->bins;
-    free(counting->parts);
+    free_parts(counting);
     counting->parts = calloc(1, api_counting_size(bins, n));
     counting->n_parts = counting->parts ? n : 0;
     counting->part_of_row = part_of_row;
@@ -239,9 +246,7 @@ bool api_counting_init(struct api_counting *counting, const struct api_bins *bin
 
 void api_counting_free(struct api_counting *counting)
 {
-    for (size_t i = 0; i < counting->n_parts; i++)
-        api_labels_free(&counting->parts[i].unseen);
-    free(counting->parts);
+    free_parts(counting);
     free(counting->numbered);
     *counting = (struct api_counting){.n_parts = 0};
 }
@@ -274,13 +279,17 @@ static void add_unseen(struct api_label_table *unseen, const struct api_cell *ce
         api_unseen_add(unseen, cell->text, cell->size);
 }
 
-static void count_label(const struct api_counting *counting, struct api_part *part,
+static void count_label(struct api_counting *counting, struct api_part *part,
                         const struct api_cell *cell, enum kl_dtype dtype)
 {
     size_t bin = api_counting_find(counting, cell, dtype);
+    double ignored;
     part->tally.counts[bin]++;
-    if (bin == api_bins_other(counting->bins))
-        add_unseen(&part->unseen, cell, counting->style, dtype);
+    if (bin != api_bins_other(counting->bins))
+        return;
+    if (cell->kind == API_CELL_FIELD && !api_field_number(cell, counting->style, &ignored))
+        api_style_add(&counting->styles, cell);
+    add_unseen(&part->unseen, cell, counting->style, dtype);
 }
 
 bool api_check_cancelled(const atomic_bool *stop, const struct api_cell *cell,
@@ -397,11 +406,16 @@ static void begin_style(struct api_counting *counting, char delimiter)
         counting->style = delimiter == ';' ? API_EITHER : API_POINT;
 }
 
+static void set_budget(struct api_counting *counting, struct api_budget *budget)
+{
+    for (size_t i = 0; i < counting->n_parts; i++)
+        api_labels_set_budget(&counting->parts[i].unseen, budget);
+}
+
 /* True for a column with fields that are numbers by another style than its own. */
 static bool is_contradicted(const struct api_counting *counting)
 {
-    return counting && !counting->bins->labelled &&
-           counting->styles.points + counting->styles.commas > 0;
+    return counting && counting->styles.points + counting->styles.commas > 0;
 }
 
 /* Reads the columns that are contradicted, or have looked; the others are not wanted. */
@@ -425,6 +439,7 @@ static bool read_again(struct api_counting *const *of_columns, struct api_table 
         counting->unreadable.count = 0;
         if (!api_counting_split(counting, counting->n_parts, counting->part_of_row, problem))
             return false;
+        set_budget(counting, table->budget);
     }
     return !any || api_table_read(table, sink, problem);
 }
@@ -436,10 +451,10 @@ bool api_counting_table(struct api_counting *const *of_columns, struct api_table
     const struct api_sink sink = {&pass, count_cell, count_numbers};
     for (size_t i = 0; i < table->n_columns; i++) {
         table->columns[i].wanted = of_columns[i] != NULL;
-        if (of_columns[i])
-            begin_style(of_columns[i], table->delimiter);
-        for (size_t j = 0; of_columns[i] && j < of_columns[i]->n_parts; j++)
-            api_labels_set_budget(&of_columns[i]->parts[j].unseen, table->budget);
+        if (!of_columns[i])
+            continue;
+        begin_style(of_columns[i], table->delimiter);
+        set_budget(of_columns[i], table->budget);
     }
     bool good = api_table_read(table, &sink, problem) &&
                 read_again(of_columns, table, &sink, true, problem) &&

@@ -61,8 +61,7 @@ Test(monitors_column_values, decimal_commas_are_decided_by_column)
          "{\"counts\":[1,1],\"missing\":0,\"overflow\":0,\"underflow\":0}", ""},
         /* of a column with both marks each is decimal */
         {"a;b 1,5;x 2,5;x 3.5;x", "{\"edges\":[1.5,2.5,3.5]}",
-         "{\"counts\":[1,2],\"missing\":0,\"overflow\":0,\"underflow\":0}",
-         "decimal_marks_mixed"},
+         "{\"counts\":[1,2],\"missing\":0,\"overflow\":0,\"underflow\":0}", "decimal_marks_mixed"},
         {"a;b 1,5;x 2.5;x 3.5;x", "{\"edges\":[1.5,2.5,3.5]}",
          "{\"counts\":[1,2],\"missing\":0,\"overflow\":0,\"underflow\":0}", "decimal_marks_mixed"},
         {"a;b 1,5;x 2,5;x ?;x", "{\"edges\":[1.5,2,2.5]}",
@@ -210,6 +209,16 @@ Test(monitors_column_values, thousands_are_grouped_where_nothing_contradicts_it)
         {"a,b\n\"0,200\",x\n\"1,500\",y\n", "a,b\n2,x\n", {0.85, 2}, 0},
         {"a,b\n\"-1,200\",x\n\"+3,400\",y\n", "a,b\n\"1,5\",x\n\"2.5\",y\n", {1100, 2}, 2},
         {"a,b\n1.200,x\n2.400,y\n", "a,b\n\"1,5\",x\n", {1.8, 1.5}, 0},
+        {"a\tb\n1.234.567\tx\n12.345\ty\n", "a\tb\n1.000\tx\n", {623456, 1000}, 2},
+        {"a\tb\n10.5\tx\n", "a\tb\n1.234.567\tx\n", {10.5, 1234567}, 0},
+        {"a\tb\n1,234.5\tx\n2,234.5\ty\n3,5\tz\n",
+         "a\tb\n1,234.5\tx\n1,000.5\ty\n3,5\tz\n",
+         {1734.5, 1117.5},
+         2},
+        {"a;b\n1.234,5;x\n2.234,5;y\n3.5;z\n",
+         "a;b\n1.234,5;x\n2.234;y\n3.5;z\n",
+         {1734.5, 1734.25},
+         2},
     };
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct api_service service = monitors_new(10);
@@ -229,6 +238,33 @@ Test(monitors_column_values, thousands_are_grouped_where_nothing_contradicts_it)
         json_decref(result);
         monitors_end(&service);
     }
+}
+
+/* Labels that are numbers are so in any style, and addresses of the internet are no numbers. */
+Test(monitors_column_values, labels_are_found_by_the_style_of_the_column)
+{
+    static const struct {
+        const char *line, *body, *path, *expected;
+    } cases[] = {
+        {"PUT /monitors/g/x",
+         "{\"bins\":{\"labels\":[\"1000\",\"2000\"]},\"reference\":{\"counts\":[5,5]}}",
+         "bins.labels", "[\"1000\",\"2000\"]"},
+        {"POST /monitors/g/observations", "x;y\n2.000,00;1\n1.000,00;1\n",
+         "monitors.0.unseen_ratio", "0"},
+        {"POST /monitors/g/observations", "x;y\n2,000.00;1\n3,000.00;1\n",
+         "monitors.0.unseen.0.label", "\"3000\""},
+        {"PUT /monitors/h?method=quantile",
+         "x\ty\n192.168.100.12\t1\n192.168.100.12\t1\n10.120.130.14\t1\n", "monitors.0.bins",
+         "{\"labels\":[\"192.168.100.12\",\"10.120.130.14\"]}"},
+    };
+    struct api_service service = monitors_new(10);
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        json_t *json = monitors_get(&service, cases[i].line, cases[i].body,
+                                    strncmp(cases[i].line, "PUT", 3) == 0 ? 201 : 200);
+        expect_at(json, cases[i].path, cases[i].expected);
+        json_decref(json);
+    }
+    monitors_end(&service);
 }
 
 /* What pandas takes for missing is missing in texts and in numbers; marks are where all others are numbers. */

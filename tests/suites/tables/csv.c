@@ -226,7 +226,8 @@ Test(tables_csv, long_numbers_are_rounded_by_all_their_digits)
     field[0] = '+';
     double number;
     const struct api_cell text = {.text = field, .size = sizeof field};
-    cr_expect_not(api_field_number(&text, API_PLAIN, &number), "a field of %zu bytes", sizeof field);
+    cr_expect_not(api_field_number(&text, API_PLAIN, &number), "a field of %zu bytes",
+                  sizeof field);
 }
 
 Test(tables_csv, numbers_that_people_write)
@@ -276,7 +277,8 @@ Test(tables_csv, numbers_that_people_write)
 
 Test(tables_csv, texts_that_are_missing)
 {
-    static const char *const missing[] = {"", "NaN", "NA", "null", "None", "nan", "N/A", "NULL", "<NA>", "\\N"};
+    static const char *const missing[] = {"",    "NaN", "NA",   "null", "None",
+                                          "nan", "N/A", "NULL", "<NA>", "\\N"};
     static const char *const present[] = {" ", "Nan", "na", "none", "0", "NaN ", "-", "1", "#"};
     for (size_t i = 0; i < COUNT(missing); i++)
         cr_expect(api_text_is_missing(missing[i], strlen(missing[i])), "%s", missing[i]);
