@@ -233,12 +233,9 @@ bool api_field_number(const struct api_cell *cell, enum api_style style, double 
 
 bool api_style_add(struct api_style_tally *tally, const struct api_cell *cell)
 {
-    const char *p = cell->text, *end = p;
+    const char *p = cell->text, *end = p + cell->size;
     double ignored;
     bool is_grouped[2], is_number[2];
-    if (cell->size == 0)
-        return false;
-    end += cell->size;
     trim(&p, &end);
     for (int i = 0; i < 2; i++) {
         enum api_style style = i == 0 ? API_POINT : API_COMMA;

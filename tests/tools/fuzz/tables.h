@@ -35,10 +35,11 @@ static inline bool tally_cell(void *context, size_t column, const struct api_cel
         abort();
     if (cell->kind >= API_CELL_STRING && memchr(cell->text, '\0', cell->size))
         abort();
-    if (cell->kind == API_CELL_FIELD)
+    if (cell->kind == API_CELL_FIELD) {
         for (int style = API_PLAIN; style < API_STYLES; style++)
             api_cell_number(cell, (enum api_style)style, &number);
         api_style_add(&(struct api_style_tally){.points = 0}, cell);
+    }
     tally_bytes(tally, &number, sizeof number);
     tally_bytes(tally, cell->text, cell->size);
     tally->sum += cell->row + cell->line + column;
