@@ -34,9 +34,9 @@ static int part(size_t memory, size_t divisor, size_t min, size_t max)
  * much at its end. */
 static void bound_malloc(size_t memory)
 {
-    mallopt(M_ARENA_MAX, part(memory, 256 * MIB, 1, 16));
-    mallopt(M_MMAP_THRESHOLD, part(memory, 256, API_LARGE, 4 * MIB));
-    mallopt(M_TRIM_THRESHOLD, part(memory, 64, MIB, 16 * MIB));
+    mallopt(M_ARENA_MAX, part(memory, 256 * (size_t)MIB, 1, 16));
+    mallopt(M_MMAP_THRESHOLD, part(memory, 256, API_LARGE, 4 * (size_t)MIB));
+    mallopt(M_TRIM_THRESHOLD, part(memory, 64, MIB, 16 * (size_t)MIB));
 }
 
 /* Bytes of a cgroup for what is not the process's own: sockets, page tables, stacks in the kernel, the pages of the

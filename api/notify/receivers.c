@@ -73,8 +73,9 @@ static bool is_authority(const char *text, size_t size)
         char address[INET6_ADDRSTRLEN] = "";
         size_t length = strcspn(p + 1, "]%"); /* a zone may follow: fe80::1%25eth0 */
         p = memchr(p, ']', size);
-        if (!p++ || length >= sizeof address)
+        if (!p || length >= sizeof address)
             return false;
+        p++;
         memcpy(address, text + 1, length);
         if (inet_pton(AF_INET6, address, &ignored) != 1)
             return false;

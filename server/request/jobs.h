@@ -21,7 +21,7 @@ bool srv_jobs_start(size_t n);
 
 /* Queues the job, which another thread runs: the most urgent kind first, each in order. NULL, or why it is refused: as many
  * jobs of the kind wait already as `n` threads do in 10 s, or 1,000. */
-const char *srv_jobs_add(enum srv_queue queue, struct srv_job *job);
+const char *srv_jobs_add(enum srv_queue which, struct srv_job *job);
 
 /* Number of jobs that wait or run. */
 size_t srv_jobs_pending(void);

@@ -39,7 +39,7 @@ REST = [
     ("programs", BUILD, [], ["programs"]),
     ("build-asan", BUILD, ["programs"], ["build/asan/tests/all", "build/asan/libkldiv.so", "VARIANT=asan"]),
     ("load", ALONE, ["programs"], ["load"]),
-    ("memory", ALONE, ["programs"], ["memory", "MEMORY_SECONDS=10"]),
+    ("memory", ALONE, ["programs"], ["memory", "MEMORY_SECONDS=10", "MEMORY_LIMITS=64 256"]),
     ("tools", WAIT, ["programs"], ["tools", f"-j{CPUS}"]),
     ("check-asan", WAIT, ["build-asan"], ["check-asan"]),
     ("page", WAIT, ["tools"], ["page"]),

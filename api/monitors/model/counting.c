@@ -219,8 +219,9 @@ bool api_counting_split(struct api_counting *counting, size_t n, const uint32_t 
                         struct api_problem *problem)
 {
     const struct api_bins *bins = counting->bins;
+    size_t size = api_counting_size(bins, n);
     free_parts(counting);
-    counting->parts = calloc(1, api_counting_size(bins, n));
+    counting->parts = calloc(1, size > 0 ? size : 1);
     counting->n_parts = counting->parts ? n : 0;
     counting->part_of_row = part_of_row;
     if (!counting->parts)

@@ -165,6 +165,8 @@ class Counts(unittest.TestCase):
 
     def test_texts_numbers_and_booleans_as_labels(self):
         self.same({"labels": ["a", "NA", "ü", "1"]}, ["a", "a", "b", "NA", "NaN", "", "null", "None", "ü", None, "1"])
+        self.same({"labels": ["a", "NULL"]}, ["nan", "N/A", "n/a", "NULL", "\\N", "-NaN", "-nan", "#N/A", "#N/A N/A", "#NA", "<NA>",
+                                              "-1.#IND", "1.#IND", "-1.#QNAN", "1.#QNAN", "N/a", "#n/a", "na", "-", "."])
         self.same({"labels": ["1", "2.5", "-3", "1e+300", "0", "1e-7"]},
                   [1, 2.5, -3.0, 1e300, -0.0, 0.0, 1.5, nan, math.inf, 1e-7, 1e16, 123456789012345678])
         self.same({"labels": ["1.0", "x"]}, [1.0, 1])

@@ -22,7 +22,8 @@ from .sources import Batch, Piece, Progress, batches
 if TYPE_CHECKING:
     from .group import Group
 
-MISSING = ("", "NaN", "NA", "null", "None")
+MISSING = frozenset(("", "NaN", "nan", "NA", "N/A", "n/a", "null", "NULL", "None", "\\N", "-NaN", "-nan", "#N/A", "#N/A N/A", "#NA",
+                     "<NA>", "-1.#IND", "1.#IND", "-1.#QNAN", "1.#QNAN"))
 INFINITIES = {"Infinity": math.inf, "Inf": math.inf, "-Infinity": -math.inf, "-Inf": -math.inf}
 WORDS = ("false", "true"), ("False", "True"), ("FALSE", "TRUE")
 PAIRS = ("f", "t"), ("F", "T"), ("no", "yes"), ("No", "Yes"), ("NO", "YES"), ("n", "y"), ("N", "Y"), ("0", "1")
