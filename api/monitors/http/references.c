@@ -95,7 +95,7 @@ static bool configure(const struct reading *r, const char *name, struct api_bins
     bool is_known = known, is_same = made && known && are_same(made, known);
     bool is_added =
         api_references_add(references, r->group, name, is_same ? known : made, r->problem);
-    if (made)
+    if (made && !is_same)
         warn_of_other(references, name, made);
     if (made && known && r->table->has_values && !references->renews)
         api_warn_of_reset(&references->warnings, name, known, made, references->settings.given,
