@@ -225,10 +225,7 @@ bool api_field_number(const struct api_cell *cell, enum api_style style, double 
     const char *p = cell->text, *end = p + cell->size;
     bool ignored;
     trim(&p, &end);
-    if (p == end || ((unsigned)(*p - '0') >= 10 && !strchr("+-.,iI", *p)))
-        return false;
-    return (style != API_COMMA && api_number_read(p, KL_FLOAT64, number) == end) ||
-           read_field(p, end, style, number, &ignored);
+    return read_field(p, end, style, number, &ignored);
 }
 
 bool api_style_add(struct api_style_tally *tally, const struct api_cell *cell)

@@ -182,7 +182,7 @@ static bool leave_out_labels(const struct reading *r, const char *name)
     return true;
 }
 
-/* What the reference keeps of how the fields were written: plain if they do not tell. */
+/* The style of the fields, which the reference keeps: plain if they do not tell. */
 static enum api_style style_of(const struct api_sample *sample)
 {
     if (sample->is_text || is_mixed(sample))

@@ -10,15 +10,25 @@
 /* MANY: values that tell whether most are distinct. */
 enum { MANY = 100 };
 
+/* Begins the first pass, or begins it again by a style. */
+static void begin_pass(struct api_sample *sample, enum api_style style)
+{
+    sample->style = style;
+    sample->numbers.size = 0;
+    sample->n_numbers = sample->n_texts = sample->n_missing = sample->n_marks = 0;
+    sample->n_rises = sample->n_falls = 0;
+    sample->last = (double)NAN;
+    sample->booleans_alone = sample->only_rises = sample->only_falls = true;
+    sample->has_code = false;
+    sample->unreadable.count = 0;
+    sample->dates = (struct api_date_tally){.is_mixed = false};
+}
+
 void api_sample_init(struct api_sample *sample, const struct api_table *table, size_t column)
 {
     size_t size;
-    *sample = (struct api_sample){.table = table,
-                                  .column = column,
-                                  .booleans_alone = true,
-                                  .only_rises = true,
-                                  .only_falls = true,
-                                  .last = (double)NAN};
+    *sample = (struct api_sample){.table = table, .column = column};
+    begin_pass(sample, API_PLAIN);
     sample->numbers.budget = table->budget;
     api_labels_set_budget(&sample->labels, table->budget);
     if (table->n_rows > 0 && !__builtin_mul_overflow(table->n_rows, sizeof(double), &size))
@@ -224,20 +234,6 @@ static bool take_numbers(struct api_sample *sample, enum api_method method)
     return sample->is_labelled;
 }
 
-/* Begins the first pass again, by a style. */
-static void restart(struct api_sample *sample, enum api_style style)
-{
-    sample->style = style;
-    sample->numbers.size = 0;
-    sample->n_numbers = sample->n_texts = sample->n_missing = sample->n_marks = 0;
-    sample->n_rises = sample->n_falls = 0;
-    sample->last = (double)NAN;
-    sample->booleans_alone = sample->only_rises = sample->only_falls = true;
-    sample->has_code = false;
-    sample->unreadable.count = 0;
-    sample->dates = (struct api_date_tally){.is_mixed = false};
-}
-
 /* How many numbers are times since 1970, of one unit, or dates without delimiters, if they vary. */
 static size_t count_times(const struct api_sample *sample)
 {
@@ -270,7 +266,7 @@ static bool decide(struct api_sample *sample, enum api_method method)
     if (sample->pass == API_SAMPLE_LABELS)
         return false;
     if (sample->n_styled > 0 && sample->style == API_PLAIN) {
-        restart(sample, api_style_decide(&sample->styles, API_PLAIN, sample->table->delimiter));
+        begin_pass(sample, api_style_decide(&sample->styles, API_PLAIN, sample->table->delimiter));
         return true;
     }
     size_t numbers = sample->n_numbers, others = sample->n_texts - sample->n_marks;
@@ -282,7 +278,7 @@ static bool decide(struct api_sample *sample, enum api_method method)
     if (sample->n_dates > 0 && sample->style < API_DATES) {
         enum api_date_order order;
         api_date_decide(&sample->dates, &order);
-        restart(sample, order == API_MONTH_FIRST ? API_DATES_MONTH_FIRST : API_DATES);
+        begin_pass(sample, order == API_MONTH_FIRST ? API_DATES_MONTH_FIRST : API_DATES);
         return true;
     }
     bool is_in_doubt = 10 * numbers < 9 * all && others / 2 >= REPEATED;

@@ -284,17 +284,10 @@ static size_t find_repeated(const double *edges, size_t n, double *repeated)
     return found;
 }
 
-static bool is_among(const double *sorted, size_t n, double value)
+static int compare_doubles(const void *a, const void *b)
 {
-    size_t first = 0, end = n;
-    while (first < end) {
-        size_t middle = first + (end - first) / 2;
-        if (sorted[middle] < value)
-            first = middle + 1;
-        else
-            end = middle;
-    }
-    return first < n && sorted[first] == value;
+    const double *first = a, *second = b;
+    return (*first > *second) - (*first < *second);
 }
 
 /* Moves values that are not among the repeated ones to the front; gives how many there are. */
@@ -302,18 +295,12 @@ static size_t move_others(double *values, size_t n, const double *repeated, size
 {
     size_t others = 0;
     for (size_t i = 0; i < n; i++)
-        if (!is_among(repeated, n_repeated, values[i])) {
+        if (!bsearch(&values[i], repeated, n_repeated, sizeof *repeated, compare_doubles)) {
             double value = values[i];
             values[i] = values[others];
             values[others++] = value;
         }
     return others;
-}
-
-static int compare_doubles(const void *a, const void *b)
-{
-    const double *first = a, *second = b;
-    return (*first > *second) - (*first < *second);
 }
 
 /* Makes edges of quantiles. Where values are so frequent that they have bins of their own, the quantiles of all values lie on

@@ -267,7 +267,7 @@ Test(monitors_column_values, labels_are_found_by_the_style_of_the_column)
     monitors_end(&service);
 }
 
-/* What pandas takes for missing is missing in texts and in numbers; marks are where all others are numbers. */
+/* Texts that pandas takes for missing are missing among texts and among numbers; marks are where all others are numbers. */
 Test(monitors_column_values, missing_texts_are_those_of_pandas)
 {
     static const char *const words[] = {"",    "NaN",    "nan",      "-NaN", "-nan", "NA",   "N/A",

@@ -47,6 +47,36 @@ Test(monitors_column_warnings, that_are_not_what_they_seem_are_told)
     monitors_end(&service);
 }
 
+/* A reference that holds none of its labels is told once, and nothing is ok beside it. */
+Test(monitors_column_warnings, of_a_reference_that_is_all_other_come_once)
+{
+    static const char config[] = "{\"bins\":{\"labels\":[\"a\",\"b\"]},\"pool\":1,"
+                                 "\"reference\":{\"counts\":[0,0],\"other\":500}}";
+    struct api_service service = monitors_new(10);
+    struct api_buffer values = {0};
+    api_append_text(&values, "{\"values\":[\"x\"");
+    for (int i = 1; i < 200; i++)
+        api_append_text(&values, ",\"x\"");
+    api_append(&values, "]}", 3);
+    for (int i = 0; i < 2; i++) {
+        json_t *json = monitors_get(&service, "PUT /monitors/g/m", config, i ? 200 : 201);
+        const char *code = i ? "" : "reference_other";
+        cr_expect_eq(monitors_warnings(json), i ? 0 : 1);
+        cr_expect(i || strcmp(text_at(json, "warnings.0.code"), code) == 0);
+        json_decref(json);
+    }
+    json_t *json = monitors_get(&service, "POST /monitors/g/m/observations", values.data, 200);
+    expect_at(json, "verdict", "\"insufficient_data\"");
+    json_decref(json);
+    for (char *p = values.data; *p; p++)
+        *p = *p == 'x' ? 'a' : *p;
+    json = monitors_get(&service, "POST /monitors/g/m/observations", values.data, 200);
+    expect_at(json, "verdict", "\"critical\"");
+    json_decref(json);
+    api_buffer_free(&values);
+    monitors_end(&service);
+}
+
 /* Half numbers hide the categories of the other half, if these repeat. */
 Test(monitors_column_warnings, of_numbers_with_categories_among_them_are_labels)
 {

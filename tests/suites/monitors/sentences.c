@@ -167,7 +167,8 @@ Test(monitors_sentences, are_those_of_the_last_window)
     database_free(&database);
 }
 
-/* Of a verdict that no window shows alone: the sum that decided, in the response, in lists, and when it is read again. */
+/* A verdict that no window shows alone has the sentence of the sum that decided: in the response, in lists, and when it is
+ * read again. */
 Test(monitors_sentences, are_about_the_sum_that_decided)
 {
     static const char expected[] = "with the 1 before: [1, 2]: 50 % → 38 %; [0, 1): 50 % → 63 %";

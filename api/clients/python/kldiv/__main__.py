@@ -6,8 +6,8 @@
     zcat today.csv.gz | python -m kldiv --json evaluate fraud -
     python -m kldiv watch fraud
 
-The exit status is 2 if a monitor is critical (observe and watch --once go by its state, evaluate by the verdict), 1 after an error, 64 if the command is not
-one of these."""
+The exit status is 2 if a monitor is critical (observe and watch --once go by its state, evaluate by the verdict), 1 after
+an error, 64 if the command is not one of these."""
 from __future__ import annotations
 
 import argparse
