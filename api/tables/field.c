@@ -203,21 +203,32 @@ static bool read_styled(const char *p, const char *end, enum api_style style, do
     return read == plain.text + plain.size && strspn(plain.text, "0123456789.-+eE") == plain.size;
 }
 
+/* As read_field, of what is not plain or may mean something else by its style. */
+static __attribute__((noinline)) bool read_by_style(const char *p, const char *end,
+                                                    enum api_style style, bool is_plain,
+                                                    double *number, bool *is_grouped)
+{
+    size_t size = (size_t)(end - p);
+    bool has_point = memchr(p, '.', size) != NULL;
+    if (is_plain && !has_point)
+        return true;
+    if (style == API_PLAIN || style == API_EITHER)
+        return is_plain || read_loosely(p, size, style == API_EITHER, number);
+    return read_styled(p, end, style, number, is_grouped) ||
+           ((style == API_POINT || !has_point) && read_loosely(p, size, false, number));
+}
+
 /* As api_field_number, without blanks around the text. */
-static bool read_field(const char *p, const char *end, enum api_style style, double *number,
-                       bool *is_grouped)
+static inline bool read_field(const char *p, const char *end, enum api_style style, double *number,
+                              bool *is_grouped)
 {
     *is_grouped = false;
     if (p == end || ((unsigned)(*p - '0') >= 10 && !strchr("+-.,iI", *p)))
         return false;
     bool is_plain = api_number_read(p, KL_FLOAT64, number) == end;
-    size_t size = (size_t)(end - p);
-    if (is_plain && (style != API_COMMA || !memchr(p, '.', size)))
+    if (is_plain && style != API_COMMA)
         return true;
-    if (style == API_PLAIN || style == API_EITHER)
-        return is_plain || read_loosely(p, size, style == API_EITHER, number);
-    return read_styled(p, end, style, number, is_grouped) ||
-           ((style == API_POINT || !memchr(p, '.', size)) && read_loosely(p, size, false, number));
+    return read_by_style(p, end, style, is_plain, number, is_grouped);
 }
 
 bool api_field_number(const struct api_cell *cell, enum api_style style, double *number)

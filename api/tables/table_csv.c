@@ -306,7 +306,7 @@ static bool open_tsv(struct api_table *table, struct api_problem *problem)
 
 /* ---- Rows */
 
-static bool fail_length(const struct reader *r, bool longer)
+static __attribute__((cold)) bool fail_length(const struct reader *r, bool longer)
 {
     if (longer && r->row == 0 && r->table->n_columns == 1)
         return api_fail(r->problem, "csv_malformed",

@@ -405,7 +405,7 @@ def try_waiting():
     for wake in (lambda: expect(server.ask("POST", "/notifications/ops/test", {})["delivered"], "a test"),
                  lambda: server.process.send_signal(signal.SIGHUP)):
         before = len(receiver.posts)
-        wait_until(lambda: len(receiver.posts) == before + 4, 30, "four failures")  # the next attempt is 8 s later
+        wait_until(lambda: len(receiver.posts) >= before + 4, 30, "four failures")  # the next attempt is 8 s later
         failing = False
         wake()
         wait_until(lambda: server.status()["pending"] == 0, 3, "what waits, at once")

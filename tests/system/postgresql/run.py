@@ -322,7 +322,7 @@ def try_open_window(a, b):
                " WHERE m.name = 'open'", "kldiv")
     expect(rows == "2|295", "each server has a row, beside what opened the window: " + rows)
     wait_until(lambda: all(b'kldiv_monitor_observations_total{group="shared",monitor="open"} 300'
-                           in server.ask("GET", "/metrics")[1] for server in (a, b)), "both know of all", 1)
+                           in server.ask("GET", "/metrics")[1] for server in (a, b)), "both know of all", 10)
     expect(a.ask("PUT", path, dict(config, reference={"counts": [1, 2]}))[0] == 200, "PUT of another reference")
     status, window = b.ask("GET", path + "/windows/1")
     expect(window["window"]["closed"] and window["n"] == 300
