@@ -154,36 +154,40 @@ deps-run:
 readme: all
 	tests/tools/readme.sh build/kldivd
 
+# Quoted, for either may have blanks.
+TO_PREFIX = "$(DESTDIR)$(PREFIX)"
+TO_LIB = "$(DESTDIR)$(LIBDIR)"
 install: all install-lib
-	install -D -m 755 build/kldivd $(DESTDIR)$(PREFIX)/bin/kldivd
-	install -D -m 644 server/kldivd.1 $(DESTDIR)$(PREFIX)/share/man/man1/kldivd.1
-	install -D -m 644 server/completion.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/kldivd
-	install -D -m 644 server/completion.zsh $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_kldivd
+	install -D -m 755 build/kldivd $(TO_PREFIX)/bin/kldivd
+	install -D -m 644 server/kldivd.1 $(TO_PREFIX)/share/man/man1/kldivd.1
+	install -D -m 644 server/completion.bash $(TO_PREFIX)/share/bash-completion/completions/kldivd
+	install -D -m 644 server/completion.zsh $(TO_PREFIX)/share/zsh/site-functions/_kldivd
 	for unit in docker/systemd/*; do \
 	    sed 's|/usr/bin/kldivd|$(PREFIX)/bin/kldivd|' $$unit > build/$${unit##*/} && \
-	    install -D -m 644 build/$${unit##*/} $(DESTDIR)$(PREFIX)/lib/systemd/system/$${unit##*/} || exit 1; done
+	    install -D -m 644 build/$${unit##*/} $(TO_PREFIX)/lib/systemd/system/$${unit##*/} || exit 1; done
 
 # drift.h is the old name of kldiv_drift.h.
 install-lib: $(B)/libkldiv.a $(B)/libkldiv.so
-	install -d $(DESTDIR)$(PREFIX)/include
-	install -m 644 lib/kldiv.h $(DESTDIR)$(PREFIX)/include
-	install -m 644 lib/drift.h $(DESTDIR)$(PREFIX)/include/kldiv_drift.h
-	printf '%s\n' '/* The old name of kldiv_drift.h. */' '#include "kldiv_drift.h"' > $(DESTDIR)$(PREFIX)/include/drift.h
-	install -D -m 644 $(B)/libkldiv.a $(DESTDIR)$(LIBDIR)/libkldiv.a
-	install -D -m 755 $(B)/libkldiv.so $(DESTDIR)$(LIBDIR)/libkldiv.so.$(VERSION)
-	ln -sf libkldiv.so.$(VERSION) $(DESTDIR)$(LIBDIR)/libkldiv.so.1
-	ln -sf libkldiv.so.1 $(DESTDIR)$(LIBDIR)/libkldiv.so
-	install -d $(DESTDIR)$(LIBDIR)/pkgconfig
+	install -d $(TO_PREFIX)/include
+	install -m 644 lib/kldiv.h $(TO_PREFIX)/include
+	install -m 644 lib/drift.h $(TO_PREFIX)/include/kldiv_drift.h
+	printf '%s\n' '/* The old name of kldiv_drift.h. */' '#include "kldiv_drift.h"' > $(TO_PREFIX)/include/drift.h
+	install -D -m 644 $(B)/libkldiv.a $(TO_LIB)/libkldiv.a
+	install -D -m 755 $(B)/libkldiv.so $(TO_LIB)/libkldiv.so.$(VERSION)
+	ln -sf libkldiv.so.$(VERSION) $(TO_LIB)/libkldiv.so.1
+	ln -sf libkldiv.so.1 $(TO_LIB)/libkldiv.so
+	install -d $(TO_LIB)/pkgconfig
 	printf '%s\n' 'prefix=$(PREFIX)' 'includedir=$${prefix}/include' 'Name: kldiv' \
 	    'Description: The Kullback-Leibler divergence loss' 'Version: $(VERSION)' \
 	    'libdir=$(LIBDIR:$(PREFIX)/%=$${prefix}/%)' 'Libs: -L$${libdir} -lkldiv' 'Libs.private: -lm -pthread' \
 	    'Cflags: -I$${includedir}' \
-	    > $(DESTDIR)$(LIBDIR)/pkgconfig/kldiv.pc
+	    > $(TO_LIB)/pkgconfig/kldiv.pc
 
 INSTALLED = bin/kldivd share/man/man1/kldivd.1 share/bash-completion/completions/kldivd share/zsh/site-functions/_kldivd \
             $(patsubst docker/systemd/%,lib/systemd/system/%,$(wildcard docker/systemd/*)) include/kldiv.h include/kldiv_drift.h include/drift.h
 uninstall:
-	rm -f $(INSTALLED:%=$(DESTDIR)$(PREFIX)/%) $(DESTDIR)$(LIBDIR)/libkldiv.* $(DESTDIR)$(LIBDIR)/pkgconfig/kldiv.pc
+	for file in $(INSTALLED); do rm -f $(TO_PREFIX)/$$file; done
+	rm -f $(TO_LIB)/libkldiv.* $(TO_LIB)/pkgconfig/kldiv.pc
 
 help:
 	@sed -n '2,/^$$/s/^# \{0,1\}//p' Makefile

@@ -78,8 +78,10 @@ enum kl_operand {
  *   target_negative     likewise of target
  *   simd_invalid        no such instruction set, or this CPU lacks it
  *   partial_none        a partial result of KL_NONE
- *   indices_invalid     indices of a sparse target that are not below the row's length, or twice in a row; has_index
- *                       is set, and `index` is that of the first one in row-major order
+ *   indices_invalid     indices of a sparse target that are neither -1 nor below the row's length, or twice in a row with
+ *                       different values; has_index is set, and `index` is that of the first one in row-major order
+ *   indices_missing     a sparse target without them
+ *   tail_invalid        no such tail
  *   mass_invalid        values of a row of a sparse target that sum to more than 1; `index` is that of its first one
  *   normalizer_missing  values of a sparse target that are logits, without a log_normalizer
  *   normalizer_unused   a log_normalizer of values that are not logits
@@ -238,12 +240,15 @@ bool kl_tail_parse(const char *name, enum kl_tail *tail, struct kl_problem *prob
 
 /* kl_sparse: a target that names few elements of each row, such as the k likeliest words of a teacher. Input has the shape
  * [..., n], and rows along its last axis. The target of kl_plan has the shape [..., k], with k from 1 to n, and holds the values
- * of the elements, in the space that options name. No element may be named twice in a row.
+ * of the elements, in the space that options name. An index of -1 names none, wherever it stands, and its value is not read: so
+ * rows may name different numbers of elements. An element that is named twice in a row counts once if both values are the same;
+ * the derivative by it is that by the first value, and by the other 0.
  *
  * The logarithm of the probability of a logit is value / temperature - log_normalizer, which is logsumexp(logits / temperature)
  * of all n logits. Of a tail that is dropped it makes no difference, and may be absent. Logits of half precision are too coarse
  * for it: log-probabilities, or logits less the maximum of their row, are not. Rounded probabilities may sum to
- * more than 1, by 1e-9 if values are float64, 1e-4 if float32, 1e-2 if float16, 5e-2 if bfloat16: then r is 0. If s is 0, r
+ * more than 1, by 1e-9 if values are float64, 1e-4 if float32, 1e-2 if float16, 5e-2 if bfloat16: then r is 0. KL_TAIL_DROP takes
+ * any sum. If s is 0, r
  * counts as 0 up to that size. All is borrowed like a tensor. */
 struct kl_sparse {
     const void *indices; /* int32_t or int64_t, of the target's shape: positions in rows of input */
@@ -321,24 +326,32 @@ struct kl_options {
 
 /* kl_warning: PyTorch's warnings for the same call. KL_MEAN gives none where options.dim is given,
  * which PyTorch lacks. A set of them is an unsigned with the bit 1u << warning. They depend on
- * options alone and are given whether or not the call succeeds. */
+ * options alone and are given whether or not the call succeeds; but for KL_LOSS_NEGATIVE, which kl_loss_warnings finds. */
 enum kl_warning {
     KL_MEAN_IS_NOT_KL_DIVERGENCE,
     KL_SIZE_AVERAGE_REDUCE_DEPRECATED,
     KL_ELEMENTWISE_MEAN_DEPRECATED,
+    KL_LOSS_NEGATIVE, /* not PyTorch's: of a computed loss */
 };
-#define KL_WARNINGS 3
+#define KL_WARNINGS 4
 
 struct kl_warning_text {
     const char *code;     /* stable, snake_case */
     const char *category; /* "UserWarning" */
-    const char *message;  /* PyTorch's, to the letter */
+    const char *message;  /* PyTorch's, to the letter, if it has that warning */
 };
 
 /* The text for a call whose reduction came out as `applied` (KL_SIZE_AVERAGE_REDUCE_DEPRECATED
  * names it). Static lifetime. NULL if there is no
  * such warning, or no flags give such a reduction. */
 const struct kl_warning_text *kl_warning_text(enum kl_warning warning, enum kl_reduction applied);
+
+/* The warnings of a loss that was computed, as plan->warnings has others: KL_LOSS_NEGATIVE if KL_FORWARD is below -1e-6 and input
+ * should hold log-probabilities, as it is where that holds probabilities. It is looked for where losses are reduced, or of rows,
+ * without weights, a mask of elements, or KL_TAIL_IGNORE, all of which distributions may make negative. Where target does not sum
+ * to 1 it may be wrong. */
+struct kl_plan;
+unsigned kl_loss_warnings(const struct kl_plan *plan, const void *loss);
 
 /* ---- The loss ------------------------------------------------------------------------- */
 

@@ -11,6 +11,7 @@ static bool run(const struct kl_plan *plan, const struct kl_tensor *grad_output,
     bool good = (plan->sparse.indices ? kl_run_sparse : kl_run_dense)(plan, grad_output, pool,
                                                                       results, partial, problem);
     kl_restore_cancellation(before);
+    pthread_testcancel(); /* a thread that only computes would never end */
     return good;
 }
 

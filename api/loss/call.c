@@ -268,6 +268,8 @@ static bool compute(struct api_call *call, struct api_problem *problem)
                                call->service->pool, &results, &from);
     if (scratch > 0)
         api_budget_release(call->loss.budget, scratch);
+    if (good && !call->options.partial)
+        call->plan.warnings |= kl_loss_warnings(&call->plan, results.loss);
     return good || translate(call, &from, problem);
 }
 

@@ -1,4 +1,4 @@
-/* Warnings on the wire: those of the options, and the findings of a diagnosis. */
+/* Warnings on the wire: those of the options and of the loss, and the findings of a diagnosis. */
 #pragma once
 
 #include "api/memory/buffer.h"
@@ -6,7 +6,7 @@
 
 /* Number of warnings of both kinds, which are bits: enum kl_warning, then enum kl_finding. */
 #define API_WARNINGS (KL_WARNINGS + KL_FINDINGS)
-#define API_DEPRECATIONS ((1u << KL_WARNINGS) - 1)
+#define API_DEPRECATIONS ((1u << KL_LOSS_NEGATIVE) - 1)
 
 /* api_warnings: the warnings of a response. `plan` and `diagnosis` are read only if there are
  * findings. */

@@ -250,7 +250,9 @@ static bool set_sparse(struct kl_plan *plan, struct kl_problem *problem)
                        "log_normalizer must have a number for each row, and the shape of input "
                        "without its last axis");
     plan->sparse = *sparse;
-    return true;
+    return sparse->indices || plan->counts[KL_TARGET] == 0 ||
+           kl_fail(problem, KL_INDICES, "indices_missing",
+                   "a sparse target has indices, and they are NULL");
 }
 
 static bool extends_to_loss(const struct kl_plan *plan, enum kl_operand operand, size_t ndim,

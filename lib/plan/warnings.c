@@ -1,5 +1,8 @@
 #include "lib/kldiv.h"
 
+/* MAX_ROUNDING: how far rounding alone brings the divergence of two rows below 0. */
+static const double MAX_ROUNDING = 1e-6;
+
 #define MEAN_IS_NOT_KL_DIVERGENCE                                                                  \
     "reduction: 'mean' divides the total loss by both the batch size and the support size."        \
     "'batchmean' divides only by the batch size, and aligns with the KL div math definition."      \
@@ -25,6 +28,11 @@ static const struct kl_warning_text size_average_reduce_deprecated[] = {
     [KL_NONE] = SIZE_AVERAGE_REDUCE("none"),
 };
 
+static const struct kl_warning_text loss_negative = {
+    "loss_negative", "UserWarning",
+    "the loss is negative, and a Kullback-Leibler divergence is not: does input hold probabilities? "
+    "input_space=prob says so; the default is log-probabilities"};
+
 const struct kl_warning_text *kl_warning_text(enum kl_warning warning, enum kl_reduction applied)
 {
     switch (warning) {
@@ -34,6 +42,8 @@ const struct kl_warning_text *kl_warning_text(enum kl_warning warning, enum kl_r
         return &elementwise_mean_deprecated;
     case KL_SIZE_AVERAGE_REDUCE_DEPRECATED:
         break;
+    case KL_LOSS_NEGATIVE:
+        return &loss_negative;
     default:
         return NULL;
     }
@@ -41,4 +51,24 @@ const struct kl_warning_text *kl_warning_text(enum kl_warning warning, enum kl_r
         return NULL;
     const struct kl_warning_text *text = &size_average_reduce_deprecated[applied];
     return text->code ? text : NULL;
+}
+
+/* True if losses are divergences of whole rows, or of all, which are not negative if operands are distributions. */
+static bool are_divergences(const struct kl_plan *plan)
+{
+    bool has_rows = plan->sparse.indices || plan->options.n_dim > 0;
+    return plan->divergence == KL_FORWARD && !plan->weight.data &&
+           (has_rows || (plan->reduction != KL_NONE && !plan->mask.data)) &&
+           !(plan->sparse.indices && plan->sparse.tail == KL_TAIL_IGNORE);
+}
+
+unsigned kl_loss_warnings(const struct kl_plan *plan, const void *loss)
+{
+    size_t n = plan->loss_size / kl_dtype_size(plan->dtype);
+    if (plan->spaces[KL_INPUT] != KL_LOG_PROB || !are_divergences(plan))
+        return 0;
+    for (size_t i = 0; i < n; i++)
+        if (kl_load(plan->dtype, loss, i) < -MAX_ROUNDING)
+            return 1u << KL_LOSS_NEGATIVE;
+    return 0;
 }

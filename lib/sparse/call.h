@@ -23,11 +23,15 @@ struct kl_sparse_call {
     size_t inner_shape[KL_MAX_DIMS];
     size_t rows, length, k, columns;
     struct kl_sparse_row *of_rows;
+    bool *left_out; /* of each value, if it is of no element: as padding, and what is named again */
     double *operands[KL_OPERANDS], *grads[KL_OPERANDS], *losses;
     pthread_mutex_t lock; /* of the first problem */
     size_t bad_row;
     struct kl_problem problem;
 };
+
+/* KL_PADDING: the index of a value that is of no element. */
+enum { KL_PADDING = -1 };
 
 static inline bool kl_has_rest(const struct kl_sparse_call *call)
 {

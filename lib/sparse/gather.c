@@ -3,6 +3,7 @@
 #include "lib/sparse/call.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 
 void kl_sparse_fail(struct kl_sparse_call *call, size_t row, struct kl_problem problem)
 {
@@ -24,27 +25,67 @@ static void fail_at(struct kl_sparse_call *call, size_t row, enum kl_operand ope
 
 /* ---- Rows of input */
 
-/* Fills `named`, a bit for each element of a row; false if an index is wrong. */
+static int by_index(const void *a, const void *b, void *context)
+{
+    const struct kl_sparse_call *call = context;
+    size_t at = *(const size_t *)a, other = *(const size_t *)b;
+    int64_t index = kl_index_at(call, at), next = kl_index_at(call, other);
+    return index != next ? (index > next) - (index < next) : (at > other) - (at < other);
+}
+
+/* Leaves out of the first n values of a row those of elements that are named again with the same value. The position of the
+ * first with another value, or n. Sorts positions in the memory of the row of input, which is gathered later. */
+static size_t leave_out_repeated(struct kl_sparse_call *call, size_t row, size_t n)
+{
+    const struct kl_tensor *target = &call->plan->target;
+    size_t *order = (void *)(call->operands[KL_INPUT] + row * call->columns), bad = row * call->k + n;
+    for (size_t i = 0; i < n; i++)
+        order[i] = row * call->k + i;
+    qsort_r(order, n, sizeof *order, by_index, call);
+    double value = 0;
+    for (size_t i = 0; i < n; i++) {
+        int64_t index = kl_index_at(call, order[i]);
+        if (index == KL_PADDING)
+            continue;
+        double v = kl_load(target->dtype, target->data, order[i]);
+        call->left_out[order[i]] = i > 0 && index == kl_index_at(call, order[i - 1]);
+        if (!call->left_out[order[i]])
+            value = v;
+        else if (v != value && order[i] < bad)
+            bad = order[i];
+    }
+    return bad - row * call->k;
+}
+
+/* Fills `named`, a bit for each element of a row, and tells which values are left out; false if an index is wrong. */
 static bool mark_named(struct kl_sparse_call *call, size_t row, uint64_t *named)
 {
+    size_t first = row * call->k, n = 0;
+    bool is_outside = false, has_repeated = false;
+    int64_t index = 0;
     memset(named, 0, kl_named_size(call));
-    for (size_t at = row * call->k; at < (row + 1) * call->k; at++) {
-        int64_t index = kl_index_at(call, at);
-        bool is_outside = index < 0 || (uint64_t)index >= call->length;
+    for (; n < call->k && !is_outside; n += !is_outside) {
+        index = kl_index_at(call, first + n);
+        call->left_out[first + n] = index == KL_PADDING;
+        if (index == KL_PADDING)
+            continue;
+        is_outside = index < 0 || (uint64_t)index >= call->length;
+        if (is_outside)
+            continue;
         uint64_t bit = UINT64_C(1) << (index & 63);
-        if (is_outside || named[index >> 6] & bit) {
-            struct kl_problem problem = {.has_index = true, .index = at};
-            kl_fail(&problem, KL_INDICES, "indices_invalid",
-                    is_outside ? "the index %" PRId64
-                                 " is not of an element of its row: mask rows of padding"
-                               : "the index %" PRId64 " is twice in its row",
-                    index);
-            kl_sparse_fail(call, row, problem);
-            return false;
-        }
+        has_repeated |= (named[index >> 6] & bit) != 0;
         named[index >> 6] |= bit;
     }
-    return true;
+    size_t bad = has_repeated ? leave_out_repeated(call, row, n) : n;
+    if (bad == call->k)
+        return true;
+    struct kl_problem problem = {.has_index = true, .index = first + bad};
+    kl_fail(&problem, KL_INDICES, "indices_invalid",
+            bad == n ? "the index %" PRId64 " is not of an element of its row, and that of padding is -1"
+                     : "the index %" PRId64 " is twice in its row, with different values",
+            kl_index_at(call, first + bad));
+    kl_sparse_fail(call, row, problem);
+    return false;
 }
 
 static const void *element_at(const struct kl_sparse_call *call, size_t row, size_t i)
@@ -138,6 +179,8 @@ static void fail_negative(struct kl_sparse_call *call, size_t row)
     double v = 0;
     for (size_t i = 0; i < n && !(v < 0); i++) {
         index = kl_has_rest(call) ? i : (size_t)kl_index_at(call, row * call->k + i);
+        if (!kl_has_rest(call) && call->left_out[row * call->k + i])
+            continue;
         v = kl_load(call->plan->input.dtype, kl_row_at(call, row), index);
     }
     fail_at(call, row, KL_INPUT, row * call->length + index, "input_negative",
@@ -162,6 +205,10 @@ static void gather_input(struct kl_sparse_call *call, size_t row, const uint64_t
     if (is_prob && kl_has_rest(call))
         to[call->k] = isnan(log_of_rest) ? (double)NAN : kl_sum_value(rest.sum);
     for (size_t i = 0; i < call->k; i++) {
+        if (call->left_out[row * call->k + i]) {
+            to[i] = is_prob ? 0 : -(double)INFINITY;
+            continue;
+        }
         size_t index = (size_t)kl_index_at(call, row * call->k + i);
         double v = kl_load(dtype, element_at(call, row, index), 0);
         to[i] = is_logit ? (v - shift.offset) * shift.scale : v;
@@ -210,6 +257,10 @@ static bool gather_target(struct kl_sparse_call *call, size_t row)
            max = has_max ? -(double)INFINITY : 0;
     struct kl_sum sum = {0, 0};
     for (size_t i = 0; i < call->k; i++) {
+        if (call->left_out[row * call->k + i]) {
+            to[i] = is_prob ? 0 : -(double)INFINITY;
+            continue;
+        }
         double v = kl_load(target->dtype, target->data, row * call->k + i);
         if (is_prob && v < 0) {
             fail_at(call, row, KL_TARGET, row * call->k + i, "target_negative",

@@ -120,7 +120,9 @@ static size_t lay_out(struct kl_sparse_call *call, double *data)
     call->losses = data ? data + at : NULL;
     at += call->results->loss ? losses_of(call->plan) : 0;
     call->of_rows = data ? (void *)(data + at) : NULL;
-    return at + call->rows * sizeof *call->of_rows / sizeof *data;
+    at += call->rows * sizeof *call->of_rows / sizeof *data;
+    call->left_out = data ? (void *)(data + at) : NULL;
+    return at + call->rows * call->k * sizeof *call->left_out / sizeof *data + 1;
 }
 
 static struct kl_sparse_call call_of(const struct kl_plan *plan, const struct kl_results *results)
@@ -188,7 +190,7 @@ bool kl_run_sparse(const struct kl_plan *plan, const struct kl_tensor *grad_outp
     if (results->diagnosis)
         return kl_fail(problem, KL_NO_OPERAND, "sparse_unsupported",
                        "a call with a sparse target is not diagnosed");
-    double *data = malloc(lay_out(&call, NULL) * sizeof *data + sizeof *data);
+    double *data = malloc(lay_out(&call, NULL) * sizeof *data);
     if (!data)
         return kl_fail(problem, KL_NO_OPERAND, "out_of_memory", "out of memory");
     lay_out(&call, data);

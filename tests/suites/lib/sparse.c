@@ -399,6 +399,93 @@ Test(sparse, of_any_size_and_dtype)
     kl_pool_free(pool);
 }
 
+/* Copies a sample with `more` values a row that are of no element: padding, whose value is NaN, and elements that are named again,
+ * behind their first place. `places` tells where each value of the sample went. */
+static void pad(const struct sample *s, size_t more, struct sample *padded, size_t *places,
+                unsigned long long *state)
+{
+    *padded = *s;
+    padded->k = s->k + more;
+    padded->sparse.indices =
+        s->sparse.is_int64 ? (const void *)padded->wide : (const void *)padded->narrow;
+    padded->options.sparse = &padded->sparse;
+    size_t size = kl_dtype_size(s->dtype);
+    for (size_t row = 0; row < s->rows; row++)
+        for (size_t at = row * padded->k, end = at + padded->k, i = 0; at < end; at++) {
+            size_t own = s->k - i, from = row * s->k + i;
+            bool is_own = below(state, end - at) < own, is_again = i > 0 && below(state, 2);
+            from = is_own ? from : is_again ? row * s->k + below(state, i) : 0;
+            padded->wide[at] = is_own || is_again ? s->wide[from] : -1;
+            padded->narrow[at] = (int32_t)padded->wide[at];
+            if (is_own || is_again)
+                memcpy(padded->arrays[KL_TARGET] + at * size, s->arrays[KL_TARGET] + from * size, size);
+            else
+                kl_store(s->dtype, padded->arrays[KL_TARGET], at, (double)NAN);
+            if (is_own)
+                places[row * s->k + i++] = at;
+        }
+}
+
+/* Expects the same numbers, of which those of `ours` are at `places`, if there are any. */
+static void expect_near(const struct sample *s, const void *ours, const size_t *places,
+                        const void *others, size_t n, const char *what)
+{
+    static const double tolerances[KL_DTYPES] = {1e-13, 1e-6, 2e-3, 1e-2};
+    for (size_t i = 0; i < n; i++) {
+        double a = kl_load(s->dtype, ours, places ? places[i] : i), b = kl_load(s->dtype, others, i);
+        cr_expect((isnan(a) && isnan(b)) || is_near(a, b, tolerances[s->dtype]),
+                  "%s, number %zu of %zu: %g, not %g", what, i, n, a, b);
+    }
+}
+
+Test(sparse, padding_and_elements_that_are_named_again_change_nothing)
+{
+    static struct sample padded;
+    static size_t places[MAX_ROWS * MAX_K];
+    unsigned long long state = 53;
+    char what[300];
+    for (int round = 0; round < SOME_OF(1500); round++) {
+        draw(&sample, (enum kl_dtype)(round % KL_DTYPES), round % 3 == 0, &state);
+        size_t room = (sample.n < MAX_K ? sample.n : MAX_K) - sample.k;
+        bool weighs = uniform(&state) < 0.4, masks = uniform(&state) < 0.4;
+        struct kl_problem problem = {0};
+        describe(&sample, what, sizeof what);
+        pad(&sample, below(&state, room + 1), &padded, places, &state);
+        cr_assert(plan_sample(&sample, weighs, masks, &alone, &problem), "%s", problem.detail);
+        compute(&sample, NULL, &alone);
+        cr_assert(plan_sample(&padded, weighs, masks, &together, &problem), "%s", problem.detail);
+        compute(&padded, NULL, &together);
+        expect_near(&sample, together.loss, NULL, alone.loss,
+                    alone.plan.loss_size / kl_dtype_size(alone.plan.dtype), what);
+        expect_near(&sample, together.grads[0], NULL, alone.grads[0], alone.plan.counts[0], what);
+        expect_near(&sample, together.grads[1], places, alone.grads[1], alone.plan.counts[1], what);
+        for (size_t i = 0; i < alone.plan.counts[1]; i++)
+            kl_store(sample.dtype, together.grads[1], places[i], 0);
+        for (size_t i = 0; i < together.plan.counts[1]; i++)
+            cr_expect_eq(kl_load(sample.dtype, together.grads[1], i), 0, "%s, by padding", what);
+    }
+}
+
+/* A row of padding alone leaves all mass to the rest. */
+Test(sparse, rows_of_padding_alone)
+{
+    const size_t n = 3, k = 2;
+    const double input[] = {0, 0, 0}, values[] = {NAN, INFINITY};
+    const int64_t indices[] = {-1, -1};
+    for (int tail = KL_TAIL_BIN; tail <= KL_TAIL_IGNORE; tail++) {
+        const struct kl_sparse sparse = {.indices = indices, .is_int64 = true, .tail = (enum kl_tail)tail};
+        const struct kl_options options = {.reduction = KL_SUM, .input_space = KL_LOGIT, .sparse = &sparse};
+        const struct kl_tensor x = {KL_FLOAT64, 1, &n, input}, t = {KL_FLOAT64, 1, &k, values};
+        double loss, grad[3];
+        const struct kl_results results = {&loss, {grad, NULL}, NULL};
+        struct kl_plan plan;
+        cr_assert(kl_plan(&plan, &x, &t, &options, NULL) && kl_run_gradients(&plan, NULL, NULL, &results, NULL));
+        cr_expect(tail == KL_TAIL_DROP ? isnan(loss) : fabs(loss) < 1e-15, "tail %d: %g", tail, loss);
+        for (size_t i = 0; tail != KL_TAIL_DROP && i < n; i++)
+            cr_expect(fabs(grad[i]) < 1e-15, "tail %d: %g", tail, grad[i]);
+    }
+}
+
 /* A row far below the others: its logits are finite, and so is the loss; logits of -inf have no mass. */
 Test(sparse, of_a_rest_that_has_almost_no_mass)
 {
@@ -505,6 +592,13 @@ Test(sparse, shapes_and_options_are_checked)
         if (!good && cases[i].code)
             cr_expect_str_eq(problem.code, cases[i].code, "case %zu", i);
     }
+    const struct kl_sparse none = {.indices = NULL};
+    const struct kl_options options = {.reduction = KL_SUM, .sparse = &none};
+    const struct kl_tensor x = {KL_FLOAT64, 2, shape, values}, t = {KL_FLOAT64, 2, shape, values};
+    struct kl_problem problem = {0};
+    struct kl_plan plan;
+    cr_expect(!kl_plan(&plan, &x, &t, &options, &problem));
+    cr_expect_str_eq(problem.code, "indices_missing");
 }
 
 /* Masked rows may hold anything. */
@@ -520,8 +614,12 @@ Test(sparse, data_are_checked)
     } cases[] = {
         {{0, 1, 2, 3}, {0.5, 0.5, 0.1, 0.2}, NULL, KL_NO_OPERAND, 0, NULL},
         {{0, 1, 2, 5}, {0.5, 0.5, 0.1, 0.2}, "indices_invalid", KL_INDICES, 3, NULL},
-        {{0, 1, -1, 2}, {0.5, 0.5, 0.1, 0.2}, "indices_invalid", KL_INDICES, 2, NULL},
-        {{3, 3, 1, 1}, {0.5, 0.5, 0.1, 0.2}, "indices_invalid", KL_INDICES, 1, NULL},
+        {{0, 1, -1, 2}, {0.5, 0.5, NAN, 0.2}, NULL, KL_NO_OPERAND, 0, NULL},
+        {{0, 1, -2, 2}, {0.5, 0.5, 0.1, 0.2}, "indices_invalid", KL_INDICES, 2, "the index -2 is not"},
+        {{0, 1, 3, 3}, {0.5, 0.5, 0.7, 0.7}, NULL, KL_NO_OPERAND, 0, NULL},
+        {{3, 3, 1, 1}, {0.5, 0.5, 0.1, 0.2}, "indices_invalid", KL_INDICES, 3, "the index 1 is twice"},
+        {{3, 3, 1, 9}, {0.5, 0.4, 0.1, 0.2}, "indices_invalid", KL_INDICES, 1, "the index 3 is twice"},
+        {{3, 3, 1, 1}, {NAN, NAN, 0.1, 0.1}, "indices_invalid", KL_INDICES, 1, "the index 3 is twice"},
         {{0, 1, 2, 3}, {0.5, 0.5, 0.1, -0.2}, "target_negative", KL_TARGET, 3, NULL},
         {{0, 1, 2, 3}, {0.5, 0.5 + 1e-6, 0.1, 0.2}, "mass_invalid", KL_TARGET, 0, NULL},
         {{0, 1, 2, INT64_MIN},

@@ -84,12 +84,11 @@ Test(threads, many_callers_share_a_pool)
 
 /* ---- Threads that are cancelled */
 
-/* cancelled: a call of a thread that is to be cancelled, and how often it came back. */
+/* cancelled: a call of a thread that is to be cancelled, which does nothing else. */
 struct cancelled {
     struct kl_plan plan;
     struct kl_pool *pool;
     bool async, finds_out;
-    atomic_int calls;
 };
 
 static float ones[N];
@@ -125,8 +124,6 @@ static void *call_until_cancelled(void *argument)
     for (;;) {
         kl_run_gradients(&c->plan, NULL, c->pool, &results, NULL);
         kl_diagnose(&c->plan, c->pool, &diagnosis, NULL);
-        atomic_fetch_add(&c->calls, 1);
-        pthread_testcancel();
     }
     return NULL;
 }
@@ -147,7 +144,6 @@ Test(threads, that_are_cancelled_leave_their_pool_to_others, .timeout = 60)
         pthread_cancel(thread);
         cr_assert_eq(pthread_join(thread, &result), 0);
         cr_expect(c.async || result == PTHREAD_CANCELED, "%p", result);
-        cr_expect(c.async || atomic_load(&c.calls) > 0, "cancelled in a call");
         const struct kl_plan plan = plan_of_ones();
         cr_expect(kl_run(&plan, pool, &loss, NULL));
     }

@@ -245,6 +245,39 @@ Test(endpoints, tensors_of_integers_and_complex_numbers_are_refused_in_pytorchs_
     }
 }
 
+/* In each format that a loss is answered in. */
+Test(endpoints, a_negative_divergence_is_told_of)
+{
+    static const char probs[] = "{\"input\": [[0.7, 0.3]], \"target\": [[0.4, 0.6]]}",
+                      fine[] = "{\"input\": [[-0.7, -0.7]], \"target\": [[0.4, 0.6]]}";
+    static const struct {
+        const char *query, *accept, *body;
+        bool is_told;
+    } cases[] = {
+        {"reduction=sum", NULL, probs, true},
+        {"reduction=sum", "application/vnd.safetensors", probs, true},
+        {"reduction=sum", "application/x-npy", probs, true},
+        {"reduction=sum", "application/x-npz", probs, true},
+        {"dim=-1&reduction=none", NULL, probs, true},
+        {"reduction=sum&target_space=logit", NULL, probs, true},
+        {"reduction=none", NULL, probs, false},
+        {"reduction=sum&partial=true", NULL, probs, false},
+        {"input_space=prob&reduction=sum", NULL, probs, false},
+        {"divergence=reverse&reduction=sum", NULL, probs, false},
+        {"reduction=sum", NULL, fine, false},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        const struct question question = {.query = cases[i].query, .accept = cases[i].accept};
+        struct answer answer = ask_question(&question, NULL, cases[i].body, strlen(cases[i].body));
+        cr_assert_eq(answer.status, 200, "case %zu: %d", i, answer.status);
+        bool is_told = memmem(answer.response.body.data, answer.response.body.size, "loss_negative", 13) ||
+                       strstr(header_of(&answer, "KL-Div-Warnings"), "loss_negative");
+        cr_expect_eq(is_told, cases[i].is_told, "case %zu", i);
+        cr_expect_eq(*header_of(&answer, "Link"), '\0', "case %zu: no deprecation", i);
+        answer_free(&answer);
+    }
+}
+
 Test(endpoints, a_gradient_has_no_room_in_npy)
 {
     static const char body[] = "{\"input\": 1, \"target\": 1}";

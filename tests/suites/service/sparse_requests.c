@@ -15,7 +15,7 @@ static const struct {
     const char *query, *body, *code, *place;
 } wrong[] = {
     {NULL, PROBS "\"indices\": [[3, 2], [3, 4]]}", "indices_invalid", "#/indices/1/1"},
-    {NULL, PROBS "\"indices\": [[3, -1], [3, 0]]}", "indices_invalid", "#/indices/0/1"},
+    {NULL, PROBS "\"indices\": [[3, -2], [3, 0]]}", "indices_invalid", "#/indices/0/1"},
     {NULL, PROBS "\"indices\": [[3, 2], [0, 0]]}", "indices_invalid", "#/indices/1/1"},
     {NULL, PROBS "\"indices\": [[3, 2], [3, 0.5]]}", "element_invalid", "#/indices/1/1"},
     {NULL, PROBS "\"indices\": [[3, 2], [3, \"NaN\"]]}", "element_invalid", "#/indices/1/1"},

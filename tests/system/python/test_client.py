@@ -2,6 +2,7 @@
 import asyncio
 import contextlib
 import inspect
+import itertools
 import math
 import multiprocessing
 import os
@@ -319,6 +320,23 @@ class Repeats(unittest.TestCase):
                 for each in words, script.url:
                     self.assertIn(each, raised.exception.detail)
                 self.assertLess(len(str(raised.exception)), 400)
+        others = ["[]", "{}", '"text"', "1", "null", '{"monitors": {}}', '{"monitors": [1], "warnings": []}', '[{"next": null}]',
+                  '{"monitors": [[]], "warnings": {}}', '{"next": 1, "groups": [], "windows": [], "events": [], "notes": []}',
+                  '{"monitors": [{"name": 1}], "warnings": [null]}', "[" * 100_000, '{"name": "m", "bins": {}, "revision": 1}']
+        calls = [lambda client: client.groups(), lambda client: client.group("g").monitors(),
+                 lambda client: client.group("g").reference({"x": [1.0, 2.0]}), lambda client: client.group("g").windows("m"),
+                 lambda client: client.group("g").renew({"x": [1.0]}), lambda client: client.group("g").events(),
+                 lambda client: client.group("g").notes(), lambda client: client.group("g").latest("m"),
+                 lambda client: client.group("g").observe({"x": [1.0]}), lambda client: client.group("g").summary().sentence(),
+                 lambda client: client.partial([-1.0], [1.0]), lambda client: client.value_and_grad([-1.0], [1.0])]
+        for body, call in itertools.product(others, calls):
+            with self.subTest(body=body[:80]), self.assertRaises(kldiv.ServiceError) as raised:
+                call(kldiv.Client(Script([(200, "", body)]).url))
+            self.assertEqual(raised.exception.code, "not_the_service")
+        for body in *others, '{"code": 5}', '{"code": "x", "errors": [1]}', '{"code": "x", "detail": null}', '{"error": []}':
+            with self.assertRaises(kldiv.ServiceError) as raised:
+                kldiv.Client(Script([(418, "Retry-After: \xb2\r\n", body)]).url).request("GET", "/x")
+            self.assertEqual((raised.exception.status, raised.exception.code, raised.exception.pointer), (418, "http_418", None))
         answers = {True: [OK], False: [(200, html, page)], None: [(503, "Retry-After: 60\r\n", '{"code": "draining"}')]}
         for ready, response in answers.items():
             self.assertEqual(kldiv.Client(Script(response).url).ready(), bool(ready))

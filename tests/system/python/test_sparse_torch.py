@@ -138,6 +138,32 @@ class Autograd(unittest.TestCase):
                                            msg=lambda text: f"{named} {x.shape} {values.shape} {dtype}: {text}")
         self.assertGreater(finite, 350)
 
+    def test_padding_and_words_that_are_named_again(self):
+        """They change neither loss nor derivatives, of either order; their own are 0."""
+        n = 0
+        for options, tail, _ in itertools.product(DIVERGENCES, TAILS, range(3)):
+            (x, indices, values), named, _ = self.random_call(options, tail, (2, 6), self.rng.choice([2, 3]), room=0.2)
+            rows = range(len(indices))
+            padded = torch.cat([torch.full_like(indices[:, :1], -1), indices, indices[:, :1]], -1)
+            more = torch.cat([torch.full_like(values[:, :1], math.nan), values, values[:, :1]], -1)
+            found = []
+            for i, v in (indices, values), (padded, more):
+                a, b = x.clone().requires_grad_(), v.clone().requires_grad_()
+                loss = kldiv.sparse_kl_div(a, i, b, **named)
+                first = grad(loss.sum(), [a, b], create_graph=True)
+                second = grad(sum(torch.where(g.isfinite(), g, 0 * g).square().sum() for g in first), [a, b])
+                direct = grad(kldiv.sparse_kl_div(a, i, b, **named).sum(), [a, b])
+                found.append([loss.detach(), *(g.detach() for g in (*first, *second, *direct))])
+            if not found[0][0].isfinite().all():
+                continue
+            n += 1
+            for number, (a, b) in enumerate(zip(*found)):
+                if number in (2, 4, 6):
+                    self.assertTrue((b[:, [0, -1]] == 0).all() or number == 4, (named, number, b))
+                    a, b = (a, b[:, 1:-1]) if number != 4 else (a[:, 1:], b[:, 2:-1])
+                torch.testing.assert_close(b, a, rtol=1e-9, atol=1e-9, msg=lambda text: f"{named} {number}: {text}")
+        self.assertGreater(n, 60)
+
     def test_gradients_by_differences(self):
         n = 0
         for options, tail in itertools.product(DIVERGENCES, TAILS):
@@ -194,7 +220,7 @@ class Autograd(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "log_normalizer.detach"):
             kldiv.value_and_grad(arrays[0], arrays[2], indices=arrays[1], log_normalizer=normalizer, **logits)
         with self.assertRaisesRegex(kldiv.LossError, r"indices\[0, 1\]"):
-            kldiv.sparse_kl_div(torch.zeros(1, 3), torch.tensor([[1, 1]]), torch.tensor([[0.1, 0.1]]), input_space="logit",
+            kldiv.sparse_kl_div(torch.zeros(1, 3), torch.tensor([[1, 1]]), torch.tensor([[0.1, 0.2]]), input_space="logit",
                                 temperature=torch.ones((), requires_grad=True))
 
     def test_a_student_without_mass_elsewhere(self):

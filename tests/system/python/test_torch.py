@@ -3,6 +3,8 @@ import itertools
 import unittest
 import warnings
 
+import numpy as np
+
 import kldiv
 
 try:
@@ -61,6 +63,21 @@ class Torch(unittest.TestCase):
             torch.testing.assert_close(*losses)
             half = len(given) // 2
             self.assertEqual([str(w.message) for w in given[:half]], [str(w.message) for w in given[half:]])
+
+    def test_a_negative_divergence_is_told_of(self):
+        p = torch.tensor([[0.7, 0.3]], dtype=torch.float64)
+        t = torch.tensor([[0.4, 0.6]], dtype=torch.float64)
+        cases = [({"reduction": "batchmean"}, True), ({"dim": -1, "reduction": "none"}, True), ({"reduction": "none"}, False),
+                 ({"reduction": "sum", "input_space": "prob"}, False), ({"reduction": "sum", "weight": -t}, False),
+                 ({"reduction": "sum", "divergence": "reverse"}, False), ({"reduction": "sum", "mask": t > 0.5}, False),
+                 ({"dim": -1, "mask": torch.tensor([True])}, True)]
+        for options, is_told in cases:
+            for call in (kldiv.kl_div, kldiv.value_and_grad, lambda x, t, **o: kldiv.kl_div(x.numpy(), t.numpy(), **o),
+                         lambda x, t, **o: kldiv.kl_div(x.clone().requires_grad_(), t, **o)):
+                with warnings.catch_warnings(record=True) as given:
+                    warnings.simplefilter("always")
+                    call(p, t, **options)
+                self.assertEqual([w.filename for w in given if "input_space=prob" in str(w.message)], [__file__] * is_told)
 
     def test_broadcasting_is_asked_for(self):
         x, t = self.operands((1, 5), torch.float64)[0], self.operands((4, 5), torch.float64)[1]
@@ -126,6 +143,74 @@ class Torch(unittest.TestCase):
         torch.testing.assert_close(kldiv.kl_div(x.t(), t.t(), reduction="none"), F.kl_div(x.t(), t.t(), reduction="none"))
         with self.assertRaisesRegex(TypeError, "meta"):
             kldiv.kl_div(torch.zeros(2, device="meta"), torch.zeros(2, device="meta"))
+
+    def kinds(self, values):
+        """Tensors of the same values: what is negated or zero without memory, views, and subclasses."""
+        class Own(torch.Tensor):
+            pass
+
+        wide = torch.zeros(2 * len(values), 3, dtype=values.dtype)
+        wide[1::2, 1] = values
+        yield "negative bit", torch.complex(torch.zeros_like(values), -values).conj().imag
+        yield "strided", wide[1::2, 1]
+        yield "of a transposed one", wide.t().contiguous().t()[1::2, 1]
+        yield "real part of a conjugate", torch.complex(values, values).conj().real
+        yield "subclass", values.clone().as_subclass(Own)
+        yield "parameter", torch.nn.Parameter(values.clone(), requires_grad=False)
+        with torch.inference_mode():
+            inferred = values.clone()
+        yield "of inference mode", inferred
+        if not values.any():
+            yield "zeros without memory", torch._efficientzerotensor(values.shape, dtype=values.dtype)
+            yield "expanded", torch.zeros(1, dtype=values.dtype).expand(len(values))
+
+    def test_tensors_of_every_kind_are_read_as_pytorch_reads_them(self):
+        logits = torch.randn(3, dtype=torch.float64)
+        for values in torch.tensor([0.2, 0.3, 0.5], dtype=torch.float64), torch.zeros(3, dtype=torch.float64):
+            plain = {"input": logits, "target": values, "weight": values, "grad_output": values, "log_normalizer": values}
+            for kind, tensor in self.kinds(values):
+                for name in plain:
+                    options = {"reduction": "none", "wrt": ["input", "target"], "input_space": "prob" if name == "input" else None}
+                    given = {"input": logits, "target": torch.full_like(values, 0.25), name: tensor}
+                    if name == "log_normalizer":
+                        given.update(input=logits.expand(3, 3), indices=torch.zeros(3, 1, dtype=torch.int64),
+                                     target=torch.full((3, 1), -1.0, dtype=torch.float64))
+                        options.update(input_space="logit", target_space="logit")
+                    with self.subTest(kind=kind, operand=name):
+                        loss, grads = kldiv.value_and_grad(**given, **options)
+                        same, same_grads = kldiv.value_and_grad(**{**given, name: values}, **options)
+                        torch.testing.assert_close((loss, grads), (same, same_grads), rtol=0, atol=0, equal_nan=True)
+        mixed = torch.tensor([1 + 2j], dtype=torch.complex128).conj().imag.requires_grad_()
+        loss = kldiv.kl_div(mixed, torch.tensor([0.5], dtype=torch.float64), reduction="none")
+        loss.backward(torch.tensor([3j], dtype=torch.complex128).conj().imag)
+        self.assertEqual((round(loss.item(), 4), mixed.grad.item()), (0.6534, 1.5))
+
+    def test_arrays_beside_tensors_may_change_before_backward(self):
+        p = torch.tensor([0.3, 0.7], dtype=torch.float64)
+        for operand in "input", "target", "values":
+            learned = p.log().requires_grad_() if operand != "input" else p.clone().requires_grad_()
+            array = p.log().numpy() if operand == "input" else p.numpy().copy()
+            if operand == "values":
+                loss = kldiv.sparse_kl_div(learned, np.array([0, 1]), array, input_space="logit")
+            else:
+                given = (array, learned) if operand == "input" else (learned, array)
+                loss = kldiv.kl_div(*given, reduction="none", input_space="logit").sum()
+            expected, = torch.autograd.grad(loss, learned, retain_graph=True)
+            array[:] = 9
+            found, = torch.autograd.grad(loss, learned)
+            torch.testing.assert_close(found, expected, rtol=0, atol=0)
+
+    def test_a_learned_temperature_has_the_loss_of_a_plain_one(self):
+        x = torch.randn(4, 6, dtype=torch.float64)
+        t = x + 1e-9 * torch.randn(4, 6, dtype=torch.float64)
+        for divergence in "forward", "reverse", "js", "skew":
+            options = {"input_space": "logit", "target_space": "logit", "reduction": "batchmean", "divergence": divergence}
+            temperature = torch.tensor(2.0, dtype=torch.float64, requires_grad=True)
+            loss = kldiv.kl_div(x, t, temperature=temperature, **options)
+            self.assertGreater(loss.item(), 0)
+            self.assertEqual(loss.item(), kldiv.kl_div(x, t, temperature=2.0, **options).item())
+            loss.backward()
+            self.assertTrue(temperature.grad.isfinite())
 
     def test_partial_results_of_tensors(self):
         x, t = self.operands((10, 6), torch.bfloat16)

@@ -8,8 +8,8 @@ TENSORS <- c("weight", "mask", "grad_output", "indices", "log_normalizer")
 #' @param target An array of probabilities, or of what `target_space` says.
 #' @param ... Options of the loss by their names, as `api/loss/README.md` has them: `reduction`, `log_target`, `dim` (axes
 #'   count from 0, the last one is -1), `input_space`, `temperature` and others; the arrays `weight`, `mask` (logical),
-#'   `grad_output`, and of a sparse target `indices`, which count from 1 as R does, and `log_normalizer`. With
-#'   `gradient = "input"`, `"target"` or both, the value is a list.
+#'   `grad_output`, and of a sparse target `indices`, which count from 1 as R does (NA is padding), and `log_normalizer`.
+#'   With `gradient = "input"`, `"target"` or both, the value is a list.
 #' @param dtype `"float64"`, or `"float32"`, to which numbers are rounded.
 #' @param client Where the service is.
 #' @return The loss, a number or an array, whose attribute `warnings` is a character vector if there are any. With
@@ -57,7 +57,9 @@ numeric_array <- function(name, value) {
     value <- structure(value != 0, dim = dim(value))
   }
   if (name == "indices") { # those of the service count from 0
-    if (!all(value %% 1 == 0 & abs(value) < 2^31, na.rm = TRUE)) stop("indices are whole numbers, from 1 on", call. = FALSE)
+    if (!all(value %% 1 == 0 & abs(value) < 2^31 & value != 0, na.rm = TRUE))
+      stop("indices are whole numbers, from 1 on, or NA for padding", call. = FALSE)
+    value[is.na(value)] <- 0
     value <- value - 1
   }
   value

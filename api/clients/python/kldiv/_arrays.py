@@ -80,7 +80,9 @@ def read_tensor(tensor: Any, dtypes: Sequence[str]) -> Array:
     if str(tensor.layout) != "torch.strided":
         raise TypeError(f"the tensor's layout is {tensor.layout}: take tensor.to_dense()")
     try:
-        tensor = tensor.detach().contiguous()
+        # What is the negative or the conjugate of its memory, or zeros without memory, is written out.
+        tensor = tensor.detach().resolve_conj().resolve_neg().contiguous()
+        tensor = tensor.clone() if tensor.numel() and not tensor.data_ptr() else tensor
         return Array(DTYPES.get(name, 0), tuple(tensor.shape), tensor.data_ptr(), tensor)
     except RuntimeError as error:
         raise TypeError("the tensor has no memory of its own, as under vmap and other transforms of functions: call kl_div "
@@ -102,7 +104,7 @@ def read(value: Any) -> Array:
 
 def read_indices(value: Any) -> Array:
     """Positions of elements in their rows. int32 and int64 are read where they lie; other integers become int64, in which those
-    of uint64 that it has not are negative, and so in no row."""
+    of uint64 that it has not are negative, and so in no row; the last one is -1, as which numpy has it, too."""
     if is_tensor(value):
         name = str(value.dtype).replace("torch.", "")
         check_integers(name)

@@ -173,15 +173,17 @@ class Call:
         return ctypes.addressof(self.keep(tensor))
 
     def warn(self, stacklevel: int) -> None:
-        """Gives PyTorch's warnings, by its words."""
+        """Gives the warnings that were not given yet: PyTorch's, by its words, and once it is computed those of the loss."""
+        given, self.warnings = self.warnings, 0
         for number in range(_library.N_WARNINGS):
-            if self.warnings >> number & 1:
+            if given >> number & 1:
                 text = _library.load().kl_warning_text(number, self.reduction).contents
                 warnings.warn(text.message.decode(), UserWarning, stacklevel + 1)
 
     def loss(self) -> Any:
         loss = _arrays.empty(self.shape, self.dtype, self.operands)
         self.run(_library.load().kl_run, self.plan, _library.pool.get(), loss.pointer)
+        self.warnings |= _library.load().kl_loss_warnings(self.plan, loss.pointer)
         return loss.value
 
     def gradients(self, wrt: tuple[bool, bool], grad_output: Array | None = None,
@@ -193,6 +195,8 @@ class Call:
         upstream = None if grad_output is None else self.tensor(grad_output)
         self.run(_library.load().kl_run_gradients, self.plan, upstream, _library.pool.get(),
                  ctypes.byref(results))
+        if loss:
+            self.warnings |= _library.load().kl_loss_warnings(self.plan, loss.pointer)
         return (loss.value if loss else None, *(g.value if g else None for g in grads))  # type: ignore[return-value]
 
     def partial_state(self) -> bytes:

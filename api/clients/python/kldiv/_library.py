@@ -24,7 +24,7 @@ SCALES = {"none": 0, "temperature_squared": 1}
 TAILS = {"bin": 0, "drop": 1, "ignore": 2}
 # Of enum kl_operand, those of a sparse target whose elements may be at fault.
 SPARSE_OPERANDS = {1: "values", 5: "indices"}
-N_WARNINGS = 3
+N_WARNINGS = 4
 
 c_size, c_pointer = ctypes.c_size_t, ctypes.c_void_p
 
@@ -81,6 +81,7 @@ SIGNATURES: tuple[tuple[str, object, list[object]], ...] = (
     ("kl_run_gradients", ctypes.c_bool, [c_pointer] * 5),
     ("kl_run_partial", ctypes.c_bool, [c_pointer] * 4),
     ("kl_partial_step", c_size, [c_pointer]),
+    ("kl_loss_warnings", ctypes.c_uint, [c_pointer] * 2),
     ("kl_partial_merge", None, [c_pointer] * 2),
     ("kl_partial_loss", ctypes.c_double, [c_pointer, ctypes.c_int, ctypes.c_int]),
     ("kl_partial_sum", None, [c_pointer] * 2),

@@ -15,6 +15,7 @@ REDUCTIONS = {number: name for name, number in _library.REDUCTIONS.items() if na
 FORWARD, REVERSE, JS, SKEW = _library.DIVERGENCES.values()
 ENDS = {(JS, 0.0): FORWARD, (JS, 1.0): REVERSE, (SKEW, 0.0): FORWARD}
 NO_LOGIT = -1e300
+PADDING = -1
 LEARNED = ("weight", "temperature", "log_normalizer")
 READERS = {"weight": _arrays.read, "mask": _arrays.read_mask, "indices": _arrays.read_indices, "log_normalizer": _arrays.read}
 
@@ -148,8 +149,9 @@ class SparseFormula(Formula):
             x, values = (torch.where(kept, v, torch.ones_like(v)) for v in (x, values))
             indices = torch.where(kept, indices, torch.zeros_like(indices))
             normalizer = torch.where(kept, normalizer, torch.zeros_like(x[..., :1]))
-        log_p = self.of_target(values, normalizer, temperature)
-        log_q, rest_q = self.of_input(x, indices, temperature)
+        left_out = self.left_out(indices)
+        log_p = self.of_target(torch.where(left_out, torch.ones_like(values), values), left_out, normalizer, temperature)
+        log_q, rest_q = self.of_input(x, indices, left_out, temperature)
         if options["tail"] != "ignore":
             rest_p = logarithm(1 - log_p.exp().sum(-1, keepdim=True))
             is_none = (rest_q == -math.inf) & (rest_p <= math.log(EXCESS[target.dtype])) | (options["tail"] == "drop")
@@ -158,25 +160,42 @@ class SparseFormula(Formula):
         own = {"input_space": "log_prob", "target_space": "log_prob", "dim": -1, "compat": "math"}
         return Formula(self.call, {**options, **own})(log_q, log_p, weight, temperature)
 
-    def of_target(self, values: Any, normalizer: Any, temperature: Any) -> Any:
+    @staticmethod
+    def left_out(indices: Any) -> Any:
+        """Values that are of no element: padding, and those of an element that was named before in its row."""
+        ordered, order = indices.sort(dim=-1, stable=True)
+        again = torch.cat([torch.zeros_like(ordered[..., :1], dtype=torch.bool), ordered[..., 1:] == ordered[..., :-1]], -1)
+        return torch.zeros_like(again).scatter(-1, order, again) | (indices == PADDING)
+
+    def of_target(self, values: Any, left_out: Any, normalizer: Any, temperature: Any) -> Any:
         space = self.options["target_space"]
         if space == "logit":
             values = values / (1.0 if temperature is None else temperature) - normalizer
         elif space != "log_prob" and not self.options["log_target"]:
             values = values.log()
+        values = torch.where(left_out, torch.full_like(values, -math.inf), values)
         return values - values.logsumexp(-1, keepdim=True) if self.options["tail"] == "drop" else values
 
-    def of_input(self, x: Any, indices: Any, temperature: Any) -> tuple[Any, Any]:
+    def of_input(self, x: Any, indices: Any, left_out: Any, temperature: Any) -> tuple[Any, Any]:
         """Logarithms of the probabilities of the elements that are named, and of those of all others."""
         space = self.options["input_space"]
-        others = torch.ones_like(x, dtype=torch.bool).scatter(-1, indices, False)
+        indices, n = torch.where(left_out, torch.zeros_like(indices), indices), x.shape[-1]
+        others = torch.ones((*x.shape[:-1], n + 1), dtype=torch.bool)
+        others = others.scatter(-1, torch.where(left_out, torch.full_like(indices, n), indices), False)[..., :n]
+
+        def named(values: Any) -> Any:  # their logarithms
+            values = values.gather(-1, indices)
+            values = torch.where(left_out, torch.ones_like(values), values)
+            values = values.log() if space == "prob" else values
+            return torch.where(left_out, torch.full_like(values, -math.inf), values)
+
         if space == "prob":
-            return x.gather(-1, indices).log(), logarithm(torch.where(others, x, torch.zeros_like(x)).sum(-1, keepdim=True))
+            return named(x), logarithm(torch.where(others, x, torch.zeros_like(x)).sum(-1, keepdim=True))
         log_q = self.log_softmax(x, temperature, None) if space == "logit" else x
         others &= log_q > -math.inf
         rest = torch.where(others, log_q, torch.full_like(log_q, NO_LOGIT)).logsumexp(-1, keepdim=True)
         none = ~others.any(-1, keepdim=True)
-        return log_q.gather(-1, indices), torch.where(none, torch.full_like(rest, -math.inf), rest)
+        return named(log_q), torch.where(none, torch.full_like(rest, -math.inf), rest)
 
 
 def logarithm(mass: Any) -> Any:
@@ -189,21 +208,36 @@ def formula_of(call: Call, options: dict[str, Any]) -> Formula:
     return (SparseFormula if call.is_sparse else Formula)(call, options)
 
 
+def formula_gradients(ctx: Any, tensors: tuple[Any, ...], needed: tuple[bool, ...], grad_output: Any) -> tuple[Any, ...]:
+    """Those of the tensors that are needed, else None: of input, target, and what of LEARNED is given."""
+    if not any(needed):
+        return (None,) * len(needed)
+    is_differentiable = torch.is_grad_enabled()
+    with torch.enable_grad():
+        views = [v if v is None else v.view_as(v) for v in tensors]
+        options = {**ctx.options, **{name: v for name, v in zip(LEARNED, views[2:]) if v is not None}}
+        loss = formula_of(ctx.call, options)(views[0], views[1], options["weight"], options["temperature"])
+    wanted = [v for v, is_needed in zip(views, needed) if is_needed]
+    found = iter(torch.autograd.grad(loss, wanted, grad_output, create_graph=is_differentiable))
+    return tuple(next(found) if is_needed else None for is_needed in needed)
+
+
 class _Loss(torch.autograd.Function):  # type: ignore[misc]
-    """Forward computes a reduced loss together with its gradients, in one pass over memory. Backward returns these,
-    multiplied by the upstream gradient; where that would round half precision twice, and for a loss that is not
-    reduced, the library computes them with the upstream gradient inside. Under create_graph backward is differentiable."""
+    """Forward computes a reduced loss together with its gradients by the operands, in one pass over memory. Backward returns
+    these, multiplied by the upstream gradient; where that would round half precision twice, and for a loss that is not
+    reduced, the library computes them with the upstream gradient inside. Gradients by what of LEARNED is given are the
+    formula's; under create_graph, where backward is differentiable, all are."""
 
     @staticmethod
-    def forward(ctx: Any, input: Any, target: Any, call: Call, options: dict[str, Any]) -> Any:
+    def forward(ctx: Any, input: Any, target: Any, call: Call, options: dict[str, Any], *learned: Any) -> Any:
         ctx.call, ctx.grads, ctx.options = call, None, options
         # The gradient by log-probabilities does not depend on them: they may be changed in place.
-        needs_input = ctx.needs_input_grad[1] or options["input_space"] not in (None, "log_prob")
+        needs_input = any(ctx.needs_input_grad[1:]) or options["input_space"] not in (None, "log_prob")
         ctx.spare = None if needs_input or call.options.divergence or call.is_sparse else input
         kept = [options.get(name) for name in ("weight", "mask", "indices", "log_normalizer")]
         kept = [v for v in kept if isinstance(v, torch.Tensor)]
-        ctx.save_for_backward(target, *([input] if ctx.spare is None else []), *kept)
-        if call.shape != () or not any(ctx.needs_input_grad):
+        ctx.save_for_backward(target, *learned, *([input] if ctx.spare is None else []), *kept)
+        if call.shape != () or not any(ctx.needs_input_grad[:2]):
             return call.loss()
         loss, *ctx.grads = call.gradients(ctx.needs_input_grad[:2])
         return loss
@@ -211,20 +245,25 @@ class _Loss(torch.autograd.Function):  # type: ignore[misc]
     @staticmethod
     def backward(ctx: Any, grad_output: Any) -> tuple[Any, ...]:
         target, *saved = ctx.saved_tensors  # fails if one was changed since
-        needed = ctx.needs_input_grad[:2]
-        if torch.is_grad_enabled():  # create_graph
-            x, t = (v.view_as(v) for v in (saved[0] if ctx.spare is None else ctx.spare, target))
-            loss = formula_of(ctx.call, ctx.options)(x, t, ctx.options["weight"], ctx.options["temperature"])
-            wanted = [v for v, is_needed in zip((x, t), needed) if is_needed]
-            found = iter(torch.autograd.grad(loss, wanted, grad_output, create_graph=True))
-            return (*(next(found) if is_needed else None for is_needed in needed), None, None)
+        learned, input = saved[:len(LEARNED)], saved[len(LEARNED)] if ctx.spare is None else ctx.spare
+        by_operands, by_learned = ctx.needs_input_grad[:2], ctx.needs_input_grad[4:]
+        by_library = any(by_operands) and not torch.is_grad_enabled()  # which it is under create_graph
+        needed = (*((False, False) if by_library else by_operands), *by_learned)
+        x, t, *others = formula_gradients(ctx, (input, target, *learned), needed, grad_output)
+        if by_library:
+            x, t = _Loss.library_gradients(ctx, grad_output)
+        return (x, t, None, None, *others)
+
+    @staticmethod
+    def library_gradients(ctx: Any, grad_output: Any) -> Any:
         # Given away once: autograd may add to them in place.
         grads, ctx.grads = ctx.grads, None
         if grads and grad_output.numel() == 1 and has_memory(grad_output):
             factor = grad_output.item()
             if factor == 1 or all(g is None or g.element_size() > 2 for g in grads):
-                return (*(g if g is None or factor == 1 else g.mul_(factor) for g in grads), None, None)
-        return (*ctx.call.gradients(needed, _arrays.read(grad_output), with_loss=False)[1:], None, None)
+                return [g if g is None or factor == 1 else g.mul_(factor) for g in grads]
+        loss, *grads = ctx.call.gradients(ctx.needs_input_grad[:2], _arrays.read(grad_output), with_loss=False)
+        return grads
 
     @staticmethod
     def jvp(ctx: Any, *tangents: Any) -> Any:
@@ -244,17 +283,18 @@ def autocasts() -> bool:
     return bool(torch.is_autocast_enabled("cpu") if hasattr(torch, "get_autocast_dtype") else torch.is_autocast_cpu_enabled())
 
 
-def as_tensor(value: Any) -> Any:
-    tensor = value if isinstance(value, torch.Tensor) else torch.as_tensor(_arrays.read(value).value)
+def as_tensor(value: Any, is_kept: bool) -> Any:
+    tensor = value if isinstance(value, torch.Tensor) else tensor_of(_arrays.read(value), is_kept)
     # As F.kl_div, which autocast runs in float32.
     return tensor.float() if tensor.dtype in (torch.float16, torch.bfloat16) and autocasts() else tensor
 
 
-def own_tensor(array: _arrays.Array) -> Any:
-    """A copy, which backward may read later."""
-    if array.dtype == _arrays.BFLOAT16:
-        return torch.from_numpy(array.value.view("int16").copy()).view(torch.bfloat16)
-    return torch.from_numpy(array.value.copy())
+def tensor_of(array: _arrays.Array, is_kept: bool) -> Any:
+    """One that is kept for backward is a copy, so that the array may change until then."""
+    is_bfloat16 = array.dtype == _arrays.BFLOAT16
+    value = array.value.view("int16") if is_bfloat16 else array.value
+    tensor = torch.from_numpy(value.copy()) if is_kept else torch.as_tensor(value)
+    return tensor.view(torch.bfloat16) if is_bfloat16 else tensor
 
 
 def kl_div(input: Any, target: Any, **options: Any) -> Any:
@@ -262,18 +302,17 @@ def kl_div(input: Any, target: Any, **options: Any) -> Any:
     if torch.jit.is_tracing():
         raise RuntimeError("kldiv.kl_div cannot be traced: its result would be a constant; take torch.nn.functional.kl_div")
     own = {name: options[name] for name in READERS if name in options}
+    is_kept = any(map(_arrays.is_learned, (input, target, *(options.get(name) for name in LEARNED))))  # for backward
     values, _ = align({"input": input, "target": target, **own}, None if options["dim"] is None else axes_of(options["dim"]))
-    x, t, options = as_tensor(values.pop("input")), as_tensor(values.pop("target")), {**options, **values}
+    x, t = (as_tensor(values.pop(name), is_kept) for name in ("input", "target"))
+    options = {**options, **values}
     learned = {name: options[name] for name in LEARNED if _arrays.is_learned(options.get(name))}
-    if learned or any(map(_arrays.is_learned, (x, t))):
-        for name in own:
-            if options[name] is not None and not isinstance(options[name], torch.Tensor):
-                options[name] = own_tensor(READERS[name](options[name]))
+    for name in own if is_kept else ():
+        if options[name] is not None and not isinstance(options[name], torch.Tensor):
+            options[name] = tensor_of(READERS[name](options[name]), is_kept)
     plain = {**options, **{name: value.detach() for name, value in learned.items()}}
     call = Call(x, t, **plain)
     call.warn(stacklevel=4)
-    if learned:
-        if call.is_sparse:  # the formula does not look at indices and masses
-            call.loss()
-        return formula_of(call, options)(x, t, options["weight"], options["temperature"])
-    return _Loss.apply(x, t, call, plain)
+    loss = _Loss.apply(x, t, call, plain, *(learned.get(name) for name in LEARNED))
+    call.warn(stacklevel=4)
+    return loss

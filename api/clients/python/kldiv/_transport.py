@@ -4,6 +4,7 @@ What may be repeated is: after a lost connection, a timeout, or a 429, 502, 503 
 that Retry-After asks for, for RETRY_SECONDS. Other requests are sent again only if they surely did not arrive."""
 from __future__ import annotations
 
+import contextlib
 import datetime
 import http.client
 import io
@@ -76,19 +77,41 @@ class _TimedResponse(http.client.HTTPResponse):
         self.fp = io.BufferedReader(_TimedReader(sock, self.fp), 1 << 16)
 
 
+def page_of(member: str) -> dict[str, Any]:
+    """What a page of a list has: its rows, and the cursor of the next page."""
+    return {member: [dict], "next": (str, type(None))}
+
+
+def fits(value: Any, expected: Any) -> bool:
+    """Is a value of JSON of a type, a list of such, a dict that has such members (a name with ? at its end may be absent), or
+    one of several of these, in a tuple?"""
+    if isinstance(expected, tuple):
+        return any(fits(value, each) for each in expected)
+    if isinstance(expected, list):
+        return isinstance(value, list) and all(fits(each, expected[0]) for each in value)
+    if isinstance(expected, dict):
+        return isinstance(value, dict) and all(fits(value[name.rstrip("?")], each) if name.rstrip("?") in value else name[-1] == "?"
+                                               for name, each in expected.items())
+    return isinstance(value, expected)
+
+
 class Response:
     def __init__(self, url: str, status: int, headers: Message, body: bytes) -> None:
         self.url, self.status, self.headers, self.body = url, status, headers, body
         self.attempts = 1  # requests that may have arrived, with this one
 
-    def json(self) -> Any:
-        return self.read(json.loads) if self.body else None
+    def json(self, expected: Any = object) -> Any:
+        """The body, which has what is expected, as fits() takes it."""
+        answer = self.read(json.loads) if self.body else None
+        if not fits(answer, expected):
+            raise self.unexpected()
+        return answer
 
     def read(self, parse: Callable[[bytes], Any]) -> Any:
         """The body, parsed; an error that shows it if it is not the service's."""
         try:
             return parse(self.body)
-        except (ValueError, LookupError, TypeError, OverflowError, MemoryError) as error:
+        except (ValueError, LookupError, TypeError, AttributeError, OverflowError, MemoryError, RecursionError) as error:
             raise self.unexpected() from error
 
     def unexpected(self) -> ServiceError:
@@ -100,15 +123,15 @@ class Response:
 
     def error(self) -> ServiceError:
         request_id = self.headers.get("X-Request-Id")
-        try:
+        problem: Any = None
+        with contextlib.suppress(ValueError, RecursionError):
             problem = json.loads(self.body)
-            if "code" in problem:
-                return ServiceError(self.status, problem["code"], problem.get("detail", problem.get("title", "")),
-                                    problem.get("errors"), request_id)
+        if fits(problem, {"code": str, "detail?": str, "errors?": [dict]}):
+            return ServiceError(self.status, problem["code"], problem.get("detail", ""), problem.get("errors"), request_id)
+        if fits(problem, {"error": str}):
             return ServiceError(self.status, "inference_failed", problem["error"], None, request_id)
-        except (ValueError, KeyError, TypeError):  # not the service's own, but a proxy's
-            text = self.body[:200].decode(errors="replace")
-            return ServiceError(self.status, f"http_{self.status}", text, None, request_id)
+        text = self.body[:200].decode(errors="replace")  # not the service's own, but a proxy's
+        return ServiceError(self.status, f"http_{self.status}", text, None, request_id)
 
 
 def plain(value: Any) -> Any:
@@ -246,7 +269,7 @@ class Transport:
     def _pause(attempt: int, response: Response | None) -> None:
         asked = response.headers.get("Retry-After", "") if response else ""
         least = min(0.1 * 2 ** min(attempt, 9), MAX_PAUSE_S)
-        seconds = max(least, min(float(asked), RETRY_SECONDS)) if asked.isdigit() else least
+        seconds = max(least, min(float(asked), RETRY_SECONDS)) if asked.isascii() and asked.isdigit() else least
         time.sleep(seconds * random.uniform(1, 1.25))
 
     def request(self, method: str, path: str, query: Query | None = None, headers: Mapping[str, str] | None = None,

@@ -7,19 +7,21 @@ import urllib.parse
 import warnings
 import weakref
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Sequence
+from typing import TYPE_CHECKING, Any, Callable, Dict, Sequence, Tuple
 
 import numpy as np
 
 from . import _arrays, _wire
 from ._call import SHARES, axes_of, flag, number, truth, wanted_of
 from ._labels import align
-from ._transport import Body, Query, Transport, plain
+from ._transport import Body, Query, Response, Transport, page_of, plain
 from .errors import ServiceError
 from .region import Region
 
 if TYPE_CHECKING:
     from .group import Group
+
+Parser = Callable[[bytes, bool], Tuple[Dict[str, Any], Dict[str, str]]]  # of a body: its tensors, and its metadata
 
 
 class Client:
@@ -52,16 +54,18 @@ class Client:
         self.transport.close()
 
     def request(self, method: str, path: str, query: Query | None = None, json_body: Any = None,
-                repeatable: bool | None = None) -> Any:
-        """Any request of the API with JSON, and its response."""
+                repeatable: bool | None = None, *, expected: Any = object) -> Any:
+        """Any request of the API with JSON, and its response. If that is not as expected (a type, a list with a type, or a dict
+        with the types of members), it is a ServiceError."""
         body: Body = () if json_body is None else [json.dumps(json_body, default=plain).encode()]
         headers = {} if json_body is None else {"Content-Type": "application/json"}
-        return self.transport.request(method, path, query, headers, body, repeatable).json()
+        return self.transport.request(method, path, query, headers, body, repeatable).json(expected)
 
     def ready(self) -> bool:
         """Does the service take requests? False also if nothing, or something else, answers."""
         try:
-            return isinstance(self.transport.request("GET", "/readyz", retries=0).json(), dict)
+            self.transport.request("GET", "/readyz", retries=0).json(dict)
+            return True
         except ServiceError:
             return False
 
@@ -75,7 +79,7 @@ class Client:
         rows: list[dict[str, Any]] = []
         cursor = None
         while True:
-            page = self.request("GET", "/groups", {"limit": 1000, "cursor": cursor})
+            page = self.request("GET", "/groups", {"limit": 1000, "cursor": cursor}, expected=page_of("groups"))
             rows += page["groups"]
             cursor = page["next"]
             if cursor is None:
@@ -130,10 +134,20 @@ class Client:
         readers = {"mask": _arrays.read_mask, "indices": _arrays.read_indices}
         arrays = {name: readers.get(name, _arrays.read)(value) for name, value in values.items()}
         shared = {name: place for name, array in arrays.items() if (place := self._place(name, array))}
+        shapes: dict[str, Any] = {"sum": (2,), "divisor": (2,)} if options.get("partial") else {
+            "loss": None, **{f"gradient.{name}": arrays[name].shape for name in options.get("gradient") or ()}}
         send = self._infer if shared and not options.get("partial") else self._post
-        results, metadata = send(arrays, shared, options, as_tensor)
-        for warning in json.loads(metadata.get("warnings", "[]")):
-            warnings.warn(warning["message"], UserWarning, 3)
+        response, parse = send(arrays, shared, options)
+
+        def read(body: bytes) -> tuple[dict[str, Any], list[str]]:
+            found, metadata = parse(body, as_tensor)
+            if any(shape not in (None, tuple(found[name].shape)) for name, shape in shapes.items()):
+                raise ValueError("a result of another shape")
+            return {name: found[name] for name in shapes}, [each["message"] for each in json.loads(metadata.get("warnings", "[]"))]
+
+        results, messages = response.read(read)
+        for message in messages:
+            warnings.warn(message, UserWarning, 3)
         if labels and not options.get("partial"):
             results = {name: labels.gradient(name[9:], value) if name.startswith("gradient.") else labels.loss(value)
                        for name, value in results.items()}
@@ -148,15 +162,13 @@ class Client:
                         "shared_memory_byte_size": size}
         return None
 
-    def _post(self, arrays: dict[str, _arrays.Array], _: Any, options: dict[str, Any],
-              as_tensor: bool) -> tuple[dict[str, Any], dict[str, str]]:
-        response = self.transport.request(
+    def _post(self, arrays: dict[str, _arrays.Array], _: Any, options: dict[str, Any]) -> tuple[Response, Parser]:
+        return self.transport.request(
             "POST", "/kl_div", options, {"Content-Type": _wire.SAFETENSORS, "Accept": _wire.SAFETENSORS},
-            _wire.safetensors(arrays), repeatable=True)
-        return response.read(lambda body: _wire.read_safetensors(body, as_tensor))  # type: ignore[no-any-return]
+            _wire.safetensors(arrays), repeatable=True), _wire.read_safetensors
 
-    def _infer(self, arrays: dict[str, _arrays.Array], shared: dict[str, dict[str, Any]], options: dict[str, Any],
-               as_tensor: bool) -> tuple[dict[str, Any], dict[str, str]]:
+    def _infer(self, arrays: dict[str, _arrays.Array], shared: dict[str, dict[str, Any]],
+               options: dict[str, Any]) -> tuple[Response, Parser]:
         inputs, parts = [], []
         for name, array in arrays.items():
             datatype = _wire.type_name(name, array, _wire.INFERENCE_TYPES)
@@ -171,8 +183,8 @@ class Client:
             "POST", "/v2/models/kl_div/infer", options,
             {"Content-Type": "application/octet-stream", "Inference-Header-Content-Length": str(len(header))},
             [header, *parts], repeatable=True)
-        size = int(response.headers.get("Inference-Header-Content-Length", len(response.body)))
-        return response.read(lambda body: _wire.read_inference(body, size, as_tensor))  # type: ignore[no-any-return]
+        size = response.headers.get("Inference-Header-Content-Length", str(len(response.body)))
+        return response, lambda body, as_tensor: _wire.read_inference(body, int(size), as_tensor)
 
 
 def check_types(options: dict[str, Any]) -> None:

@@ -12,7 +12,7 @@ from typing import Any, Collection, Dict, Iterable, Iterator, List, Mapping, Nam
 import numpy as np
 
 from ._tables import as_json, compact, encode_reference
-from ._transport import PIECE, Body, Response
+from ._transport import PIECE, Body, Response, page_of
 from .client import Client, segment
 from .columns import Columns, Selection, integer_categories, is_scalar, nbytes, size, time_columns, time_texts
 from .counts import TableCounts, digest
@@ -58,6 +58,21 @@ def names_of(value: Any) -> list[str] | None:
     if not all(isinstance(name, (str, int, np.integer)) for name in names):
         raise TypeError(f"{value!r} are no names of columns")
     return [str(name) for name in names]
+
+
+# What answers have, as fits() takes it.
+NUMBER, TEXT = (int, float, type(None)), (str, type(None))
+WARNING = {"code": str, "column": TEXT, "message": str}
+CONFIG = {"name": str, "revision": int, "bins": ({"labels": list}, {"edges": [(int, float, str)]}), "annotations?": dict,
+          "warnings?": [WARNING]}
+CONFIGS = {"monitors": [CONFIG], "warnings": [WARNING]}
+RESULT = {"name": str, "verdict": str, "revision": int, "n": int, "kl": NUMBER, "state?": str,
+          "bins?": [{"name": str, "reference": NUMBER, "current": NUMBER}], "g_test?": ({"p_value": NUMBER}, type(None))}
+RESULTS = {"monitors": [RESULT], "warnings": [WARNING]}
+INCIDENT = {"since": str, "count": int, "first": TEXT, "monitors": [{"name": str}]}
+SUMMARY = {"group": str, "state": str, "monitors": int, "states": dict, "incidents?": [INCIDENT],
+           "drifting": [{"name": str, "state": str, "since": TEXT, "top": [str]}],
+           "history": [{"start": str, "drifting": int, "monitors": int}]}
 
 
 class Monitors(List[Dict[str, Any]]):
@@ -147,7 +162,7 @@ class Group:
             self._reference_table(data, sample, seed, progress, Selection(None, None), encoding)
         media_type, body = table if isinstance(table, tuple) else encode_reference(table)
         answer: dict[str, Any] = self.client.transport.request("POST", f"{self._path}/reference", binning,
-                                                               {"Content-Type": media_type}, body).json()
+                                                               {"Content-Type": media_type}, body).json(CONFIGS)
         self._warn(answer["warnings"])
         return Monitors(answer["monitors"], self)
 
@@ -166,7 +181,8 @@ class Group:
         return monitors
 
     def _put(self, path: str, settings: dict[str, Any], media_type: str, body: Body) -> dict[str, Any]:
-        answer: dict[str, Any] = self.client.transport.request("PUT", path, settings, {"Content-Type": media_type}, body).json()
+        answer: dict[str, Any] = self.client.transport.request("PUT", path, settings, {"Content-Type": media_type}, body).json(
+            CONFIGS if path == self._path else CONFIG)
         self._warn(answer.pop("warnings", []))
         return answer
 
@@ -217,7 +233,7 @@ class Group:
                                                          if table.names is None or each["name"] in table.names])
             response = self._post(f"{self._path}/observations", table.media_type, table.body,
                                   {"timestamp": when, "time": time, "timezone": timezone}, key)
-            answer = response.json()
+            answer = response.json(RESULTS)
             results = Results(answer["monitors"], answer["warnings"], is_replay(response), answer.get("windows"))
         self._told(results, monitors)
         if results.replayed:
@@ -269,7 +285,7 @@ class Group:
 
     def _post_evaluation(self, media_type: str, body: Body) -> Any:
         return self.client.transport.request("POST", f"{self._path}/evaluate", None, {"Content-Type": media_type}, body,
-                                             repeatable=True).json()
+                                             repeatable=True).json(RESULTS)
 
     def _post_counts(self, counts: TableCounts, when: Any, key: str | None) -> Results:
         results, replayed = [], True
@@ -277,7 +293,7 @@ class Group:
             own = idempotency_key(counts.digest, when, [(each.name, each.revision)]) if key == "content" else key
             response = self._post(f"{self._path}/{segment(each.name)}/observations", "application/json",
                                   [json.dumps(each.body()).encode()], {"timestamp": when}, own)
-            results.append(response.json())
+            results.append(response.json(RESULT))
             replayed &= is_replay(response)
         return Results(results, counts.warnings(), replayed)
 
@@ -290,7 +306,7 @@ class Group:
         table, monitors = self._prepared(data, progress, encoding)
         if isinstance(table, TableCounts):
             results = Results([self.client.request("POST", f"{self._path}/{segment(each.name)}/evaluate",
-                                                   json_body=each.body(), repeatable=True)
+                                                   json_body=each.body(), repeatable=True, expected=RESULT)
                                for each in table.found()], table.warnings())
         else:
             answer = self._post_evaluation(*table[:2])
@@ -299,12 +315,12 @@ class Group:
 
     def monitors(self) -> Monitors:
         """The configs of all monitors."""
-        return Monitors(self.client.request("GET", self._path)["monitors"], self)
+        return Monitors(self.client.request("GET", self._path, expected={"monitors": [CONFIG]})["monitors"], self)
 
     def _pages(self, path: str, member: str, query: dict[str, Any]) -> Iterator[dict[str, Any]]:
         cursor = None
         while True:
-            page = self.client.request("GET", path, {**query, "cursor": cursor})
+            page = self.client.request("GET", path, {**query, "cursor": cursor}, expected=page_of(member))
             yield from page[member]
             cursor = page["next"]
             if cursor is None:
@@ -320,8 +336,9 @@ class Group:
 
     def latest(self, name: str) -> Result:
         """The last closed window of a monitor, with its bins."""
-        result = Result(self.client.request("GET", f"{self._path}/{segment(name)}/windows/latest"))
-        result.times = result.name in Monitors([self.client.request("GET", f"{self._path}/{segment(name)}")], self).times()
+        path = f"{self._path}/{segment(name)}"
+        result = Result(self.client.request("GET", f"{path}/windows/latest", expected=RESULT))
+        result.times = result.name in Monitors([self.client.request("GET", path, expected=CONFIG)], self).times()
         return result
 
     def delete_window(self, name: str, window: int) -> None:
@@ -335,7 +352,7 @@ class Group:
 
     def summary(self) -> Summary:
         """The group's state, what drifts in it, since when, and its history: a dict, and a picture in notebooks."""
-        return Summary(self.client.request("GET", f"/groups/{segment(self.name)}"))
+        return Summary(self.client.request("GET", f"/groups/{segment(self.name)}", expected=SUMMARY))
 
     def settings(self, monitor: str | None = None, **changes: Any) -> Any:
         """Changes settings of a monitor, or of all, by a merge patch; None sets the default. Bins, reference and

@@ -40,9 +40,9 @@ def sparse_kl_div(input: Any, indices: Any, values: Any, *, log_normalizer: Any 
                   scale: str | None = None) -> Any:
     """The loss of kl_div with a sparse target, which names k elements of each row, as the likeliest words of a teacher.
 
-    Input has the shape [..., n]. Indices are integers of the shape [..., k], positions in rows of input, of which none is twice
-    in a row; values of the same shape are those of target there, in the `target_space`: probabilities, log-probabilities or
-    logits. With r the mass that values leave, and s that of input's other elements, `tail` is "bin": these are one element more
+    Input has the shape [..., n]. Indices are integers of the shape [..., k], positions in rows of input; values of the same shape
+    are those of target there, in the `target_space`: probabilities, log-probabilities or logits. An index of -1 is padding,
+    wherever it stands, and its value is not read; one that is twice in a row with the same value counts once. With r the mass that values leave, and s that of input's other elements, `tail` is "bin": these are one element more
     with the probabilities r and s; "drop": values are divided by their sum, so that r is 0; or "ignore": only elements that are
     named have losses.
 
@@ -69,7 +69,9 @@ def loss_of(input: Any, target: Any, options: dict[str, Any]) -> Any:
         return _torch.kl_div(input, target, **options)
     call = Call(input, target, **options)
     call.warn(stacklevel=3)
-    return shaped(call.loss(), call)
+    loss = call.loss()
+    call.warn(stacklevel=3)
+    return shaped(loss, call)
 
 
 def shaped(loss: Any, call: Call) -> Any:
@@ -87,6 +89,7 @@ def value_and_grad(input: Any, target: Any, wrt: str | Sequence[str] = "input", 
     call = Call(input, target, grad_output=grad_output, **options)
     call.warn(stacklevel=2)
     loss, *grads = call.gradients(("input" in names, "target" in names), call.grad_output)
+    call.warn(stacklevel=2)
     by_name = {name: call.labels.gradient(name, grad) if call.labels else grad
                for name, grad in zip(("input", "target"), grads) if grad is not None}
     return shaped(loss, call), by_name

@@ -16,7 +16,7 @@ export type LossOptions =
     Loose<Omit<Schemas["LossRequest"],
         "input" | "target" | "shape" | "weight" | "mask" | "grad_output" | "indices" | "log_normalizer">> & Control;
 
-/** `indices` name the elements of a sparse target, counted from 0. */
+/** `indices` name the elements of a sparse target, counted from 0; -1 is padding. */
 export type NestedLoss = LossOptions & {
     weight?: Nested; mask?: readonly (0 | 1 | boolean)[] | Nested; grad_output?: Nested;
     indices?: Nested; log_normalizer?: Nested;

@@ -37,13 +37,16 @@ test_that("indices of a sparse target count from 1", {
   masked <- rbind(top[1, ], NA)
   expect_equal(kl_div(student, values, indices = masked, mask = c(TRUE, FALSE), tail = "ignore", reduction = "sum", client = client),
                sum(terms[1, ]))
-  expect_error(kl_div(student, values, indices = top - 1, client = client), "the index -1")
+  padded <- cbind(top, NA)
+  expect_equal(kl_div(student, cbind(values, NaN), indices = padded, tail = "ignore", reduction = "sum", client = client), sum(terms))
+  expect_error(kl_div(student, values, indices = top - 1, client = client), "from 1 on")
   expect_error(kl_div(student, values, indices = top + 0.5, client = client), "whole numbers")
 })
 
 test_that("warnings are an attribute, gradients a list", {
   client <- service()
   expect_match(attr(kl_div(student, teacher, client = client), "warnings"), "batchmean")
+  expect_match(attr(kl_div(exp(student), teacher, reduction = "sum", client = client), "warnings"), "input_space=prob")
   result <- kl_div(student, teacher, reduction = "sum", gradient = c("input", "target"), client = client)
   expect_equal(result$gradient$input, -teacher)
   expect_equal(dim(result$gradient$target), c(2L, 3L))
