@@ -30,7 +30,8 @@ static const struct kl_warning_text size_average_reduce_deprecated[] = {
 
 static const struct kl_warning_text loss_negative = {
     "loss_negative", "UserWarning",
-    "the loss is negative, and a Kullback-Leibler divergence is not: does input hold probabilities? "
+    "the loss is negative, and a Kullback-Leibler divergence is not: does input hold "
+    "probabilities? "
     "input_space=prob says so; the default is log-probabilities"};
 
 const struct kl_warning_text *kl_warning_text(enum kl_warning warning, enum kl_reduction applied)

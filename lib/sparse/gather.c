@@ -38,7 +38,8 @@ static int by_index(const void *a, const void *b, void *context)
 static size_t leave_out_repeated(struct kl_sparse_call *call, size_t row, size_t n)
 {
     const struct kl_tensor *target = &call->plan->target;
-    size_t *order = (void *)(call->operands[KL_INPUT] + row * call->columns), bad = row * call->k + n;
+    size_t *order = (void *)(call->operands[KL_INPUT] + row * call->columns),
+           bad = row * call->k + n;
     for (size_t i = 0; i < n; i++)
         order[i] = row * call->k + i;
     qsort_r(order, n, sizeof *order, by_index, call);
@@ -81,7 +82,8 @@ static bool mark_named(struct kl_sparse_call *call, size_t row, uint64_t *named)
         return true;
     struct kl_problem problem = {.has_index = true, .index = first + bad};
     kl_fail(&problem, KL_INDICES, "indices_invalid",
-            bad == n ? "the index %" PRId64 " is not of an element of its row, and that of padding is -1"
+            bad == n ? "the index %" PRId64
+                       " is not of an element of its row, and that of padding is -1"
                      : "the index %" PRId64 " is twice in its row, with different values",
             kl_index_at(call, first + bad));
     kl_sparse_fail(call, row, problem);

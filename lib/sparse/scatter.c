@@ -89,7 +89,10 @@ void kl_scatter_target(const struct kl_sparse_call *call, size_t row)
     bool drops = plan->sparse.tail == KL_TAIL_DROP, is_prob = kl_is_prob(call, KL_TARGET);
     double sum = 0, rest = 0, mass = drops && is_prob ? call->of_rows[row].mass : 1;
     for (size_t i = 0; drops && i < call->columns; i++)
-        sum += is_left_out(call, row, i) ? 0 : !is_prob ? grads[i] : from[i] == 0 ? 0 : grads[i] * from[i];
+        sum += is_left_out(call, row, i) ? 0
+               : !is_prob                ? grads[i]
+               : from[i] == 0            ? 0
+                                         : grads[i] * from[i];
     if (plan->sparse.tail == KL_TAIL_BIN && from[call->k] != (is_prob ? 0 : -(double)INFINITY))
         rest = is_prob ? grads[call->k] : grads[call->k] * exp(-from[call->k]);
     for (size_t i = 0; i < call->k; i++) {

@@ -413,12 +413,13 @@ static void pad(const struct sample *s, size_t more, struct sample *padded, size
     for (size_t row = 0; row < s->rows; row++)
         for (size_t at = row * padded->k, end = at + padded->k, i = 0; at < end; at++) {
             size_t own = s->k - i, from = row * s->k + i;
-            bool is_own = below(state, end - at) < own, is_again = i > 0 && below(state, 2);
+            bool is_own = below(state, end - at)<own, is_again = i> 0 && below(state, 2);
             from = is_own ? from : is_again ? row * s->k + below(state, i) : 0;
             padded->wide[at] = is_own || is_again ? s->wide[from] : -1;
             padded->narrow[at] = (int32_t)padded->wide[at];
             if (is_own || is_again)
-                memcpy(padded->arrays[KL_TARGET] + at * size, s->arrays[KL_TARGET] + from * size, size);
+                memcpy(padded->arrays[KL_TARGET] + at * size, s->arrays[KL_TARGET] + from * size,
+                       size);
             else
                 kl_store(s->dtype, padded->arrays[KL_TARGET], at, (double)NAN);
             if (is_own)
@@ -432,7 +433,8 @@ static void expect_near(const struct sample *s, const void *ours, const size_t *
 {
     static const double tolerances[KL_DTYPES] = {1e-13, 1e-6, 2e-3, 1e-2};
     for (size_t i = 0; i < n; i++) {
-        double a = kl_load(s->dtype, ours, places ? places[i] : i), b = kl_load(s->dtype, others, i);
+        double a = kl_load(s->dtype, ours, places ? places[i] : i),
+               b = kl_load(s->dtype, others, i);
         cr_expect((isnan(a) && isnan(b)) || is_near(a, b, tolerances[s->dtype]),
                   "%s, number %zu of %zu: %g, not %g", what, i, n, a, b);
     }
@@ -473,14 +475,18 @@ Test(sparse, rows_of_padding_alone)
     const double input[] = {0, 0, 0}, values[] = {NAN, INFINITY};
     const int64_t indices[] = {-1, -1};
     for (int tail = KL_TAIL_BIN; tail <= KL_TAIL_IGNORE; tail++) {
-        const struct kl_sparse sparse = {.indices = indices, .is_int64 = true, .tail = (enum kl_tail)tail};
-        const struct kl_options options = {.reduction = KL_SUM, .input_space = KL_LOGIT, .sparse = &sparse};
+        const struct kl_sparse sparse = {
+            .indices = indices, .is_int64 = true, .tail = (enum kl_tail)tail};
+        const struct kl_options options = {
+            .reduction = KL_SUM, .input_space = KL_LOGIT, .sparse = &sparse};
         const struct kl_tensor x = {KL_FLOAT64, 1, &n, input}, t = {KL_FLOAT64, 1, &k, values};
         double loss, grad[3];
         const struct kl_results results = {&loss, {grad, NULL}, NULL};
         struct kl_plan plan;
-        cr_assert(kl_plan(&plan, &x, &t, &options, NULL) && kl_run_gradients(&plan, NULL, NULL, &results, NULL));
-        cr_expect(tail == KL_TAIL_DROP ? isnan(loss) : fabs(loss) < 1e-15, "tail %d: %g", tail, loss);
+        cr_assert(kl_plan(&plan, &x, &t, &options, NULL) &&
+                  kl_run_gradients(&plan, NULL, NULL, &results, NULL));
+        cr_expect(tail == KL_TAIL_DROP ? isnan(loss) : fabs(loss) < 1e-15, "tail %d: %g", tail,
+                  loss);
         for (size_t i = 0; tail != KL_TAIL_DROP && i < n; i++)
             cr_expect(fabs(grad[i]) < 1e-15, "tail %d: %g", tail, grad[i]);
     }
@@ -615,11 +621,31 @@ Test(sparse, data_are_checked)
         {{0, 1, 2, 3}, {0.5, 0.5, 0.1, 0.2}, NULL, KL_NO_OPERAND, 0, NULL},
         {{0, 1, 2, 5}, {0.5, 0.5, 0.1, 0.2}, "indices_invalid", KL_INDICES, 3, NULL},
         {{0, 1, -1, 2}, {0.5, 0.5, NAN, 0.2}, NULL, KL_NO_OPERAND, 0, NULL},
-        {{0, 1, -2, 2}, {0.5, 0.5, 0.1, 0.2}, "indices_invalid", KL_INDICES, 2, "the index -2 is not"},
+        {{0, 1, -2, 2},
+         {0.5, 0.5, 0.1, 0.2},
+         "indices_invalid",
+         KL_INDICES,
+         2,
+         "the index -2 is not"},
         {{0, 1, 3, 3}, {0.5, 0.5, 0.7, 0.7}, NULL, KL_NO_OPERAND, 0, NULL},
-        {{3, 3, 1, 1}, {0.5, 0.5, 0.1, 0.2}, "indices_invalid", KL_INDICES, 3, "the index 1 is twice"},
-        {{3, 3, 1, 9}, {0.5, 0.4, 0.1, 0.2}, "indices_invalid", KL_INDICES, 1, "the index 3 is twice"},
-        {{3, 3, 1, 1}, {NAN, NAN, 0.1, 0.1}, "indices_invalid", KL_INDICES, 1, "the index 3 is twice"},
+        {{3, 3, 1, 1},
+         {0.5, 0.5, 0.1, 0.2},
+         "indices_invalid",
+         KL_INDICES,
+         3,
+         "the index 1 is twice"},
+        {{3, 3, 1, 9},
+         {0.5, 0.4, 0.1, 0.2},
+         "indices_invalid",
+         KL_INDICES,
+         1,
+         "the index 3 is twice"},
+        {{3, 3, 1, 1},
+         {NAN, NAN, 0.1, 0.1},
+         "indices_invalid",
+         KL_INDICES,
+         1,
+         "the index 3 is twice"},
         {{0, 1, 2, 3}, {0.5, 0.5, 0.1, -0.2}, "target_negative", KL_TARGET, 3, NULL},
         {{0, 1, 2, 3}, {0.5, 0.5 + 1e-6, 0.1, 0.2}, "mass_invalid", KL_TARGET, 0, NULL},
         {{0, 1, 2, INT64_MIN},

@@ -270,8 +270,9 @@ Test(endpoints, a_negative_divergence_is_told_of)
         const struct question question = {.query = cases[i].query, .accept = cases[i].accept};
         struct answer answer = ask_question(&question, NULL, cases[i].body, strlen(cases[i].body));
         cr_assert_eq(answer.status, 200, "case %zu: %d", i, answer.status);
-        bool is_told = memmem(answer.response.body.data, answer.response.body.size, "loss_negative", 13) ||
-                       strstr(header_of(&answer, "KL-Div-Warnings"), "loss_negative");
+        bool is_told =
+            memmem(answer.response.body.data, answer.response.body.size, "loss_negative", 13) ||
+            strstr(header_of(&answer, "KL-Div-Warnings"), "loss_negative");
         cr_expect_eq(is_told, cases[i].is_told, "case %zu", i);
         cr_expect_eq(*header_of(&answer, "Link"), '\0', "case %zu: no deprecation", i);
         answer_free(&answer);

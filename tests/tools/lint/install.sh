@@ -9,9 +9,9 @@ fail() { echo "install: $*" >&2; exit 1; }
 cp -r Makefile LICENSE CHANGELOG.md lib "$work"
 mkdir -p "$work/build/release/lib/simd" # kernels take half a minute: those of this folder's build
 cp build/release/lib/simd/*.o "$work/build/release/lib/simd"
-make -s -C "$work" -j2 CFLAGS=-O1 PREFIX=/opt/kldiv DESTDIR="$work/staged" install-lib > "$work/said" 2>&1 ||
+make -s -C "$work" -j2 CFLAGS=-O1 PREFIX=/opt/kldiv DESTDIR="$work/a stage" install-lib > "$work/said" 2>&1 ||
     fail "$(cat "$work/said")"
-mv "$work/staged/opt/kldiv" "$work/moved"
+mv "$work/a stage/opt/kldiv" "$work/moved"
 export PKG_CONFIG_PATH="$work/moved/lib/pkgconfig"
 flags=$(pkg-config --define-prefix --cflags --libs kldiv)
 [ "$(pkg-config --modversion kldiv)" = "$(sed -n 's/^#define KLDIV_VERSION "\(.*\)"/\1/p' lib/kldiv.h)" ] ||
