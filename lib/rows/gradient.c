@@ -216,17 +216,15 @@ static void find_row_factors(struct kl_workspace *b, double *factors)
  * input are g (Q sum(p) / sum(Q) - P / sum(P)), those by target g P / sum(P) (log p - log q - loss), both
  * over the temperature. An operand without logits is P or Q itself, and 1 its sum. */
 static struct kl_softmax_row row_of(const struct kl_workspace *b, size_t i, double factor,
-                                    double loss, double sum_p)
+                                    double loss, double sum_p, const double inverse[KL_OPERANDS])
 {
     const struct kl_job *job = b->job;
     struct kl_softmax_row row;
-    double inverse[KL_OPERANDS], scale = 1 / job->plan->temperature;
-    for (int operand = 0; operand < KL_OPERANDS; operand++) {
-        bool logit = kl_is_logit(job, operand);
-        inverse[operand] = logit ? exp(-b->log_sum_exp[operand][i]) : 1;
-        row.shifts[operand] =
-            logit ? (struct kl_shift){b->row_max[operand][i], scale} : (struct kl_shift){0, 1};
-    }
+    double scale = 1 / job->plan->temperature;
+    for (int operand = 0; operand < KL_OPERANDS; operand++)
+        row.shifts[operand] = kl_is_logit(job, operand)
+                                  ? (struct kl_shift){b->row_max[operand][i], scale}
+                                  : (struct kl_shift){0, 1};
     double by_input = kl_is_logit(job, KL_INPUT) ? factor * scale : factor;
     row.q_factor = kl_is_logit(job, KL_INPUT) ? by_input * sum_p * inverse[KL_INPUT] : 0;
     row.p_factor = by_input * inverse[KL_TARGET];
@@ -302,15 +300,29 @@ static void compute_tile_of_rows(struct kl_workspace *b, const struct kl_tile *t
     store_chosen(b, tile, &grads);
 }
 
+/* What exponentials of each row are multiplied by: 1 over their sum; 1 if the operand holds no logits. */
+static void find_inverses(const struct kl_workspace *b, int operand, double *inverses)
+{
+    size_t n = b->group->rows;
+    bool is_logit = kl_is_logit(b->job, operand);
+    for (size_t i = 0; i < n; i++)
+        inverses[i] = is_logit ? -b->log_sum_exp[operand][i] : 0;
+    b->job->kernel->exps(inverses, inverses, n);
+}
+
 /* Out of line, so that other groups do not have its array on their stack. */
 static __attribute__((noinline)) void compute_rows(struct kl_workspace *b,
                                                    const struct kl_summed_rows *sums)
 {
     struct kl_softmax_row rows[KL_ROWS];
-    double factors[KL_ROWS];
+    double factors[KL_ROWS], inverses[KL_OPERANDS][KL_ROWS];
     find_row_factors(b, factors);
-    for (size_t i = 0; i < b->group->rows; i++)
-        rows[i] = row_of(b, i, factors[i], sums->losses[i], sums->sum_p[i]);
+    for (int operand = 0; operand < KL_OPERANDS; operand++)
+        find_inverses(b, operand, inverses[operand]);
+    for (size_t i = 0; i < b->group->rows; i++) {
+        const double inverse[] = {inverses[KL_INPUT][i], inverses[KL_TARGET][i]};
+        rows[i] = row_of(b, i, factors[i], sums->losses[i], sums->sum_p[i], inverse);
+    }
     KL_FOR_EACH_TILE (b, tile)
         compute_tile_of_rows(b, &tile, rows);
 }

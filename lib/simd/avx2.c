@@ -53,6 +53,12 @@ INLINE double s_reduce_sum(sd a)
     return _mm_cvtsd_f64(half) + _mm_cvtsd_f64(_mm_unpackhi_pd(half, half));
 }
 
+INLINE double s_reduce_max(sd a)
+{
+    __m128d half = _mm_max_pd(_mm256_castpd256_pd128(a), _mm256_extractf128_pd(a, 1));
+    return _mm_cvtsd_f64(_mm_max_sd(half, _mm_unpackhi_pd(half, half)));
+}
+
 /* An integer below 2^52 in the mantissa of 2^52 is 2^52 more than itself. */
 INLINE sd s_frexp(sd t, sd *k, si *i)
 {

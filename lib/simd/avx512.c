@@ -28,6 +28,7 @@ INLINE sd s_abs(sd a) { return _mm512_abs_pd(a); }
 INLINE sd s_and(sd a, sd b) { return _mm512_and_pd(a, b); }
 INLINE sd s_or(sd a, sd b) { return _mm512_or_pd(a, b); }
 INLINE double s_reduce_sum(sd a) { return _mm512_reduce_add_pd(a); }
+INLINE double s_reduce_max(sd a) { return _mm512_reduce_max_pd(a); }
 INLINE sm s_eq(sd a, sd b) { return _mm512_cmp_pd_mask(a, b, _CMP_EQ_OQ); }
 INLINE sm s_gt(sd a, sd b) { return _mm512_cmp_pd_mask(a, b, _CMP_GT_OQ); }
 INLINE sm s_signed(sd a) { return _mm512_movepi64_mask(_mm512_castpd_si512(a)); }

@@ -110,17 +110,21 @@ INLINE struct running add_block(struct running sum, vd block)
     return (struct running){total, v_add(sum.low, error)};
 }
 
+/* The sum of all lanes, by halves: each step's sums do not wait for one another. */
 INLINE struct kl_sum total_of(struct running running)
 {
-    double high[LANES], low[LANES];
-    v_store_f64(high, running.high);
-    v_store_f64(low, running.low);
-    struct kl_sum sum = {0, 0};
-    for (int i = 0; i < LANES; i++) {
-        kl_sum_add(&sum, high[i]);
-        sum.low += isfinite(low[i]) ? low[i] : 0;
-    }
-    return sum;
+    double lanes[SINGLE_LANES];
+    sd error, halves = s_two_sum(running.high.a, running.high.b, &error);
+    double low = s_reduce_sum(s_add(error, s_add(running.low.a, running.low.b)));
+    s_store_f64(lanes, halves);
+#pragma GCC unroll 3
+    for (size_t width = SINGLE_LANES / 2; width > 0; width /= 2)
+#pragma GCC unroll 4
+        for (size_t i = 0; i < width; i++) {
+            struct kl_sum sum = kl_two_sum(lanes[i], lanes[i + width]);
+            lanes[i] = sum.high, low += sum.low;
+        }
+    return (struct kl_sum){lanes[0], isfinite(lanes[0]) ? low : 0}; /* of infinite sums errors are NaN */
 }
 
 /* A loss by the fast path as a product a * b, which sums fuse with their addition. */

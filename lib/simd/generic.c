@@ -31,6 +31,7 @@ INLINE sd s_and(sd a, sd b) { return from_bits(s_bits(a) & s_bits(b)); }
 INLINE sd s_or(sd a, sd b) { return from_bits(s_bits(a) | s_bits(b)); }
 INLINE sd s_abs(sd a) { return from_bits(s_bits(a) & bits_set(INT64_MAX)); }
 INLINE double s_reduce_sum(sd a) { return a[0] + a[1]; }
+INLINE double s_reduce_max(sd a) { return a[0] > a[1] ? a[0] : a[1]; }
 
 /* s_max and s_min give the second of two numbers of which one is NaN. */
 INLINE sd s_max(sd a, sd b) { return s_select(s_gt(a, b), a, b); }

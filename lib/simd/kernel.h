@@ -104,6 +104,13 @@ struct kl_row_sums {
     double losses, sum_p, exps;
 };
 
+/* kl_short_sums: numbers of each of some rows of logits of both operands: the maxima, and the sums of kl_row_sums, which are less
+ * these; and exponentials of target and input, or NULL. */
+struct kl_short_sums {
+    double *row_max[KL_OPERANDS], *losses, *sum_p, *exps;
+    double *cached_p, *cached_q;
+};
+
 /* kl_softmax_row: the constants of the derivatives by a row of logits, with z and s the shifted
  * input and target, p what s is the logarithm of or, without [log], s itself:
  * by input q_factor exp(z) - p_factor p; by target t_factor p (s - z - mean). */
@@ -212,6 +219,8 @@ static inline bool kl_rule_is_log(enum kl_rule rule) { return rule >= KL_LOG_PYT
  *                        special. Where row_sums finds sums, they have the same bits. The
  *                        exponentials of target and input are cached in `cached_p` and `cached_q` unless
  *                        these are NULL
+ *   short_sums[dtype]    the same of several rows of few elements, one after another, with their maxima; a row with a target, less
+ *                        its maximum, that equals `sentinel` has a loss of NaN, and then nothing is cached
  *   cached_grads[dtype]  the derivatives by input of n elements whose exponentials were cached
  *   mixture_row[dtype]   the sums of n elements; stores derivatives in `grads` and probabilities in `probs` where these are not
  *                        NULL. A logarithm below -700 counts as -700
@@ -272,6 +281,9 @@ struct kl_kernel {
     struct kl_row_sums (*logit_sums[KL_DTYPES])(const void *input, const void *target,
                                                 const struct kl_shift shifts[KL_OPERANDS],
                                                 double *cached_p, double *cached_q, size_t n);
+    void (*short_sums[KL_DTYPES])(const void *input, const void *target, double scale,
+                                  double sentinel, const struct kl_short_sums *to, size_t rows,
+                                  size_t length);
     void (*cached_grads[KL_DTYPES])(const struct kl_softmax_row *row, const double *p,
                                     const double *q, const struct kl_grads *grads, size_t n);
     struct kl_mixture_sums (*mixture_row[KL_DTYPES])(const struct kl_mixture_row *row,

@@ -33,6 +33,7 @@ INLINE sm sm_or(sm a, sm b) { return vorrq_u64(a, b); }
 INLINE bool sm_any(sm m) { return (vgetq_lane_u64(m, 0) | vgetq_lane_u64(m, 1)) != 0; }
 INLINE sd s_select(sm m, sd a, sd b) { return vbslq_f64(m, a, b); }
 INLINE double s_reduce_sum(sd a) { return vaddvq_f64(a); }
+INLINE double s_reduce_max(sd a) { return vmaxvq_f64(a); }
 
 INLINE sd s_clamp(sd v, sd low, sd high) { return vminq_f64(vmaxq_f64(v, low), high); }
 INLINE sd s_max_nan(sd low, sd v) { return vmaxq_f64(low, v); }

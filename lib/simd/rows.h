@@ -1,23 +1,16 @@
 /* Sums, statistics and derivatives of a row, or of a part of one, over the vocabulary of template.h, which includes this. */
 
-INLINE double max_lane(vd v)
-{
-    double lanes[LANES], max = -INFINITY;
-    v_store_f64(lanes, v);
-    for (size_t i = 0; i < LANES; i++)
-        max = lanes[i] > max ? lanes[i] : max;
-    return max;
-}
+INLINE double max_lane(vd v) { return s_reduce_max(s_max(v.a, v.b)); }
 
 INLINE fs load_floats(enum kl_dtype dtype, const char *from)
 {
     return dtype == KL_FLOAT32 ? f_load_f32(from) : f_load_bf16(from);
 }
 
-/* The maximum of n elements that floats hold, n a multiple of FLOATS. */
-INLINE double float_max(enum kl_dtype dtype, const char *v, size_t n)
+/* Maxima of n elements that floats hold, n a multiple of FLOATS. */
+INLINE vd float_maxima(enum kl_dtype dtype, const char *v, size_t n)
 {
-    float lanes[FLOATS], max = -INFINITY;
+    float lanes[FLOATS];
     fs maxima[2] = {f_set(-INFINITY), f_set(-INFINITY)}; /* two chains */
     size_t i = 0;
     for (; i + 2 * FLOATS <= n; i += 2 * FLOATS) {
@@ -27,9 +20,7 @@ INLINE double float_max(enum kl_dtype dtype, const char *v, size_t n)
     if (i < n)
         maxima[0] = f_max(load_floats(dtype, v + i * size_of(dtype)), maxima[0]);
     f_store(lanes, f_max(maxima[0], maxima[1]));
-    for (size_t lane = 0; lane < FLOATS; lane++)
-        max = lanes[lane] > max ? lanes[lane] : max;
-    return (double)max;
+    return v_load_f32(lanes);
 }
 
 INLINE double row_max_of(enum kl_dtype dtype, const char *v, size_t n)
@@ -39,7 +30,7 @@ INLINE double row_max_of(enum kl_dtype dtype, const char *v, size_t n)
     size_t i = 0;
     if (dtype == KL_FLOAT32 || dtype == KL_BFLOAT16) {
         i = n / FLOATS * FLOATS;
-        maxima[1] = v_set(float_max(dtype, v, i));
+        maxima[1] = float_maxima(dtype, v, i);
     }
     for (; i + 2 * LANES <= n; i += 2 * LANES) {
         maxima[0] = v_max(load(dtype, v + i * size_of(dtype)), maxima[0]);
@@ -232,16 +223,8 @@ INLINE struct row_sums add_elements(struct row_sums sums, const struct row_pass 
 /* The sum of lanes, each of which began with `start`. */
 INLINE double total_from(double start, struct running running)
 {
-    double lanes[SINGLE_LANES];
-    vd high = v_sub(running.high, v_set(start));
-    sd error, halves = s_two_sum(high.a, high.b, &error);
-    s_store_f64(lanes, halves);
-    double sum = lanes[0], low = s_reduce_sum(s_add(error, s_add(running.low.a, running.low.b)));
-    for (size_t i = 1; i < SINGLE_LANES; i++) {
-        struct kl_sum more = kl_two_sum(sum, lanes[i]);
-        sum = more.high, low += more.low;
-    }
-    return sum - sum == 0 ? sum + low : sum; /* of infinite sums errors are NaN */
+    running.high = v_sub(running.high, v_set(start));
+    return kl_sum_value(total_of(running));
 }
 
 /* The sums of a part of a row: by blocks, whose sums are compensated. */

@@ -47,6 +47,7 @@ const struct kl_kernel KERNEL_STRUCT = {
     .row_sums = FORMS(TWO, row_sums),
     .row_grads = FORMS(TWO, row_grads),
     .logit_sums = DTYPES(logit_sums),
+    .short_sums = DTYPES(short_sums),
     .cached_grads = DTYPES(cached_grads),
     .mixture_row = DTYPES(mixture_row),
     .row_stats = DTYPES(row_stats),

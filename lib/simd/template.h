@@ -43,6 +43,7 @@
  *
  *   s_load_n(p, n, v)  the first n of n <= SINGLE_LANES doubles at p, and v in the other lanes;
  *                      s_store_n(p, v, n) stores so many
+ *   s_reduce_max(v)    the maximum of the lanes, none of which is NaN
  *   s_reduce_sums(rows)    the sum of each of SINGLE_LANES vectors, as one vector;
  *                      s_reduce_maxima(rows) the maximum of each
  *   s_masked_increment(i, m)   i + 1 where m holds, else i
@@ -72,6 +73,8 @@
 
 /* Rows of elements, then blocks of rows of doubles. */
 #include "lib/simd/rows.h"
+
+#include "lib/simd/short_rows.h"
 
 #include "lib/simd/blocks.h"
 
