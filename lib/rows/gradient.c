@@ -273,6 +273,17 @@ static void compute_mixture_row(struct kl_workspace *b, const struct kl_tile *ti
     }
 }
 
+/* The same of a tile whose exponentials are of logits less `offsets`, which are at most the row's maxima. */
+static struct kl_softmax_row row_of_tile(const struct kl_softmax_row *row, const double *offsets)
+{
+    struct kl_softmax_row of_tile = *row;
+    double *const factors[] = {&of_tile.q_factor, &of_tile.p_factor};
+    for (int i = 0; i < KL_OPERANDS; i++)
+        if (offsets[i] != row->shifts[i].offset)
+            *factors[i] *= exp((offsets[i] - row->shifts[i].offset) * row->shifts[i].scale);
+    return of_tile;
+}
+
 static void compute_tile_of_rows(struct kl_workspace *b, const struct kl_tile *tile,
                                  const struct kl_softmax_row *rows)
 {
@@ -289,8 +300,10 @@ static void compute_tile_of_rows(struct kl_workspace *b, const struct kl_tile *t
             continue;
         }
         if (b->has_exps) {
-            job->kernel->cached_grads[dtype](&rows[i], b->v[KL_TARGET] + at, b->v[KL_INPUT] + at,
-                                             &to, tile->length);
+            struct kl_cached_exps cached = kl_exps_of(b, tile, i);
+            const struct kl_softmax_row row =
+                cached.offsets ? row_of_tile(&rows[i], cached.offsets) : rows[i];
+            job->kernel->cached_grads[dtype](&row, cached.p, cached.q, &to, tile->length);
             continue;
         }
         job->kernel->row_grads[dtype][kl_rule_is_log(job->rule)](

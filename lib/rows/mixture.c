@@ -71,14 +71,11 @@ bool kl_sums_mixture_rows(const struct kl_job *job)
            (equal || !job->layout->elementwise) && (job->masks_rows || !job->mask.data);
 }
 
-/* MAX_CACHED: elements of the longest row whose terms are cached, 16 bytes for each element and operand. */
-enum { MAX_CACHED = 1 << 18 };
-
 size_t kl_mixture_cache_size(const struct kl_job *job)
 {
     size_t n = job->layout->inner.volume;
     size_t operands = (size_t)kl_is_wanted(job, KL_INPUT) + kl_is_wanted(job, KL_TARGET);
-    bool caches = n > job->tile.length && n <= MAX_CACHED && kl_sums_mixture_rows(job);
+    bool caches = n > job->tile.length && n <= KL_MAX_CACHED && kl_sums_mixture_rows(job);
     return caches ? operands * 2 * n * sizeof(double) : 0;
 }
 

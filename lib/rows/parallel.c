@@ -8,6 +8,7 @@
 #include "lib/rows/parallel.h"
 
 #include "lib/rows/mixture.h"
+#include "lib/rows/softmax.h"
 #include "lib/rows/workspace.h"
 #include "lib/threads/pool.h"
 
@@ -109,7 +110,7 @@ static struct schedule schedule_of(struct kl_job *job)
         s.groups_per_chunk = power_below(s.groups_per_chunk);
     s.chunks = ceiling(s.groups, s.groups_per_chunk) * s.segments;
     s.shards = shards_of(job->plan, job->gradients, s.chunks);
-    s.row_cache_size = kl_mixture_cache_size(job);
+    s.row_cache_size = kl_mixture_cache_size(job) + kl_exps_cache_size(job); /* one of which is 0 */
     return s;
 }
 

@@ -256,27 +256,74 @@ static bool ends_at_nan(const struct kl_workspace *b)
     return b->job->rule == KL_LOGIT_PYTORCH && !isnan(b->sentinel);
 }
 
-/* Adds contiguous elements. Their exponentials are cached, from `at` on, if b->has_exps. */
+/* Where exponentials of a row of a tile are cached; without room for a row of several tiles NULL. */
+static struct kl_cached_exps cached_exps(struct kl_workspace *b, const struct kl_tile *tile,
+                                         size_t row)
+{
+    size_t n = b->group->end - b->group->start, at = tile->start - b->group->start;
+    if (b->single)
+        return (struct kl_cached_exps){b->v[KL_TARGET] + row * tile->length,
+                                       b->v[KL_INPUT] + row * tile->length, NULL};
+    return (struct kl_cached_exps){b->row_cache ? b->row_cache + at : NULL,
+                                   b->row_cache ? b->row_cache + n + at : NULL,
+                                   b->tile_offsets[at / b->job->tile.length]};
+}
+
+static struct kl_row_sums sum_logits(struct kl_workspace *b, const struct kl_tile *tile, size_t row,
+                                     const struct kl_shift shifts[KL_OPERANDS],
+                                     const struct kl_cached_exps *cached)
+{
+    enum kl_dtype dtype = b->job->plan->dtype;
+    size_t at = row * tile->length * kl_dtype_size(dtype);
+    return b->job->kernel->logit_sums[dtype]((const char *)kl_operand(b, tile, KL_INPUT) + at,
+                                             (const char *)kl_operand(b, tile, KL_TARGET) + at,
+                                             shifts, cached->p, cached->q, tile->length);
+}
+
+/* The shift of an operand: by 0 for a maximum of -inf, as all exponentials are 0. */
+static struct kl_shift finite_shift(double max, double scale)
+{
+    return (struct kl_shift){max == -(double)INFINITY ? 0 : max, scale};
+}
+
+struct kl_cached_exps kl_exps_of(struct kl_workspace *b, const struct kl_tile *tile, size_t row)
+{
+    struct kl_cached_exps cached = cached_exps(b, tile, row);
+    if (cached.p)
+        return cached;
+    double scale = scale_of(b, KL_INPUT);
+    const struct kl_shift shifts[] = {finite_shift(cached.offsets[KL_INPUT], scale),
+                                      finite_shift(cached.offsets[KL_TARGET], scale)};
+    cached.p = b->v[KL_TARGET], cached.q = b->v[KL_INPUT];
+    sum_logits(b, tile, row, shifts, &cached);
+    return cached;
+}
+
+/* Adds the elements of a row of a tile. Their exponentials are cached if b->has_exps. */
 static void add_elements(struct kl_workspace *b, struct running_sums *running,
-                         const void *const operands[KL_OPERANDS], size_t at, size_t n)
+                         const struct kl_tile *tile, size_t row)
 {
     const struct kl_job *job = b->job;
     enum kl_dtype dtype = job->plan->dtype;
-    struct kl_shift shifts[KL_OPERANDS]; /* with 0 for a maximum of -inf: all exponentials are 0 */
+    size_t n = tile->length, at = row * n * kl_dtype_size(dtype);
+    const void *const operands[] = {(const char *)kl_operand(b, tile, KL_INPUT) + at,
+                                    (const char *)kl_operand(b, tile, KL_TARGET) + at};
+    struct kl_cached_exps cached = {NULL, NULL, NULL};
+    struct kl_shift shifts[KL_OPERANDS];
+    if (b->has_exps)
+        cached = cached_exps(b, tile, row);
     for (int i = 0; i < KL_OPERANDS; i++) {
         if (kl_is_logit(job, i))
             rescale_sums(running, i, job->kernel->row_max[dtype](operands[i], n));
-        shifts[i] = running->shifts[i];
-        shifts[i].offset = shifts[i].offset == -(double)INFINITY ? 0 : shifts[i].offset;
+        if (cached.offsets)
+            cached.offsets[i] = running->shifts[i].offset;
+        shifts[i] = finite_shift(running->shifts[i].offset, running->shifts[i].scale);
     }
-    struct kl_row_sums more =
-        are_logits(b)
-            ? job->kernel->logit_sums[dtype](operands[KL_INPUT], operands[KL_TARGET], shifts,
-                                             b->has_exps ? b->v[KL_TARGET] + at : NULL,
-                                             b->has_exps ? b->v[KL_INPUT] + at : NULL, n)
-            : job->kernel->row_sums[dtype][kl_rule_is_log(job->rule)](
-                  kl_is_logit(job, KL_INPUT), b->sentinel, operands[KL_INPUT], operands[KL_TARGET],
-                  shifts, n);
+    struct kl_row_sums more = are_logits(b)
+                                  ? sum_logits(b, tile, row, shifts, &cached)
+                                  : job->kernel->row_sums[dtype][kl_rule_is_log(job->rule)](
+                                        kl_is_logit(job, KL_INPUT), b->sentinel, operands[KL_INPUT],
+                                        operands[KL_TARGET], shifts, n);
     kl_sum_add(&running->losses, more.losses);
     kl_sum_add(&running->sum_p, more.sum_p);
     kl_sum_add(&running->exps, more.exps);
@@ -285,16 +332,12 @@ static void add_elements(struct kl_workspace *b, struct running_sums *running,
 static void sum_row(struct kl_workspace *b, size_t row, struct row_sums *sums)
 {
     struct running_sums running = {.losses = {0, 0}, .sum_p = {0, 0}, .exps = {0, 0}};
-    size_t size = kl_dtype_size(b->job->plan->dtype);
     for (int i = 0; i < KL_OPERANDS; i++) {
         double by = kl_is_logit(b->job, i) ? -(double)INFINITY : 0;
         running.shifts[i] = (struct kl_shift){by, scale_of(b, i)};
     }
     KL_FOR_EACH_TILE (b, tile) {
-        size_t at = row * tile.length * size;
-        const void *const operands[] = {(const char *)kl_operand(b, &tile, KL_INPUT) + at,
-                                        (const char *)kl_operand(b, &tile, KL_TARGET) + at};
-        add_elements(b, &running, operands, row * tile.length, tile.length);
+        add_elements(b, &running, &tile, row);
         if (ends_at_nan(b) && isnan(running.losses.high)) {
             running.sum_p = running.exps = (struct kl_sum){1, 0};
             running.shifts[KL_INPUT].offset = running.shifts[KL_TARGET].offset = 0;
@@ -317,13 +360,13 @@ static void skip_row(struct kl_workspace *b, size_t row, struct row_sums *sums)
 
 /* ---- Several rows of few logits of both operands */
 
-/* MIN_SHORT, MAX_SHORT: lengths of rows that take less time several at once than as a block, and than one by one. */
-enum { MIN_SHORT = 13, MAX_SHORT = 128 };
+/* MIN_SHORT: rows of so many logits of both operands take less time several at once than as a block. */
+enum { MIN_SHORT = 13 };
 
 static bool are_short(const struct kl_job *job)
 {
     size_t length = job->layout->inner.volume;
-    return length >= MIN_SHORT && length <= MAX_SHORT && kl_is_logit(job, KL_INPUT) &&
+    return length >= MIN_SHORT && length <= job->kernel->max_short && kl_is_logit(job, KL_INPUT) &&
            kl_is_logit(job, KL_TARGET) && !kl_is_mixture(job->plan) && !job->tile.columns;
 }
 
@@ -392,14 +435,33 @@ static void sum_rows(struct kl_workspace *b, struct row_sums *sums)
     }
 }
 
-/* True if exponentials are cached, in a group of a single tile: for a mixture, or for derivatives by input alone. Those of
- * float64 need exponentials below exp(-700), too. */
+/* True if derivatives are by input alone, and exponentials are of use for them; those of float64 need exponentials below
+ * exp(-700), too. */
+static bool grads_take_exps(const struct kl_job *job)
+{
+    return kl_is_wanted(job, KL_INPUT) && !kl_is_wanted(job, KL_TARGET) &&
+           job->plan->dtype != KL_FLOAT64 && !kl_is_mixture(job->plan);
+}
+
+/* True if the workspace has room for the offsets of a row's tiles. */
+static bool has_few_tiles(const struct kl_job *job)
+{
+    return job->layout->inner.volume <= KL_MAX_CACHED / KL_BLOCK * job->tile.length;
+}
+
 static bool wants_exps(const struct kl_workspace *b)
 {
     const struct kl_job *job = b->job;
-    bool by_input = kl_is_wanted(job, KL_INPUT) && !kl_is_wanted(job, KL_TARGET) &&
-                    job->plan->dtype != KL_FLOAT64;
-    return b->single && are_logits(b) && (by_input || kl_is_mixture(job->plan));
+    return are_logits(b) &&
+           (grads_take_exps(job) ? has_few_tiles(job) : b->single && kl_is_mixture(job->plan));
+}
+
+size_t kl_exps_cache_size(const struct kl_job *job)
+{
+    size_t n = job->layout->inner.volume;
+    bool caches = grads_take_exps(job) && kl_is_logit(job, KL_INPUT) &&
+                  kl_is_logit(job, KL_TARGET) && n > job->tile.length && has_few_tiles(job);
+    return caches ? KL_OPERANDS * n * sizeof(double) : 0;
 }
 
 bool kl_sums_blocks(const struct kl_job *job)

@@ -14,6 +14,18 @@ void kl_find_softmaxes(struct kl_workspace *b);
  * With `caches`, exponentials are cached for the derivatives if there is room for them. */
 bool kl_find_row_sums(struct kl_workspace *b, bool caches, struct kl_summed_rows *rows);
 
+/* kl_cached_exps: exponentials of target and input of a row of a tile, of logits less `offsets`, one of each operand; NULL for the
+ * row's maxima. */
+struct kl_cached_exps {
+    double *p, *q, *offsets;
+};
+
+/* Those of a row whose sums were found, if b->has_exps: cached, or computed again to the same bits. */
+struct kl_cached_exps kl_exps_of(struct kl_workspace *b, const struct kl_tile *tile, size_t row);
+
+/* The bytes of a row_cache for them. */
+size_t kl_exps_cache_size(const struct kl_job *job);
+
 /* Loads a tile of both operands in the form of the kernels' rule, once row_max and log_sum_exp of logits are
  * set; masked elements have no loss. */
 void kl_load_log_probs(struct kl_workspace *b, const struct kl_tile *tile);

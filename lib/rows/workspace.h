@@ -28,6 +28,9 @@ struct kl_summed_rows {
     bool known[KL_ROWS], has_grads[KL_ROWS];
 };
 
+/* KL_MAX_CACHED: elements of the longest row that has a row_cache. */
+enum { KL_MAX_CACHED = 1 << 18 };
+
 /* KL_ALIGNMENT: a cache line, in bytes, so that no vector of a block lies across two. */
 enum { KL_ALIGNMENT = 64 };
 
@@ -55,8 +58,14 @@ struct kl_workspace {
     double row_values[2][KL_BLOCK]; /* a number of each row, at each of its elements */
     double factors[KL_BLOCK], weight[KL_BLOCK], losses[KL_BLOCK], grads[KL_BLOCK];
     double scratch[KL_BLOCK];
-    double mixture_losses[KL_BLOCK], mixture_grads[KL_OPERANDS][KL_BLOCK];
-    double *row_cache; /* derivatives and probabilities of a row of several tiles, or NULL */
+    union {
+        double mixture_losses[KL_BLOCK];
+        double tile_offsets[KL_MAX_CACHED / KL_BLOCK]
+                           [KL_OPERANDS]; /* of exponentials, of KL_FORWARD */
+    };
+    double mixture_grads[KL_OPERANDS][KL_BLOCK];
+    double *
+        row_cache; /* of a row of several tiles: of a mixture derivatives and probabilities, else exponentials; or NULL */
     double row_max[KL_OPERANDS][KL_ROWS];
     double log_sum_exp[KL_OPERANDS][KL_ROWS]; /* of logits less row_max */
     double high[KL_ROWS], low[KL_ROWS];       /* of sums along rows */

@@ -124,7 +124,8 @@ INLINE struct kl_sum total_of(struct running running)
             struct kl_sum sum = kl_two_sum(lanes[i], lanes[i + width]);
             lanes[i] = sum.high, low += sum.low;
         }
-    return (struct kl_sum){lanes[0], isfinite(lanes[0]) ? low : 0}; /* of infinite sums errors are NaN */
+    return (struct kl_sum){lanes[0],
+                           isfinite(lanes[0]) ? low : 0}; /* of infinite sums errors are NaN */
 }
 
 /* A loss by the fast path as a product a * b, which sums fuse with their addition. */

@@ -255,6 +255,8 @@ static inline bool kl_rule_is_log(enum kl_rule rule) { return rule >= KL_LOG_PYT
 struct kl_kernel {
     const char *name;
     bool (*supported)(void);
+    size_t
+        max_short; /* the length of rows up to which short_sums takes less time than logit_sums */
     struct kl_sum (*sum[KL_DTYPES][2])(enum kl_rule rule, const struct kl_elements *elements,
                                        size_t n);
     void (*map[KL_DTYPES][2])(enum kl_rule rule, const void *input, const void *target, void *loss,

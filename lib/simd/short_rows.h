@@ -34,7 +34,8 @@ INLINE sd load_of_row(const struct short_rows *r, int operand, size_t row, size_
 }
 
 /* Stores the maxima of n rows, and gives what is subtracted from them: 0 where there is nothing but -inf. */
-INLINE void short_maxima(const struct short_rows *r, int operand, size_t row, size_t n, double *offsets)
+INLINE void short_maxima(const struct short_rows *r, int operand, size_t row, size_t n,
+                         double *offsets)
 {
     const sd nothing = s_set(-INFINITY);
     sd maxima[SINGLE_LANES];
@@ -42,7 +43,8 @@ INLINE void short_maxima(const struct short_rows *r, int operand, size_t row, si
         maxima[k] = nothing;
         for (size_t i = 0; k < n && i < r->length; i += SINGLE_LANES) {
             sd v = load_of_row(r, operand, row + k, i);
-            v = r->length - i < SINGLE_LANES ? s_select(first_lanes(r->length - i).a, v, nothing) : v;
+            v = r->length - i < SINGLE_LANES ? s_select(first_lanes(r->length - i).a, v, nothing)
+                                             : v;
             maxima[k] = s_max(v, maxima[k]);
         }
     }
@@ -58,7 +60,8 @@ struct row_lanes {
 };
 
 /* The lanes of rows `pair`. */
-INLINE struct row_lanes sum_pair(const struct short_rows *r, const size_t pair[2], const vd by[KL_OPERANDS])
+INLINE struct row_lanes sum_pair(const struct short_rows *r, const size_t pair[2],
+                                 const vd by[KL_OPERANDS])
 {
     const bool is_f64 = r->dtype == KL_FLOAT64;
     const vd nothing = v_set(-800), scale = v_set(r->scale);
@@ -122,9 +125,9 @@ INLINE void short_sums_of(const struct short_rows *r)
 }
 
 #define SHORT_ROWS(dtype_, suffix)                                                                 \
-    TARGET_ATTR static void short_sums_##suffix(                                                   \
-        const void *x, const void *t, double scale, double sentinel,                               \
-        const struct kl_short_sums *to, size_t rows, size_t length)                                \
+    TARGET_ATTR static void short_sums_##suffix(const void *x, const void *t, double scale,        \
+                                                double sentinel, const struct kl_short_sums *to,   \
+                                                size_t rows, size_t length)                        \
     {                                                                                              \
         struct short_rows r = {.dtype = dtype_,                                                    \
                                .operands = {x, t},                                                 \

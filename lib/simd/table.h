@@ -34,6 +34,7 @@ extern const struct kl_kernel KERNEL_STRUCT;
 const struct kl_kernel KERNEL_STRUCT = {
     .name = KERNEL_NAME,
     .supported = supported,
+    .max_short = 16 * SINGLE_LANES,
     .sum = FORMS(TWO, sum),
     .map = FORMS(TWO, map),
     .losses = FORMS(THREE, losses),
