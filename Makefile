@@ -108,7 +108,7 @@ $(B)/libapi.a: $(API)
 	@rm -f $@; $(AR) rcs $@ $^
 $(B)/libkldiv.so: $(LIB) lib/kldiv.map
 	@echo "  LINK $@"
-	@$(CC) -shared -Wl,-soname,libkldiv.so.1,--version-script=lib/kldiv.map $(filter-out -pie,$(LDFLAGS)) $(LIB) -lm -o $@
+	@$(CC) -shared -Wl,-soname,libkldiv.so.1,-Bsymbolic-functions,--version-script=lib/kldiv.map $(filter-out -pie,$(LDFLAGS)) $(LIB) -lm -o $@
 # libmicrohttpd's own calls to the network go to server/connection/door.c, nobody else's: its static archive, in which
 # they have other names. Where it does not make one of them, the server would not see what it reads or sends.
 MHD_CALLS = recv send sendmsg setsockopt epoll_ctl epoll_wait close

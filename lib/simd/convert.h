@@ -84,9 +84,9 @@ INLINE vm first_lanes(size_t n)
 /* n elements of any dtype, and 0 in the other lanes. */
 INLINE vd load_elements_part(enum kl_dtype dtype, const char *from, size_t n)
 {
-    char part[LANES * sizeof(double)] = {0};
     if (__builtin_expect(n >= LANES, 1))
         return load(dtype, from);
+    char part[LANES * sizeof(double)] = {0};
     memcpy(part, from, n * size_of(dtype));
     return load(dtype, part);
 }
@@ -94,11 +94,11 @@ INLINE vd load_elements_part(enum kl_dtype dtype, const char *from, size_t n)
 /* Stores n elements at most. */
 INLINE void store_elements_part(enum kl_dtype dtype, char *to, vd v, size_t n)
 {
-    char part[LANES * sizeof(double)] = {0};
     if (__builtin_expect(n >= LANES, 1)) {
         store(dtype, to, v);
         return;
     }
+    char part[LANES * sizeof(double)];
     store(dtype, part, v);
     memcpy(to, part, n * size_of(dtype));
 }
@@ -106,9 +106,9 @@ INLINE void store_elements_part(enum kl_dtype dtype, char *to, vd v, size_t n)
 /* The lanes whose bytes, n of them at most, are not 0. */
 INLINE vm load_mask_part(const unsigned char *mask, size_t n)
 {
-    unsigned char part[LANES] = {0};
     if (__builtin_expect(n >= LANES, 1))
         return v_mask(mask);
+    unsigned char part[LANES] = {0};
     memcpy(part, mask, n);
     return v_mask(part);
 }

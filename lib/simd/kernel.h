@@ -206,8 +206,7 @@ static inline bool kl_rule_is_log(enum kl_rule rule) { return rule >= KL_LOG_PYT
  *
  * Functions of a row, or a part of one:
  *   row_max[dtype]       the maximum of n, -inf of none; NaN may or may not be seen
- *   exp_sum[dtype]       the sum of exp(v) of n elements, shifted to at most 700; 0 below exp(-700). `skipped`, which may be NULL,
- *                        has a bit for each element: one that is set leaves the element out
+ *   exp_sum[dtype]       the sum of exp(v) of n elements, shifted to at most 700; 0 below exp(-700)
  *   exp_scale[dtype]     to[i] = factor exp(v[i]) likewise, in their dtype
  *   row_sums[dtype][log] the sums of n elements, shifted; `exps` if sums of exp(input) are wanted.
  *                        Losses are NaN if an element was special, as is a target that equals
@@ -270,8 +269,7 @@ struct kl_kernel {
     void (*widen[KL_DTYPES])(const void *from, double *to, size_t n);
     void (*narrow[KL_DTYPES])(const double *from, void *to, size_t n);
     double (*row_max[KL_DTYPES])(const void *v, size_t n);
-    struct kl_sum (*exp_sum[KL_DTYPES])(const void *v, struct kl_shift shift, size_t n,
-                                        const uint64_t *skipped);
+    struct kl_sum (*exp_sum[KL_DTYPES])(const void *v, struct kl_shift shift, size_t n);
     void (*exp_scale[KL_DTYPES])(const void *v, struct kl_shift shift, double factor, void *to,
                                  size_t n);
     struct kl_row_sums (*row_sums[KL_DTYPES][2])(bool exps, double sentinel, const void *input,

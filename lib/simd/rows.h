@@ -63,45 +63,21 @@ INLINE vd shifted_exp(enum kl_dtype dtype, const char *v, struct kl_shift shift,
     return v_select(v_gt(v_set(-700), log), v_set(0), prob_of(dtype == KL_FLOAT64, log));
 }
 
-/* True if a bit is set of those of elements i to end, or of others in the same words. */
-INLINE bool has_bits(const uint64_t *bits, size_t i, size_t end)
-{
-    uint64_t any = 0;
-    for (size_t word = i / 64; bits && word <= (end - 1) / 64; word++)
-        any |= bits[word];
-    return any != 0;
-}
-
-/* The vector that begins with element i, with 0 for lanes whose bit is set. */
-INLINE vd without_skipped(vd v, const uint64_t *skipped, size_t i)
-{
-    uint64_t bits = skipped[i / 64] >> i % 64;
-    double lanes[LANES];
-    v_store_f64(lanes, v);
-    for (size_t lane = 0; lane < LANES; lane++)
-        lanes[lane] = bits >> lane & 1 ? 0 : lanes[lane];
-    return v_load_f64(lanes);
-}
-
 /* Sums by blocks, whose sums are compensated. */
-INLINE struct kl_sum exp_sum_of(enum kl_dtype dtype, const char *v, struct kl_shift shift, size_t n,
-                                const uint64_t *skipped)
+INLINE struct kl_sum exp_sum_of(enum kl_dtype dtype, const char *v, struct kl_shift shift, size_t n)
 {
     enum { BLOCK_VECTORS = 16 };
     struct running sum = {v_set(0), v_set(0)};
     for (size_t i = 0; i < n;) {
         size_t end = n - i < BLOCK_VECTORS * LANES ? n : i + BLOCK_VECTORS * LANES;
-        bool skips = has_bits(skipped, i, end);
         vd block = v_set(0);
-        for (; i < end; i += LANES) {
+        for (; end - i >= LANES; i += LANES)
+            block = v_add(block, shifted_exp(dtype, v + i * size_of(dtype), shift, LANES));
+        if (i < end) {
             vd part = shifted_exp(dtype, v + i * size_of(dtype), shift, end - i);
-            if (end - i < LANES)
-                part = v_select(first_lanes(end - i), part, v_set(0));
-            if (skips)
-                part = without_skipped(part, skipped, i);
-            block = v_add(block, part);
+            block = v_add(block, v_select(first_lanes(end - i), part, v_set(0)));
+            i = end;
         }
-        i = end;
         sum = add_block(sum, block);
     }
     return total_of(sum);
@@ -473,9 +449,9 @@ INLINE void scan_of(enum kl_dtype dtype, bool with_exps, const char *from, doubl
         cached_grads_of(dtype, row, p, q, grads, n);                                               \
     }                                                                                              \
     TARGET_ATTR static struct kl_sum exp_sum_##suffix(const void *v, struct kl_shift shift,        \
-                                                      size_t n, const uint64_t *skipped)           \
+                                                      size_t n)                                    \
     {                                                                                              \
-        return exp_sum_of(dtype, v, shift, n, skipped);                                            \
+        return exp_sum_of(dtype, v, shift, n);                                                     \
     }                                                                                              \
     TARGET_ATTR static void exp_scale_##suffix(const void *v, struct kl_shift shift,               \
                                                double factor, void *to, size_t n)                  \

@@ -95,40 +95,43 @@ static const void *element_at(const struct kl_sparse_call *call, size_t row, siz
     return kl_row_at(call, row) + i * kl_dtype_size(call->plan->input.dtype);
 }
 
-/* Calls `add` for each run of elements of a row that are not named. */
-static void for_rest(const struct kl_sparse_call *call, size_t row, const uint64_t *named,
-                     void (*add)(const struct kl_sparse_call *call, const void *from, size_t n,
-                                 void *to),
-                     void *to)
+/* PIECE: elements of a row that are looked at together; a multiple of 64, and of SUMMED. */
+enum { PIECE = 1024, SUMMED = 128 };
+
+/* The n elements of a row from `at` on, a multiple of PIECE: in place, or if some are named in `copy`, with `none` in their places. */
+static const char *rest_of(const struct kl_sparse_call *call, size_t row, const uint64_t *named,
+                           size_t at, size_t n, double none, char *copy)
 {
-    size_t start = 0;
-    for (size_t i = 0; i < kl_named_size(call) / sizeof *named; i++)
-        for (uint64_t word = named[i]; word; word &= word - 1) {
-            size_t end = 64 * i + (size_t)__builtin_ctzll(word);
-            if (end > start)
-                add(call, element_at(call, row, start), end - start, to);
-            start = end + 1;
-        }
-    if (call->length > start)
-        add(call, element_at(call, row, start), call->length - start, to);
+    enum kl_dtype dtype = call->plan->input.dtype;
+    const char *from = element_at(call, row, at);
+    uint64_t any = 0;
+    for (size_t i = 0; i < n; i += 64)
+        any |= named[(at + i) / 64];
+    if (!any)
+        return from;
+    memcpy(copy, from, n * kl_dtype_size(dtype));
+    for (size_t i = 0; i < n; i += 64)
+        for (uint64_t word = named[(at + i) / 64]; word; word &= word - 1)
+            kl_store(dtype, copy, i + (size_t)__builtin_ctzll(word), none);
+    return copy;
 }
 
-/* rest: the sum of probabilities and their minimum, or the maximum of elements. */
+/* rest: the sum of probabilities and their minimum. */
 struct rest {
     struct kl_sum sum;
-    double min, max;
+    double min;
 };
 
-/* Adds probabilities, or exponentials, in pieces of which few are added without compensation. */
-static void add_probs(const struct kl_sparse_call *call, const void *from, size_t n, void *to)
+/* Adds probabilities, or exponentials, of which few are added without compensation. */
+static void add_probs(const struct kl_sparse_call *call, const char *from, size_t n,
+                      struct rest *rest)
 {
-    struct rest *rest = to;
     bool is_prob = kl_is_prob(call, KL_INPUT);
     enum kl_dtype dtype = call->plan->input.dtype;
-    double exps[128];
+    double exps[SUMMED];
     for (size_t i = 0, part; i < n; i += part) {
-        const char *piece = (const char *)from + i * kl_dtype_size(dtype);
-        part = kl_min(n - i, sizeof exps / sizeof *exps);
+        const char *piece = from + i * kl_dtype_size(dtype);
+        part = kl_min(n - i, SUMMED);
         if (!is_prob) {
             call->kernel->widen[dtype](piece, exps, part);
             call->kernel->exps(exps, exps, part);
@@ -140,11 +143,41 @@ static void add_probs(const struct kl_sparse_call *call, const void *from, size_
     }
 }
 
-static void find_max(const struct kl_sparse_call *call, const void *from, size_t n, void *to)
+static void sum_probs(const struct kl_sparse_call *call, size_t row, const uint64_t *named,
+                      struct rest *rest)
 {
-    struct rest *rest = to;
-    double max = call->kernel->row_max[call->plan->input.dtype](from, n);
-    rest->max = max > rest->max ? max : rest->max;
+    char copy[PIECE * sizeof(double)];
+    double none = kl_is_prob(call, KL_INPUT) ? 0 : -(double)INFINITY;
+    for (size_t at = 0, n; at < call->length; at += n) {
+        n = kl_min(call->length - at, PIECE);
+        add_probs(call, rest_of(call, row, named, at, n, none, copy), n, rest);
+    }
+}
+
+static struct kl_sum sum_exps(const struct kl_sparse_call *call, size_t row, const uint64_t *named,
+                              struct kl_shift shift)
+{
+    char copy[PIECE * sizeof(double)];
+    struct kl_sum sum = {0, 0};
+    for (size_t at = 0, n; at < call->length; at += n) {
+        n = kl_min(call->length - at, PIECE);
+        const char *from = rest_of(call, row, named, at, n, -(double)INFINITY, copy);
+        kl_sum_merge(&sum, call->kernel->exp_sum[call->plan->input.dtype](from, shift, n));
+    }
+    return sum;
+}
+
+static double max_of_rest(const struct kl_sparse_call *call, size_t row, const uint64_t *named)
+{
+    char copy[PIECE * sizeof(double)];
+    double max = -(double)INFINITY;
+    for (size_t at = 0, n; at < call->length; at += n) {
+        n = kl_min(call->length - at, PIECE);
+        const char *from = rest_of(call, row, named, at, n, -(double)INFINITY, copy);
+        double of_piece = call->kernel->row_max[call->plan->input.dtype](from, n);
+        max = of_piece > max ? of_piece : max;
+    }
+    return max;
 }
 
 /* LOW_REST: a sum of exponentials in which those below exp(-700), which count as 0, may show. */
@@ -155,23 +188,20 @@ static const double LOW_REST = 0x1p-960;
 static double log_rest(const struct kl_sparse_call *call, size_t row, const uint64_t *named,
                        struct kl_shift shift, struct rest *rest)
 {
-    enum kl_dtype dtype = call->plan->input.dtype;
-    const char *from = kl_row_at(call, row);
     bool is_prob = kl_is_prob(call, KL_INPUT);
     if (is_prob || (call->plan->spaces[KL_INPUT] == KL_LOG_PROB && shift.offset == 0))
-        for_rest(call, row, named, add_probs, rest); /* perhaps infinite */
+        sum_probs(call, row, named, rest); /* perhaps infinite */
     else
-        rest->sum = call->kernel->exp_sum[dtype](from, shift, call->length, named);
+        rest->sum = sum_exps(call, row, named, shift);
     double mass = kl_sum_value(rest->sum), offset = shift.offset;
     if (is_prob || !(mass < LOW_REST))
         return log(mass);
-    for_rest(call, row, named, find_max, rest);
     rest->sum = (struct kl_sum){0, 0};
-    if (rest->max == -(double)INFINITY) /* or there is no such element */
-        return rest->max;
-    shift.offset = rest->max;
-    struct kl_sum low = call->kernel->exp_sum[dtype](from, shift, call->length, named);
-    return (rest->max - offset) * shift.scale + log(kl_sum_value(low));
+    shift.offset = max_of_rest(call, row, named);
+    if (shift.offset == -(double)INFINITY) /* or there is no such element */
+        return shift.offset;
+    return (shift.offset - offset) * shift.scale +
+           log(kl_sum_value(sum_exps(call, row, named, shift)));
 }
 
 /* Fails with the first probability of input that is negative, of those that count. */
@@ -201,7 +231,7 @@ static void gather_input(struct kl_sparse_call *call, size_t row, const uint64_t
                              : max == (double)INFINITY && is_logit ? (double)NAN
                                                                    : 0,
                              1 / kl_temperature_of(call, KL_INPUT)};
-    struct rest rest = {{0, 0}, 0, -(double)INFINITY};
+    struct rest rest = {{0, 0}, 0};
     if (is_logit || kl_has_rest(call))
         log_of_rest = log_rest(call, row, named, shift, &rest);
     if (is_prob && kl_has_rest(call))
@@ -218,7 +248,7 @@ static void gather_input(struct kl_sparse_call *call, size_t row, const uint64_t
     }
     if (is_logit)
         kl_sum_merge(&rest.sum,
-                     call->kernel->exp_sum[KL_FLOAT64](to, (struct kl_shift){0, 1}, call->k, NULL));
+                     call->kernel->exp_sum[KL_FLOAT64](to, (struct kl_shift){0, 1}, call->k));
     of_row->offset = shift.offset;
     of_row->log_sum_exp = is_logit ? log(kl_sum_value(rest.sum)) : is_prob ? 0 : -shift.offset;
     of_row->log_rest = log_of_rest - of_row->log_sum_exp;
@@ -236,51 +266,74 @@ static void gather_input(struct kl_sparse_call *call, size_t row, const uint64_t
 static const double excesses[KL_DTYPES] = {
     [KL_FLOAT64] = 1e-9, [KL_FLOAT32] = 1e-4, [KL_FLOAT16] = 1e-2, [KL_BFLOAT16] = 5e-2};
 
-/* The logarithm of a value's probability, if it is not the probability itself. */
-static double target_log(const struct kl_sparse_call *call, size_t row, double v)
+/* Reads a row's values: probabilities, or their logarithms, and 0 or -inf for those that are left out; false if one is negative. */
+static bool read_values(struct kl_sparse_call *call, size_t row, double *to)
 {
     const struct kl_plan *plan = call->plan;
-    const struct kl_tensor *normalizer = plan->sparse.log_normalizer;
-    v /= kl_temperature_of(call, KL_TARGET);
-    return normalizer && plan->sparse.tail != KL_TAIL_DROP
-               ? v - kl_load(normalizer->dtype, normalizer->data, row)
-               : v;
+    const struct kl_tensor *target = &plan->target, *normalizer = plan->sparse.log_normalizer;
+    bool is_prob = kl_is_prob(call, KL_TARGET);
+    double temperature = kl_temperature_of(call, KL_TARGET), minus = 0;
+    size_t first = row * call->k;
+    if (normalizer && plan->sparse.tail != KL_TAIL_DROP)
+        minus = kl_load(normalizer->dtype, normalizer->data, row);
+    call->kernel->widen[target->dtype](
+        (const char *)target->data + first * kl_dtype_size(target->dtype), to, call->k);
+    for (size_t i = 0; i < call->k; i++) {
+        if (call->left_out[first + i])
+            to[i] = is_prob ? 0 : -(double)INFINITY;
+        else if (!is_prob)
+            to[i] = to[i] / temperature - minus;
+        if (is_prob && to[i] < 0) {
+            fail_at(call, row, KL_TARGET, first + i, "target_negative",
+                    "target holds %g, but a probability is never negative", to[i]);
+            return false;
+        }
+    }
+    return true;
 }
 
-/* Gathers target's probabilities or their logarithms. Of logarithms that are dropped a maximum is taken first, for they may be
- * logits. */
+/* The maximum of logarithms that are dropped, for they may be logits; 0 of others, and where there is none but -inf. */
+static double max_of_values(const struct kl_sparse_call *call, const double *values)
+{
+    if (call->plan->sparse.tail != KL_TAIL_DROP || kl_is_prob(call, KL_TARGET))
+        return 0;
+    double max = call->kernel->row_max[KL_FLOAT64](values, call->k);
+    return isfinite(max) ? max : max > 0 ? (double)NAN : 0;
+}
+
+/* The sum of values' probabilities over exp(max). Exponentials go to the memory of the row of input, which is gathered later. */
+static struct kl_sum sum_values(const struct kl_sparse_call *call, size_t row, const double *values,
+                                double max)
+{
+    double *exps = call->operands[KL_INPUT] + row * call->columns;
+    if (kl_is_prob(call, KL_TARGET))
+        return call->kernel->total(values, call->k);
+    for (size_t i = 0; i < call->k; i++)
+        exps[i] = values[i] - max;
+    call->kernel->exps(exps, exps, call->k);
+    return call->kernel->total(exps, call->k);
+}
+
+/* Gathers target's probabilities or their logarithms. */
 static bool gather_target(struct kl_sparse_call *call, size_t row)
 {
     const struct kl_plan *plan = call->plan;
-    const struct kl_tensor *target = &plan->target;
     bool drops = plan->sparse.tail == KL_TAIL_DROP, is_prob = kl_is_prob(call, KL_TARGET);
-    bool has_max = drops && !is_prob;
-    double *to = call->operands[KL_TARGET] + row * call->columns,
-           max = has_max ? -(double)INFINITY : 0;
-    struct kl_sum sum = {0, 0};
-    for (size_t i = 0; i < call->k; i++) {
-        if (call->left_out[row * call->k + i]) {
-            to[i] = is_prob ? 0 : -(double)INFINITY;
-            continue;
-        }
-        double v = kl_load(target->dtype, target->data, row * call->k + i);
-        if (is_prob && v < 0) {
-            fail_at(call, row, KL_TARGET, row * call->k + i, "target_negative",
-                    "target holds %g, but a probability is never negative", v);
-            return false;
-        }
-        to[i] = is_prob ? v : target_log(call, row, v);
-        max = has_max && to[i] > max ? to[i] : max;
-    }
-    max = isfinite(max) ? max : max > 0 ? (double)NAN : 0;
-    for (size_t i = 0; i < call->k; i++)
-        kl_sum_add(&sum, is_prob ? to[i] : exp(to[i] - max));
+    double *to = call->operands[KL_TARGET] + row * call->columns;
+    if (!read_values(call, row, to))
+        return false;
+    double max = max_of_values(call, to);
+    struct kl_sum sum = sum_values(call, row, to, max);
     double mass = kl_sum_value(sum), rest = 1 - sum.high - sum.low;
-    double log_mass = max + log(mass), error = max - log_mass + log(mass); /* of its rounding */
-    call->of_rows[row].mass = mass * exp(max);
-    for (size_t i = 0; drops && i < call->k; i++)
-        to[i] = is_prob ? to[i] / mass : to[i] - log_mass - error;
-    if (drops ? is_prob && isinf(mass) : rest < -excesses[target->dtype]) {
+    call->of_rows[row].mass = max == 0 ? mass : mass * exp(max);
+    if (drops && !is_prob) {
+        double log_mass = max + log(mass), error = max - log_mass + log(mass); /* of its rounding */
+        for (size_t i = 0; i < call->k; i++)
+            to[i] = to[i] - log_mass - error;
+    }
+    for (size_t i = 0; drops && is_prob && i < call->k; i++)
+        to[i] /= mass;
+    if (drops ? is_prob && isinf(mass) : rest < -excesses[plan->target.dtype]) {
         fail_at(call, row, KL_TARGET, row * call->k, "mass_invalid",
                 plan->spaces[KL_TARGET] == KL_LOGIT
                     ? "the probabilities of a row sum to %.12g, more than 1: log_normalizer must "

@@ -60,8 +60,8 @@ void kl_scatter_input(const struct kl_sparse_call *call, size_t row)
     const struct kl_sparse_row *of_row = &call->of_rows[row];
     enum kl_dtype dtype = plan->input.dtype;
     enum kl_space space = plan->spaces[KL_INPUT];
-    const double *grads = call->grads[KL_INPUT] + row * call->columns,
-                 *logs = call->operands[KL_INPUT] + row * call->columns;
+    const double *grads = call->grads[KL_INPUT] + row * call->columns;
+    double *probs = call->operands[KL_INPUT] + row * call->columns; /* logarithms so far */
     char *to = (char *)call->results->grad[KL_INPUT] + row * call->length * kl_dtype_size(dtype);
     double temperature = kl_temperature_of(call, KL_INPUT), sum = 0;
     for (size_t i = 0; space == KL_LOGIT && i < call->columns; i++)
@@ -69,10 +69,12 @@ void kl_scatter_input(const struct kl_sparse_call *call, size_t row)
     bool has_rest =
         kl_has_rest(call) && (space == KL_PROB || of_row->log_rest != -(double)INFINITY);
     store_rest(call, row, has_rest ? grads[call->k] : 0, sum, to);
+    if (space == KL_LOGIT)
+        call->kernel->exps(probs, probs, call->k);
     for (size_t i = 0; i < call->k; i++) {
         if (is_left_out(call, row, i))
             continue;
-        double grad = grads[i] - (space == KL_LOGIT ? exp(logs[i]) * sum : 0);
+        double grad = grads[i] - (space == KL_LOGIT ? probs[i] * sum : 0);
         kl_store(dtype, to, (size_t)kl_index_at(call, row * call->k + i), grad / temperature);
     }
 }

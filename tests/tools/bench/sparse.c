@@ -38,7 +38,7 @@ static double log_sum_exps(enum kl_dtype dtype)
     for (size_t row = 0; row < ROWS; row++) {
         const char *from = input + row * LENGTH * kl_dtype_size(dtype);
         double max = kernel->row_max[dtype](from, LENGTH);
-        struct kl_sum sum = kernel->exp_sum[dtype](from, (struct kl_shift){max, 1}, LENGTH, NULL);
+        struct kl_sum sum = kernel->exp_sum[dtype](from, (struct kl_shift){max, 1}, LENGTH);
         normalizers[row] =
             30 + 1e-9 * log(kl_sum_value(sum)); /* of target: its logits are below 6 */
     }
