@@ -425,8 +425,8 @@ struct kl_pool;
  *   [2] correctly rounded but for one loss in 10,000 at worst
  *   [3] however close the two are, where p, q and p / q are between 2^-900 and 2^900; elsewhere 2^-50 e
  *   [4] 2^-43 of it where input's log q are so far below -1e30 that p below 1e-30 count
- *   [5] d is the greatest difference of log p and log q, -l the least of both; the row is summed whole, without a weight
- *       or mask of its elements
+ *   [5] and by 2^-150, which shows in losses below 2^-100. d is the greatest difference of log p and log q, -l the least of both;
+ *       the row is summed whole, without a weight or mask of its elements
  *
  * All that is of KL_FORWARD, and of KL_REVERSE with the operands exchanged. For KL_JS and KL_SKEW, with w the mixture, l =
  * max(|log p|, |log q|, 1) without the logarithm of a 0, of KL_JS also |log beta| and |log(1 - beta)|, of KL_SKEW |log alpha|,
@@ -437,7 +437,8 @@ struct kl_pool;
  *   a loss of KL_SKEW                   u max(p, w) l
  *   a sum along a row                   the sum of these; of KL_SKEW with logits in both, of u max(p, w) c l
  *
- * so the loss of rows that nearly agree errs by some 2^-49 l / d of itself. With g the derivatives by logarithms and y the
+ * so the loss of rows that nearly agree errs by some 2^-49 l / d of itself. Where a, the greatest of |log beta| and |log(1 - beta)|,
+ * or |log alpha|, is above 6, they err by a / 6 times as much. With g the derivatives by logarithms and y the
  * softmax, those by logits err by u (s + y l S) over the temperature, where s = (|g| + a) l, S is the row's sum of s, and a is
  * beta p or (1 - beta) q of KL_JS, p by target and 0 by input of KL_SKEW.
  *
@@ -445,7 +446,12 @@ struct kl_pool;
  * it is rounded, whatever n and k are. With l as there, of KL_FORWARD and KL_REVERSE too, a is p of KL_FORWARD, q of KL_REVERSE,
  * times max(|log q|, 1) if input holds logits, w of KL_JS, and max(p, w) of KL_SKEW. M is 1, or of target's logits the greatest
  * |value| / temperature + |log_normalizer|, if that is more. The tail of KL_TAIL_BIN is an element with r and s, but that a is 1
- * at least, of KL_REVERSE 1 + s / r, and |log r| 37 at most: r is what p leave of 1, and so known to some 2^-52.
+ * at least, of KL_REVERSE 1 + s / r, and |log r| 37 at most: r is what p leave of 1, and so known to some 2^-52. With g a
+ * derivative by the logarithm of an element that is named, or of the tail, e = (|g| + a) l M, E the sum of e, and u = 2^-49, or 2^-44,
+ * derivatives by logarithms err by u e; those of elements that are not named by u max(|log q|, 1) times their part of the tail's e;
+ * by logits u max(|log q|, 1) q E is added, and all is over the temperature; those by probabilities err by that over the
+ * probability. By target's values u p E is added where they are divided by their sum, and u p / r times the tail's e where they
+ * leave r.
  *
  * So losses of KL_FORWARD may be misrounded where logits make them cancel: a row of one, whose loss is 0, may give 1e-14. Target's
  * logits of 700 and more below their row's maximum have p = 0, which shows if log q is below -1e290. Logits that differ
@@ -494,7 +500,8 @@ struct kl_results {
  *
  * Of KL_JS by log p: beta p log(p / m), by log q: (1 - beta) q log(q / m); of KL_SKEW by log p: p log(p / m) +
  * (1 - alpha) p q / m, by log q: -(1 - alpha) p q / m; with any compat, and 0 where p or q is 0. By a probability they are
- * these over it, at a probability of 0 too: infinite, or NaN if p and q both are 0.
+ * these over it, at a probability of 0 too: infinite, or NaN if p and q both are 0; of KL_SKEW by q = 0 where p is not
+ * -(1 - alpha) / alpha.
  *
  * Under KL_MATH a negative probability is an error, as it is for the loss. Computed in double and
  * rounded once, to the operand's dtype. With p, q and m = max(|log p|, 1), and s the row's sum of losses, those of unit
@@ -513,8 +520,9 @@ bool kl_run_gradients(const struct kl_plan *plan, const struct kl_tensor *grad_o
 /* The most bytes that kl_run_gradients allocates while it runs: none for elements that lie alike in all
  * arrays; some 144 KiB for rows and what is broadcast, 16 bytes for each 512 elements of rows that are
  * few, long and side by side, and more where derivatives are summed back to operands that were broadcast. KL_JS and
- * KL_SKEW with derivatives by rows of 1,025 to 2^18 logits take 16 bytes a logit, for each operand and thread; without that
- * memory they take longer. A sparse target takes 16 (k + 1) + 32 bytes a row, 8 (k + 1) more for each operand with
+ * KL_SKEW with derivatives by rows of 1,025 to 2^18 logits take 16 bytes a logit, for each operand and thread, other divergences
+ * of logits of 24 bits at most with derivatives by input alone take 16; without that
+ * memory they take longer. A sparse target takes 16 (k + 1) + k + 32 bytes a row, 8 (k + 1) more for each operand with
  * derivatives, and n / 8 bytes a thread. Threads are those of `pool`, which may be NULL.
  * kl_diagnose allocates kl_diagnosis_scratch(), and as much as kl_run besides where the loss may overflow; so does
  * a diagnosis among the results without a loss, and with one whichever is more. No call takes more than 48 KiB of the

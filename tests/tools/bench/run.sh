@@ -22,6 +22,7 @@ fi
 
 if /usr/bin/python3 -c 'import torch' 2>/dev/null; then
     /usr/bin/python3 tests/tools/bench/pytorch.py build/release/libkldiv.so
+    /usr/bin/python3 tests/tools/bench/rows.py build/release/libkldiv.so
     /usr/bin/python3 tests/tools/bench/options.py build/release/libkldiv.so
     /usr/bin/python3 tests/tools/bench/distillation.py build/release/libkldiv.so
 else
