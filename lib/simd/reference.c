@@ -114,7 +114,8 @@ struct kl_mixture_element kl_mixture_element(const struct kl_mixture *mixture, d
     const double v[KL_OPERANDS] = {input, target};
     long double share = mixture->share, probs[KL_OPERANDS], logs[KL_OPERANDS], to_mean[KL_OPERANDS];
     for (int i = 0; i < KL_OPERANDS; i++) {
-        if (isnan(v[i]) || (mixture->are_probs[i] && !(v[i] >= 0))) /* at once, for there may be many */
+        if (isnan(v[i]) ||
+            (mixture->are_probs[i] && !(v[i] >= 0))) /* at once, for there may be many */
             return (struct kl_mixture_element){NAN, {NAN, NAN}, {NAN, NAN}};
         probs[i] = mixture->are_probs[i] ? v[i] : expl(v[i]);
         logs[i] = mixture->are_probs[i] ? logl(v[i]) : v[i];
