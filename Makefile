@@ -154,7 +154,7 @@ deps-run:
 readme: all
 	tests/tools/readme.sh build/kldivd
 
-# Quoted, for either may have blanks.
+# Quoted, for DESTDIR may have blanks.
 TO_PREFIX = "$(DESTDIR)$(PREFIX)"
 TO_LIB = "$(DESTDIR)$(LIBDIR)"
 install: all install-lib

@@ -248,8 +248,8 @@ bool kl_tail_parse(const char *name, enum kl_tail *tail, struct kl_problem *prob
  * of all n logits. Of a tail that is dropped it makes no difference, and may be absent. Logits of half precision are too coarse
  * for it: log-probabilities, or logits less the maximum of their row, are not. Rounded probabilities may sum to
  * more than 1, by 1e-9 if values are float64, 1e-4 if float32, 1e-2 if float16, 5e-2 if bfloat16: then r is 0. KL_TAIL_DROP takes
- * any sum. If s is 0, r
- * counts as 0 up to that size. All is borrowed like a tensor. */
+ * any finite sum. With KL_TAIL_BIN, if s is 0, an r of at most the number above counts as 0. With KL_TAIL_DROP the loss of a row
+ * that names no element is NaN. All is borrowed like a tensor. */
 struct kl_sparse {
     const void *indices; /* int32_t or int64_t, of the target's shape: positions in rows of input */
     bool is_int64;
@@ -346,10 +346,11 @@ struct kl_warning_text {
  * such warning, or no flags give such a reduction. */
 const struct kl_warning_text *kl_warning_text(enum kl_warning warning, enum kl_reduction applied);
 
-/* The warnings of a loss that was computed, as plan->warnings has others: KL_LOSS_NEGATIVE if KL_FORWARD is below -1e-6 and input
- * should hold log-probabilities, as it is where that holds probabilities. It is looked for where losses are reduced, or of rows,
- * without weights, a mask of elements, or KL_TAIL_IGNORE, all of which distributions may make negative. Where target does not sum
- * to 1 it may be wrong. */
+/* The warnings of a loss that was computed, as plan->warnings has others. KL_LOSS_NEGATIVE: a loss of KL_FORWARD is negative, and
+ * input should hold log-probabilities. Most often input holds probabilities then. It is looked for in reduced losses, and in losses
+ * of rows along the last axis. It is not looked for with weights, a mask of elements, or KL_TAIL_IGNORE: there a negative loss may be
+ * right. A target that does not sum to 1 also gives it. Rounding may bring a row to -1e-6 in float64, -1e-5 in float32, -0.01 in
+ * float16 and -0.05 in bfloat16: a loss is below that, times the rows that it sums. */
 struct kl_plan;
 unsigned kl_loss_warnings(const struct kl_plan *plan, const void *loss);
 
@@ -519,11 +520,11 @@ bool kl_run_gradients(const struct kl_plan *plan, const struct kl_tensor *grad_o
 
 /* The most bytes that kl_run_gradients allocates while it runs: none for elements that lie alike in all
  * arrays; some 144 KiB for rows and what is broadcast, 16 bytes for each 512 elements of rows that are
- * few, long and side by side, and more where derivatives are summed back to operands that were broadcast. KL_JS and
- * KL_SKEW with derivatives by rows of 1,025 to 2^18 logits take 16 bytes a logit, for each operand and thread, other divergences
- * of logits of 24 bits at most with derivatives by input alone take 16; without that
- * memory they take longer. A sparse target takes 16 (k + 1) + k + 32 bytes a row, 8 (k + 1) more for each operand with
- * derivatives, and n / 8 bytes a thread. Threads are those of `pool`, which may be NULL.
+ * few, long and side by side, and more where derivatives are summed back to operands that were broadcast. Rows of 1,025 to 2^18
+ * logits in both operands take 16 bytes a logit and thread: KL_JS and KL_SKEW with derivatives, for each operand that has some;
+ * KL_FORWARD with derivatives by input alone, and KL_REVERSE by target alone, unless logits are float64. If that memory is not there,
+ * calls are slower. A sparse target takes 16 (k + 1) + k + 32 bytes a row, 8 (k + 1) more for each operand with
+ * derivatives, and n / 4 bytes a thread. Threads are those of `pool`, which may be NULL.
  * kl_diagnose allocates kl_diagnosis_scratch(), and as much as kl_run besides where the loss may overflow; so does
  * a diagnosis among the results without a loss, and with one whichever is more. No call takes more than 48 KiB of the
  * calling thread's stack. */

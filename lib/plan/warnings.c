@@ -1,7 +1,8 @@
 #include "lib/kldiv.h"
 
-/* MAX_ROUNDING: how far rounding alone brings the divergence of two rows below 0. */
-static const double MAX_ROUNDING = 1e-6;
+/* max_rounding: how far rounding of a row's operands brings its divergence below 0. */
+static const double max_rounding[KL_DTYPES] = {
+    [KL_FLOAT64] = 1e-6, [KL_FLOAT32] = 1e-5, [KL_FLOAT16] = 1e-2, [KL_BFLOAT16] = 5e-2};
 
 #define MEAN_IS_NOT_KL_DIVERGENCE                                                                  \
     "reduction: 'mean' divides the total loss by both the batch size and the support size."        \
@@ -54,22 +55,36 @@ const struct kl_warning_text *kl_warning_text(enum kl_warning warning, enum kl_r
     return text->code ? text : NULL;
 }
 
-/* True if losses are divergences of whole rows, or of all, which are not negative if operands are distributions. */
+/* True if losses are divergences of whole rows, or of all, which are not negative if operands are distributions along the last
+ * axis. */
 static bool are_divergences(const struct kl_plan *plan)
 {
     bool has_rows = plan->sparse.indices || plan->options.n_dim > 0;
-    return plan->divergence == KL_FORWARD && !plan->weight.data &&
-           (has_rows || (plan->reduction != KL_NONE && !plan->mask.data)) &&
-           !(plan->sparse.indices && plan->sparse.tail == KL_TAIL_IGNORE);
+    bool is_whole = has_rows ? plan->joint_ndim > 0 && plan->summed[plan->joint_ndim - 1]
+                             : plan->reduction != KL_NONE && !plan->mask.data;
+    return plan->divergence == KL_FORWARD && plan->spaces[KL_INPUT] == KL_LOG_PROB && is_whole &&
+           !plan->weight.data && !(plan->sparse.indices && plan->sparse.tail == KL_TAIL_IGNORE);
+}
+
+/* The rows along the last axis whose divergences a loss may sum. */
+static double rows_of_loss(const struct kl_plan *plan)
+{
+    double length = plan->joint_ndim > 0 ? (double)plan->joint_shape[plan->joint_ndim - 1] : 1;
+    double rows = length > 0 ? (double)plan->count / length : 1;
+    double losses = plan->reduction == KL_SUM         ? 1
+                    : plan->reduction == KL_BATCHMEAN ? (double)plan->batch
+                                                      : (double)plan->kept_count;
+    return losses < rows ? rows / losses : 1;
 }
 
 unsigned kl_loss_warnings(const struct kl_plan *plan, const void *loss)
 {
     size_t n = plan->loss_size / kl_dtype_size(plan->dtype);
-    if (plan->spaces[KL_INPUT] != KL_LOG_PROB || !are_divergences(plan))
+    if (!are_divergences(plan))
         return 0;
+    double max = rows_of_loss(plan) * max_rounding[plan->dtype];
     for (size_t i = 0; i < n; i++)
-        if (kl_load(plan->dtype, loss, i) < -MAX_ROUNDING)
+        if (kl_load(plan->dtype, loss, i) < -max)
             return 1u << KL_LOSS_NEGATIVE;
     return 0;
 }

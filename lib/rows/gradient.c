@@ -233,6 +233,17 @@ static struct kl_softmax_row row_of(const struct kl_workspace *b, size_t i, doub
     return row;
 }
 
+/* The kl_softmax_row of a tile whose exponentials are of logits less `offsets`, which are at most the row's maxima. */
+static struct kl_softmax_row row_of_tile(const struct kl_softmax_row *row, const double *offsets)
+{
+    struct kl_softmax_row of_tile = *row;
+    double *const factors[] = {&of_tile.q_factor, &of_tile.p_factor};
+    for (int i = 0; i < KL_OPERANDS; i++)
+        if (offsets[i] != row->shifts[i].offset)
+            *factors[i] *= exp((offsets[i] - row->shifts[i].offset) * row->shifts[i].scale);
+    return of_tile;
+}
+
 static size_t grad_size(const struct kl_job *job, const struct kl_grads *grads, int operand)
 {
     return grads->is_f64[operand] ? sizeof(double) : kl_dtype_size(job->plan->dtype);
@@ -273,23 +284,13 @@ static void compute_mixture_row(struct kl_workspace *b, const struct kl_tile *ti
     }
 }
 
-/* The same of a tile whose exponentials are of logits less `offsets`, which are at most the row's maxima. */
-static struct kl_softmax_row row_of_tile(const struct kl_softmax_row *row, const double *offsets)
-{
-    struct kl_softmax_row of_tile = *row;
-    double *const factors[] = {&of_tile.q_factor, &of_tile.p_factor};
-    for (int i = 0; i < KL_OPERANDS; i++)
-        if (offsets[i] != row->shifts[i].offset)
-            *factors[i] *= exp((offsets[i] - row->shifts[i].offset) * row->shifts[i].scale);
-    return of_tile;
-}
-
 static void compute_tile_of_rows(struct kl_workspace *b, const struct kl_tile *tile,
                                  const struct kl_softmax_row *rows)
 {
     const struct kl_job *job = b->job;
     enum kl_dtype dtype = job->plan->dtype;
-    const char *x = kl_operand(b, tile, KL_INPUT), *t = kl_operand(b, tile, KL_TARGET);
+    const char *x = b->has_exps ? NULL : kl_operand(b, tile, KL_INPUT);
+    const char *t = b->has_exps ? NULL : kl_operand(b, tile, KL_TARGET);
     struct kl_grads grads = {.factor = 0};
     choose_destinations(b, tile, &grads);
     for (size_t i = 0; i < tile->rows; i++) {

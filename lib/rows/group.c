@@ -212,8 +212,8 @@ static void run_by_elements(struct kl_workspace *b, bool wants_loss)
 
 static void run_with_logits(struct kl_workspace *b);
 
-/* Computes each row alone that has no derivatives by its sums, for the bits of a row must not depend on those
- * beside it, and the runs of rows between them. */
+/* Computes runs of rows that have derivatives by their sums apart from those that have none, for the bits of a row must not depend
+ * on those beside it. */
 static void run_in_parts(struct kl_workspace *b)
 {
     const struct kl_group *whole = b->group;
@@ -222,9 +222,8 @@ static void run_in_parts(struct kl_workspace *b)
     kl_fill(whole->high, 0, whole->rows);
     kl_fill(whole->low, 0, whole->rows);
     for (size_t i = 0, n; i < whole->rows; i += n) {
-        for (n = 0; i + n < whole->rows && has_grads[i + n]; n++)
+        for (n = 1; i + n < whole->rows && has_grads[i + n] == has_grads[i]; n++)
             ;
-        n = n > 0 ? n : 1;
         struct kl_group part = *whole;
         part.row += i, part.rows = n;
         part.high += i, part.low += i;
@@ -288,7 +287,7 @@ static __attribute__((noinline)) void run_special(struct kl_workspace *b)
         run_by_elements(b, job->wants_loss);
     else if (find_losses(b))
         compute_fused_grads(b);
-    else if (b->group->rows > 1 && !kl_sums_blocks(job))
+    else if (memchr(b->fused.has_grads, 1, b->group->rows) && !kl_sums_blocks(job))
         run_in_parts(b);
     else
         run_by_elements(b, false);

@@ -9,8 +9,9 @@
  * a greater maximum first multiplies them by exp(old - new). That reads memory once, where a maximum, a sum and
  * a normalization by themselves read it three times, and costs one exponential an element and operand, and one
  * more a tile that raises the maximum. Sums are compensated, so a rescaling adds a rounding or two for each
- * tile that raises the maximum, to the errors of the exponentials. Short rows are computed in blocks, where a
- * second pass costs nothing, as they are in the cache. */
+ * tile that raises the maximum, to the errors of the exponentials. Rows of few elements take a second pass, which costs
+ * nothing, as they are in the cache: of 13 to some 100 logits in both operands several at once (simd/short_rows.h), others of less
+ * than KL_MIN_ROWWISE_LENGTH in blocks. */
 #include "lib/rows/softmax.h"
 
 static double scale_of(const struct kl_workspace *b, int operand)
@@ -256,7 +257,7 @@ static bool ends_at_nan(const struct kl_workspace *b)
     return b->job->rule == KL_LOGIT_PYTORCH && !isnan(b->sentinel);
 }
 
-/* Where exponentials of a row of a tile are cached; without room for a row of several tiles NULL. */
+/* Where a tile's exponentials are cached. p and q are NULL if a row of several tiles has no row_cache. */
 static struct kl_cached_exps cached_exps(struct kl_workspace *b, const struct kl_tile *tile,
                                          size_t row)
 {
@@ -459,8 +460,11 @@ static bool wants_exps(const struct kl_workspace *b)
 size_t kl_exps_cache_size(const struct kl_job *job)
 {
     size_t n = job->layout->inner.volume;
+    bool sums_rows = !job->layout->elementwise || (!job->weight.data && !job->mask.data &&
+                                                   !job->grad_output.data && !job->losses);
     bool caches = grads_take_exps(job) && kl_is_logit(job, KL_INPUT) &&
-                  kl_is_logit(job, KL_TARGET) && n > job->tile.length && has_few_tiles(job);
+                  kl_is_logit(job, KL_TARGET) && n > job->tile.length && has_few_tiles(job) &&
+                  !kl_sums_blocks(job) && sums_rows;
     return caches ? KL_OPERANDS * n * sizeof(double) : 0;
 }
 

@@ -41,7 +41,7 @@ struct kl_workspace {
     double sentinel; /* a target whose loss or derivative the sums get wrong, or NaN */
     enum kl_stage stage[KL_OPERANDS];
     int in_grads; /* the operand whose derivatives by log-probabilities `grads` holds, of a single tile; or -1 */
-    bool has_exps;    /* v holds the exponentials that kl_find_row_sums cached */
+    bool has_exps;    /* kl_exps_of has the exponentials */
     bool has_mixture; /* of the tile that begins with mixture_start */
     size_t mixture_start;
 
@@ -60,12 +60,11 @@ struct kl_workspace {
     double scratch[KL_BLOCK];
     union {
         double mixture_losses[KL_BLOCK];
-        double tile_offsets[KL_MAX_CACHED / KL_BLOCK]
-                           [KL_OPERANDS]; /* of exponentials, of KL_FORWARD */
+        double tile_offsets[KL_MAX_CACHED / KL_BLOCK][KL_OPERANDS]; /* of KL_FORWARD's kl_exps_of */
     };
     double mixture_grads[KL_OPERANDS][KL_BLOCK];
-    double *
-        row_cache; /* of a row of several tiles: of a mixture derivatives and probabilities, else exponentials; or NULL */
+    /* Of a row of several tiles: derivatives and probabilities of a mixture, else exponentials; or NULL. */
+    double *row_cache;
     double row_max[KL_OPERANDS][KL_ROWS];
     double log_sum_exp[KL_OPERANDS][KL_ROWS]; /* of logits less row_max */
     double high[KL_ROWS], low[KL_ROWS];       /* of sums along rows */
@@ -73,7 +72,7 @@ struct kl_workspace {
     struct kl_summed_rows fused, plain; /* with what derivatives need; losses alone */
 };
 
-/* KL_MIN_ROWWISE_LENGTH: rows of so many logits take less time one by one than as a block. */
+/* KL_MIN_ROWWISE_LENGTH: rows of so many elements take less time one by one than as a block. */
 enum { KL_MIN_ROWWISE_LENGTH = 64 };
 
 /* The workspace in a thread's scratch of KL_THREAD_SCRATCH bytes. */

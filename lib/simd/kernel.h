@@ -104,8 +104,8 @@ struct kl_row_sums {
     double losses, sum_p, exps;
 };
 
-/* kl_short_sums: numbers of each of some rows of logits of both operands: the maxima, and the sums of kl_row_sums, which are less
- * these; and exponentials of target and input, or NULL. */
+/* kl_short_sums: results for several short rows of logits of both operands: maxima, the sums of kl_row_sums after subtracting
+ * them, and, unless NULL, exponentials of target and input. */
 struct kl_short_sums {
     double *row_max[KL_OPERANDS], *losses, *sum_p, *exps;
     double *cached_p, *cached_q;
@@ -254,8 +254,8 @@ static inline bool kl_rule_is_log(enum kl_rule rule) { return rule >= KL_LOG_PYT
 struct kl_kernel {
     const char *name;
     bool (*supported)(void);
-    size_t
-        max_short; /* the length of rows up to which short_sums takes less time than logit_sums */
+    /* The length of rows up to which short_sums takes less time than logit_sums. */
+    size_t max_short;
     struct kl_sum (*sum[KL_DTYPES][2])(enum kl_rule rule, const struct kl_elements *elements,
                                        size_t n);
     void (*map[KL_DTYPES][2])(enum kl_rule rule, const void *input, const void *target, void *loss,

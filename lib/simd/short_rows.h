@@ -53,7 +53,8 @@ INLINE void short_maxima(const struct short_rows *r, int operand, size_t row, si
     s_store_f64(offsets, s_select(s_eq(max, nothing), s_set(0), max));
 }
 
-/* row_lanes: the sums of a row, or of two, as lanes; those of exponentials of float64 are compensated. */
+/* row_lanes: the sums of a row, or of two, as lanes. Those of exponentials of float64 begin with EXPS_START, and are
+ * compensated. */
 struct row_lanes {
     vd losses;
     struct running sum_p, exps;
@@ -65,7 +66,8 @@ INLINE struct row_lanes sum_pair(const struct short_rows *r, const size_t pair[2
 {
     const bool is_f64 = r->dtype == KL_FLOAT64;
     const vd nothing = v_set(-800), scale = v_set(r->scale);
-    struct row_lanes sums = {v_set(0), exps_start(), exps_start()};
+    const struct running none = {v_set(0), v_set(0)};
+    struct row_lanes sums = {v_set(0), is_f64 ? exps_start() : none, is_f64 ? exps_start() : none};
     for (size_t i = 0; i < r->length; i += SINGLE_LANES) {
         size_t left = r->length - i;
         vd v[KL_OPERANDS];
@@ -82,8 +84,13 @@ INLINE struct row_lanes sum_pair(const struct short_rows *r, const size_t pair[2
             term.difference =
                 v_select(v_eq(v[KL_TARGET], v_set(r->sentinel)), v_set(NAN), term.difference);
         sums.losses = v_fma(term.p, term.difference, sums.losses);
-        sums.sum_p = add_exps(sums.sum_p, term.p);
-        sums.exps = add_exps(sums.exps, term.e);
+        if (is_f64) {
+            sums.sum_p = add_exps(sums.sum_p, term.p);
+            sums.exps = add_exps(sums.exps, term.e);
+        } else {
+            sums.sum_p.high = v_add(sums.sum_p.high, term.p);
+            sums.exps.high = v_add(sums.exps.high, term.e);
+        }
         for (size_t k = 0; r->caches && k < 2; k++) {
             size_t at = pair[k] * r->length + i, n = left < SINGLE_LANES ? left : SINGLE_LANES;
             s_store_n(r->to->cached_p + at, k ? term.p.b : term.p.a, n);
@@ -93,10 +100,9 @@ INLINE struct row_lanes sum_pair(const struct short_rows *r, const size_t pair[2
     return sums;
 }
 
-/* Lanes that began with EXPS_START. */
-INLINE vd less_start(struct running sum)
+INLINE vd lanes_of(bool is_f64, struct running sum)
 {
-    return v_add(v_sub(sum.high, v_set(EXPS_START)), sum.low);
+    return is_f64 ? v_add(v_sub(sum.high, v_set(EXPS_START)), sum.low) : sum.high;
 }
 
 INLINE void short_sums_of(const struct short_rows *r)
@@ -113,7 +119,8 @@ INLINE void short_sums_of(const struct short_rows *r)
             const vd by[] = {{s_set(offsets[0][k]), s_set(offsets[0][next])},
                              {s_set(offsets[1][k]), s_set(offsets[1][next])}};
             struct row_lanes sums = sum_pair(r, pair, by);
-            vd p = less_start(sums.sum_p), e = less_start(sums.exps);
+            bool is_f64 = r->dtype == KL_FLOAT64;
+            vd p = lanes_of(is_f64, sums.sum_p), e = lanes_of(is_f64, sums.exps);
             losses[k] = sums.losses.a, losses[k + 1] = sums.losses.b;
             sum_p[k] = p.a, sum_p[k + 1] = p.b;
             exps[k] = e.a, exps[k + 1] = e.b;

@@ -68,13 +68,13 @@ static inline const char *kl_row_at(const struct kl_sparse_call *call, size_t ro
     return (const char *)input->data + row * call->length * kl_dtype_size(input->dtype);
 }
 
-/* Bytes of the bits that tell which elements of a row are named. */
+/* The bytes of a bit for each element of a row. */
 static inline size_t kl_named_size(const struct kl_sparse_call *call)
 {
     return (call->length / 64 + 1) * sizeof(uint64_t);
 }
 
-/* ---- gather.c: fills call->of_rows and call->operands of a row. `named` has kl_named_size bytes. */
+/* ---- gather.c: fills call->of_rows and call->operands of a row. `named` has twice kl_named_size bytes. */
 void kl_gather_row(struct kl_sparse_call *call, size_t row, uint64_t *named);
 
 /* Notes a problem: that of the first row is reported, whichever thread finds it. */

@@ -33,57 +33,62 @@ static int by_index(const void *a, const void *b, void *context)
     return index != next ? (index > next) - (index < next) : (at > other) - (at < other);
 }
 
-/* Leaves out of the first n values of a row those of elements that are named again with the same value. The position of the
- * first with another value, or n. Sorts positions in the memory of the row of input, which is gathered later. */
-static size_t leave_out_repeated(struct kl_sparse_call *call, size_t row, size_t n)
+static bool has_bit(const uint64_t *bits, int64_t index)
 {
-    const struct kl_tensor *target = &call->plan->target;
-    size_t *order = (void *)(call->operands[KL_INPUT] + row * call->columns),
-           bad = row * call->k + n;
-    for (size_t i = 0; i < n; i++)
-        order[i] = row * call->k + i;
-    qsort_r(order, n, sizeof *order, by_index, call);
-    double value = 0;
-    for (size_t i = 0; i < n; i++) {
-        int64_t index = kl_index_at(call, order[i]);
-        if (index == KL_PADDING)
-            continue;
-        double v = kl_load(target->dtype, target->data, order[i]);
-        call->left_out[order[i]] = i > 0 && index == kl_index_at(call, order[i - 1]);
-        if (!call->left_out[order[i]])
-            value = v;
-        else if (v != value && order[i] < bad)
-            bad = order[i];
-    }
-    return bad - row * call->k;
+    return bits[index >> 6] >> (index & 63) & 1;
 }
 
-/* Fills `named`, a bit for each element of a row, and tells which values are left out; false if an index is wrong. */
+/* Leaves out, of the first n values of a row, those whose element was named before with the same value. Returns the position of the
+ * first one with another value, or n. `repeated` has a bit for each element that is named again. Positions are sorted in the memory
+ * of the row of input, which is gathered later. */
+static size_t leave_out_repeated(struct kl_sparse_call *call, size_t row, size_t n,
+                                 const uint64_t *repeated)
+{
+    const struct kl_tensor *target = &call->plan->target;
+    size_t *order = (void *)(call->operands[KL_INPUT] + row * call->columns), count = 0;
+    size_t first = row * call->k, bad = first + n;
+    for (size_t at = first; at < first + n; at++)
+        if (!call->left_out[at] && has_bit(repeated, kl_index_at(call, at)))
+            order[count++] = at;
+    qsort_r(order, count, sizeof *order, by_index, call);
+    double value = 0;
+    for (size_t i = 0; i < count; i++) {
+        size_t at = order[i];
+        double v = kl_load(target->dtype, target->data, at);
+        call->left_out[at] = i > 0 && kl_index_at(call, at) == kl_index_at(call, order[i - 1]);
+        if (!call->left_out[at])
+            value = v;
+        else if (v != value && at < bad)
+            bad = at;
+    }
+    return bad - first;
+}
+
+/* Fills `named`, a bit for each element of a row, and behind it as many for those that are named again, and tells which values are
+ * left out; false if an index is wrong. */
 static bool mark_named(struct kl_sparse_call *call, size_t row, uint64_t *named)
 {
     size_t first = row * call->k, n = 0;
-    bool is_outside = false, has_repeated = false;
-    int64_t index = 0;
-    memset(named, 0, kl_named_size(call));
-    for (; n < call->k && !is_outside; n += !is_outside) {
-        index = kl_index_at(call, first + n);
+    uint64_t *repeated = named + kl_named_size(call) / sizeof *named, any_repeated = 0;
+    memset(named, 0, 2 * kl_named_size(call));
+    for (; n < call->k; n++) {
+        int64_t index = kl_index_at(call, first + n);
         call->left_out[first + n] = index == KL_PADDING;
         if (index == KL_PADDING)
             continue;
-        is_outside = index < 0 || (uint64_t)index >= call->length;
-        if (is_outside)
-            continue;
-        uint64_t bit = UINT64_C(1) << (index & 63);
-        has_repeated |= (named[index >> 6] & bit) != 0;
+        if (index < 0 || (uint64_t)index >= call->length)
+            break;
+        uint64_t bit = UINT64_C(1) << (index & 63), again = named[index >> 6] & bit;
         named[index >> 6] |= bit;
+        repeated[index >> 6] |= again;
+        any_repeated |= again;
     }
-    size_t bad = has_repeated ? leave_out_repeated(call, row, n) : n;
+    size_t bad = any_repeated ? leave_out_repeated(call, row, n, repeated) : n;
     if (bad == call->k)
         return true;
     struct kl_problem problem = {.has_index = true, .index = first + bad};
     kl_fail(&problem, KL_INDICES, "indices_invalid",
-            bad == n ? "the index %" PRId64
-                       " is not of an element of its row, and that of padding is -1"
+            bad == n ? "the index %" PRId64 " is outside of its row; -1 is padding"
                      : "the index %" PRId64 " is twice in its row, with different values",
             kl_index_at(call, first + bad));
     kl_sparse_fail(call, row, problem);
@@ -143,37 +148,36 @@ static void add_probs(const struct kl_sparse_call *call, const char *from, size_
     }
 }
 
+/* For the pieces of a row without what is named: n elements at `from`. */
+#define FOR_EACH_PIECE(call, row, named, none, n, from)                                            \
+    char copy[PIECE * sizeof(double)];                                                             \
+    const char *from;                                                                              \
+    for (size_t at = 0, n = kl_min((call)->length, PIECE);                                         \
+         n > 0 && (from = rest_of(call, row, named, at, n, none, copy));                           \
+         at += n, n = kl_min((call)->length - at, PIECE))
+
 static void sum_probs(const struct kl_sparse_call *call, size_t row, const uint64_t *named,
                       struct rest *rest)
 {
-    char copy[PIECE * sizeof(double)];
     double none = kl_is_prob(call, KL_INPUT) ? 0 : -(double)INFINITY;
-    for (size_t at = 0, n; at < call->length; at += n) {
-        n = kl_min(call->length - at, PIECE);
-        add_probs(call, rest_of(call, row, named, at, n, none, copy), n, rest);
-    }
+    FOR_EACH_PIECE(call, row, named, none, n, from)
+    add_probs(call, from, n, rest);
 }
 
 static struct kl_sum sum_exps(const struct kl_sparse_call *call, size_t row, const uint64_t *named,
                               struct kl_shift shift)
 {
-    char copy[PIECE * sizeof(double)];
     struct kl_sum sum = {0, 0};
-    for (size_t at = 0, n; at < call->length; at += n) {
-        n = kl_min(call->length - at, PIECE);
-        const char *from = rest_of(call, row, named, at, n, -(double)INFINITY, copy);
-        kl_sum_merge(&sum, call->kernel->exp_sum[call->plan->input.dtype](from, shift, n));
-    }
+    FOR_EACH_PIECE(call, row, named, -(double)INFINITY, n, from)
+    kl_sum_merge(&sum, call->kernel->exp_sum[call->plan->input.dtype](from, shift, n));
     return sum;
 }
 
 static double max_of_rest(const struct kl_sparse_call *call, size_t row, const uint64_t *named)
 {
-    char copy[PIECE * sizeof(double)];
     double max = -(double)INFINITY;
-    for (size_t at = 0, n; at < call->length; at += n) {
-        n = kl_min(call->length - at, PIECE);
-        const char *from = rest_of(call, row, named, at, n, -(double)INFINITY, copy);
+    FOR_EACH_PIECE(call, row, named, -(double)INFINITY, n, from)
+    {
         double of_piece = call->kernel->row_max[call->plan->input.dtype](from, n);
         max = of_piece > max ? of_piece : max;
     }

@@ -27,7 +27,7 @@ static void gather_rows(void *context, size_t task, void *scratch)
 {
     struct kl_sparse_call *call = context;
     size_t n = rows_of_task(call), row = task * n, end = row + kl_min(n, call->rows - row);
-    uint64_t *named = malloc(kl_named_size(call));
+    uint64_t *named = malloc(2 * kl_named_size(call));
     (void)scratch;
     if (!named) {
         struct kl_problem problem = {0};
@@ -143,7 +143,7 @@ size_t kl_sparse_scratch_size(const struct kl_plan *plan, size_t threads,
                               const struct kl_results *results)
 {
     struct kl_sparse_call call = call_of(plan, results);
-    size_t of_threads = kl_min(call.rows, threads) * kl_named_size(&call);
+    size_t of_threads = kl_min(call.rows, threads) * 2 * kl_named_size(&call);
     double one[1];
     for (int i = 0; i < KL_OPERANDS; i++)
         call.operands[i] = one;

@@ -271,3 +271,45 @@ Test(gradients, refuse_what_does_not_fit)
     cr_expect_str_eq(problem.code, "target_negative");
     cr_expect_eq(problem.index, 2);
 }
+
+/* Rows of several tiles: derivatives by input alone, which take exponentials that were kept, are those that come with target's, but
+ * for the last bit: where maxima rise from tile to tile, or fall, and where the first tile is -inf alone. */
+Test(gradients, of_long_rows_by_input_alone)
+{
+    enum { MAX_LENGTH = 5000 };
+    static const size_t lengths[] = {1025, 2048, 3000, 5000};
+    static float x[MAX_LENGTH], t[MAX_LENGTH], alone[MAX_LENGTH], together[MAX_LENGTH],
+        by_t[MAX_LENGTH];
+    unsigned long long state = 3;
+    for (size_t i = 0; i < 6 * COUNT(lengths); i++) {
+        size_t n = lengths[i / 6];
+        double rise = (double)(i % 3) - 1;
+        for (size_t k = 0; k < n; k++) {
+            x[k] = (float)(rise * (double)(k / 512) + 6 * uniform(&state));
+            t[k] = (float)(40 * rise * (double)(k / 1024) + 6 * uniform(&state));
+        }
+        for (size_t k = 0; i % 6 >= 3 && k < 1100 && k < n - 1; k++)
+            x[k] = -INFINITY, t[k] = k % 2 ? -INFINITY : t[k];
+        const struct kl_tensor input = {KL_FLOAT32, 1, &n, x}, target = {KL_FLOAT32, 1, &n, t};
+        const struct kl_options options = {.reduction = KL_SUM,
+                                           .input_space = KL_LOGIT,
+                                           .target_space = KL_LOGIT,
+                                           .temperature = 1.5,
+                                           .compat = KL_MATH};
+        struct kl_plan plan;
+        float losses[2];
+        const struct kl_results first = {&losses[0], {alone, NULL}, NULL},
+                                second = {&losses[1], {together, by_t}, NULL};
+        cr_assert(kl_plan(&plan, &input, &target, &options, NULL));
+        cr_assert(kl_run_gradients(&plan, NULL, NULL, &first, NULL));
+        cr_assert(kl_run_gradients(&plan, NULL, NULL, &second, NULL));
+        cr_expect_eq(memcmp(&losses[0], &losses[1], sizeof *losses), 0, "%g, not %g", losses[0],
+                     losses[1]);
+        for (size_t k = 0; k < n; k++) {
+            double error = fabs((double)alone[k] - (double)together[k]);
+            cr_expect((isnan(alone[k]) && isnan(together[k])) ||
+                          error <= 0x1p-23 * fabs((double)together[k]) + 1e-44,
+                      "case %zu, %zu: %g, not %g", i, k, (double)alone[k], (double)together[k]);
+        }
+    }
+}

@@ -185,6 +185,51 @@ static void check_exp_sums(const struct kl_kernel *kernel, double *v, double *ot
 
 Test(rows, sums_of_exponentials) { for_each(check_exp_sums); }
 
+/* Several rows at once are as one by one, up to the last element of the arrays; a target of -inf is told by a loss of NaN. */
+static void check_short_sums(const struct kl_kernel *kernel, double *v, double *other, size_t n)
+{
+    static const size_t lengths[] = {1, 2, 5, 8, 13, 17, 33};
+    double maxima[KL_OPERANDS][MAX], losses[MAX], sum_p[MAX], exps[MAX], p[MAX], q[MAX],
+        one[2][MAX];
+    for (size_t i = 0; i < 3 * COUNT(lengths); i++) {
+        size_t length = lengths[i / 3], rows = n / length, skipped = n - rows * length;
+        bool has_sentinel = i % 3 == 2, caches = i % 3 == 1;
+        const double *x = v + skipped, *t = other + skipped;
+        const struct kl_short_sums to = {{maxima[0], maxima[1]}, losses, sum_p, exps,
+                                         caches ? p : NULL,      q};
+        if (has_sentinel && n > 0)
+            other[n / 2] = -INFINITY;
+        kernel->short_sums[KL_FLOAT64](x, t, 0.5, has_sentinel ? -INFINITY : NAN, &to, rows,
+                                       length);
+        for (size_t row = 0; row < rows; row++, x += length, t += length) {
+            const double max[] = {kernel->row_max[KL_FLOAT64](x, length),
+                                  kernel->row_max[KL_FLOAT64](t, length)};
+            const struct kl_shift shifts[] = {{max[0], 0.5}, {max[1], 0.5}};
+            struct kl_row_sums sums =
+                kernel->logit_sums[KL_FLOAT64](x, t, shifts, one[0], one[1], length);
+            bool is_nothing = max[1] == -INFINITY, has_minus = false;
+            for (size_t k = 0; k < length; k++)
+                has_minus |= t[k] == -INFINITY;
+            cr_expect(maxima[0][row] == max[0] && maxima[1][row] == max[1], "%s", kernel->name);
+            cr_expect(near(exps[row], sums.exps, 16), "%s: %g, not %g", kernel->name, exps[row],
+                      sums.exps);
+            if (is_nothing)
+                continue;
+            cr_expect(near(sum_p[row], sums.sum_p, 16), "%s: %g", kernel->name, sum_p[row]);
+            cr_expect(has_sentinel && has_minus
+                          ? isnan(losses[row])
+                          : fabs(losses[row] - sums.losses) <= 1e-13 * (1 + fabs(sums.losses)),
+                      "%s, %zu of %zu: %g, not %g", kernel->name, row, length, losses[row],
+                      sums.losses);
+            cr_expect(!caches || (memcmp(p + row * length, one[0], length * 8) == 0 &&
+                                  memcmp(q + row * length, one[1], length * 8) == 0),
+                      "%s", kernel->name);
+        }
+    }
+}
+
+Test(rows, sums_of_several_at_once) { for_each(check_short_sums); }
+
 /* Checks losses of probabilities by quotients: ordinary ones, near 1, and invalid ones. */
 static void check_quotients(const struct kl_kernel *kernel, double *v, double *other, size_t n)
 {

@@ -413,7 +413,8 @@ static void pad(const struct sample *s, size_t more, struct sample *padded, size
     for (size_t row = 0; row < s->rows; row++)
         for (size_t at = row * padded->k, end = at + padded->k, i = 0; at < end; at++) {
             size_t own = s->k - i, from = row * s->k + i;
-            bool is_own = below(state, end - at)<own, is_again = i> 0 && below(state, 2);
+            bool is_own = below(state, end - at) < own;
+            bool is_again = (i > 0) & below(state, 2);
             from = is_own ? from : is_again ? row * s->k + below(state, i) : 0;
             padded->wide[at] = is_own || is_again ? s->wide[from] : -1;
             padded->narrow[at] = (int32_t)padded->wide[at];
@@ -626,7 +627,7 @@ Test(sparse, data_are_checked)
          "indices_invalid",
          KL_INDICES,
          2,
-         "the index -2 is not"},
+         "the index -2 is outside"},
         {{0, 1, 3, 3}, {0.5, 0.5, 0.7, 0.7}, NULL, KL_NO_OPERAND, 0, NULL},
         {{3, 3, 1, 1},
          {0.5, 0.5, 0.1, 0.2},

@@ -170,7 +170,8 @@ class Losses(unittest.TestCase):
             self.client.kl_div(x, t, reduction="sum", diagnose=True)
             self.client.kl_div(np.exp(x), t, reduction="sum", diagnose=True)
         self.assertIn("reduction: 'mean' divides", str(given[0].message))
-        self.assertIn("did you pass probabilities?", str(given[1].message))
+        self.assertIn("does input hold probabilities?", str(given[1].message))
+        self.assertIn("did you pass probabilities?", str(given[2].message))
         self.assertEqual({w.filename for w in given}, {__file__})
 
     def test_a_body_that_is_too_large_is_said_to_be(self):
@@ -322,6 +323,7 @@ class Repeats(unittest.TestCase):
                 self.assertLess(len(str(raised.exception)), 400)
         others = ["[]", "{}", '"text"', "1", "null", '{"monitors": {}}', '{"monitors": [1], "warnings": []}', '[{"next": null}]',
                   '{"monitors": [[]], "warnings": {}}', '{"next": 1, "groups": [], "windows": [], "events": [], "notes": []}',
+                  '{"windows": [{"window": [1]}], "next": null}', '{"windows": [{"g_test": "x"}], "next": null}',
                   '{"monitors": [{"name": 1}], "warnings": [null]}', "[" * 100_000, '{"name": "m", "bins": {}, "revision": 1}']
         calls = [lambda client: client.groups(), lambda client: client.group("g").monitors(),
                  lambda client: client.group("g").reference({"x": [1.0, 2.0]}), lambda client: client.group("g").windows("m"),
@@ -333,7 +335,7 @@ class Repeats(unittest.TestCase):
             with self.subTest(body=body[:80]), self.assertRaises(kldiv.ServiceError) as raised:
                 call(kldiv.Client(Script([(200, "", body)]).url))
             self.assertEqual(raised.exception.code, "not_the_service")
-        for body in *others, '{"code": 5}', '{"code": "x", "errors": [1]}', '{"code": "x", "detail": null}', '{"error": []}':
+        for body in *others, '{"code": 5}', '{"code": "x", "errors": [1]}', '{"code": "x", "detail": 1}', '{"error": []}':
             with self.assertRaises(kldiv.ServiceError) as raised:
                 kldiv.Client(Script([(418, "Retry-After: \xb2\r\n", body)]).url).request("GET", "/x")
             self.assertEqual((raised.exception.status, raised.exception.code, raised.exception.pointer), (418, "http_418", None))

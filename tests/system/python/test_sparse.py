@@ -161,7 +161,9 @@ class Losses(unittest.TestCase):
             with self.assertRaises(kldiv.LossError) as raised:
                 kldiv.sparse_kl_div(x, np.full((2, 5), wrong, kind), values, **named)
             self.assertEqual(raised.exception.code, "indices_invalid")
-            self.assertIn(f"the index {wrong} is not", str(raised.exception))
+            self.assertIn(f"the index {wrong} is outside", str(raised.exception))
+        with self.assertRaisesRegex(kldiv.LossError, "the index 70000 is outside of its row; -1 is padding"):
+            kldiv.sparse_kl_div(x, np.full((2, 5), 70_000, "uint64"), values, **named)
         with self.assertRaisesRegex(TypeError, "topk"):
             kldiv.sparse_kl_div(x, values, indices, **named)
         self.assertRaisesRegex(TypeError, "None", kldiv.sparse_kl_div, x, None, values)

@@ -212,6 +212,37 @@ class Torch(unittest.TestCase):
             loss.backward()
             self.assertTrue(temperature.grad.isfinite())
 
+    def test_what_is_learned_but_not_used_has_no_gradient(self):
+        x, t = self.operands((3, 4), torch.float64)
+        temperature = torch.ones((), dtype=torch.float64, requires_grad=True)
+        kldiv.kl_div(x, t, temperature=temperature, reduction="sum").backward()
+        torch.testing.assert_close(x.grad, -t.detach())
+        self.assertIsNone(temperature.grad)
+
+    def test_temperatures_may_change_before_backward(self):
+        x, t = (torch.randn(3, 4, dtype=torch.float64) for _ in range(2))
+        options = {"input_space": "logit", "target_space": "logit", "dim": -1, "reduction": "sum"}
+        expected = None
+        for temperature in 2.0, torch.tensor(2.0), np.array(2.0), np.float32(2):
+            weight = torch.rand(3, dtype=torch.float64, generator=torch.Generator().manual_seed(1)).requires_grad_()
+            loss = kldiv.kl_div(x, t, temperature=temperature, weight=weight, **options)
+            if not isinstance(temperature, (float, np.float32)):
+                temperature.fill(7) if isinstance(temperature, np.ndarray) else temperature.fill_(7)
+            loss.backward()
+            expected = weight.grad if expected is None else expected
+            torch.testing.assert_close(weight.grad, expected, rtol=0, atol=0)
+
+    def test_rounding_is_not_told_of(self):
+        logits = torch.randn(64, 1000)
+        for dtype in torch.float32, torch.bfloat16, torch.float16:
+            x = logits.log_softmax(-1).to(dtype)
+            for reduction in "sum", "batchmean", "mean", "none":
+                with warnings.catch_warnings(record=True) as given:
+                    warnings.simplefilter("always")
+                    kldiv.kl_div(x, logits.softmax(-1).to(dtype), reduction=reduction, dim=-1 if reduction == "none" else None)
+                    kldiv.kl_div(x, x, log_target=True, dim=0, reduction="none")
+                self.assertFalse([w for w in given if "input_space=prob" in str(w.message)], (dtype, reduction))
+
     def test_partial_results_of_tensors(self):
         x, t = self.operands((10, 6), torch.bfloat16)
         merged = kldiv.partial(x[:4], t[:4], dim=1) + kldiv.partial(x[4:], t[4:], dim=1)

@@ -103,8 +103,8 @@ def read(value: Any) -> Array:
 
 
 def read_indices(value: Any) -> Array:
-    """Positions of elements in their rows. int32 and int64 are read where they lie; other integers become int64, in which those
-    of uint64 that it has not are negative, and so in no row; the last one is -1, as which numpy has it, too."""
+    """Positions of elements in their rows. int32 and int64 are read where they lie; other integers become int64. Those of
+    uint64 from 2^63 on become negative, and are an error, but 2^64 - 1, which becomes -1 and is padding."""
     if is_tensor(value):
         name = str(value.dtype).replace("torch.", "")
         check_integers(name)

@@ -148,7 +148,7 @@ class Call:
         problem = Problem()
         good = function(*arguments, ctypes.byref(problem))
         if problem.code == b"indices_invalid" and self.is_unsigned:
-            problem.detail = re.sub(rb"-\d+", lambda found: b"%d" % (int(found[0]) + 2 ** 64), problem.detail)
+            problem.detail = re.sub(rb"(?<=index )-\d+", lambda found: b"%d" % (int(found[0]) + 2 ** 64), problem.detail)
         check(good, problem, self.place(problem) if self.is_sparse else "")
 
     def place(self, problem: Problem) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from . import _arrays, _library
-from ._call import Call, axes_of
+from ._call import Call, axes_of, number
 from ._labels import align
 from .loss import Partial
 
@@ -218,7 +218,7 @@ def formula_gradients(ctx: Any, tensors: tuple[Any, ...], needed: tuple[bool, ..
         options = {**ctx.options, **{name: v for name, v in zip(LEARNED, views[2:]) if v is not None}}
         loss = formula_of(ctx.call, options)(views[0], views[1], options["weight"], options["temperature"])
     wanted = [v for v, is_needed in zip(views, needed) if is_needed]
-    found = iter(torch.autograd.grad(loss, wanted, grad_output, create_graph=is_differentiable))
+    found = iter(torch.autograd.grad(loss, wanted, grad_output, create_graph=is_differentiable, allow_unused=True))
     return tuple(next(found) if is_needed else None for is_needed in needed)
 
 
@@ -310,6 +310,8 @@ def kl_div(input: Any, target: Any, **options: Any) -> Any:
     for name in own if is_kept else ():
         if options[name] is not None and not isinstance(options[name], torch.Tensor):
             options[name] = tensor_of(READERS[name](options[name]), is_kept)
+    if "temperature" not in learned:  # a number, for backward may read it
+        options["temperature"] = number("temperature", options["temperature"])
     plain = {**options, **{name: value.detach() for name, value in learned.items()}}
     call = Call(x, t, **plain)
     call.warn(stacklevel=4)

@@ -77,14 +77,14 @@ class _TimedResponse(http.client.HTTPResponse):
         self.fp = io.BufferedReader(_TimedReader(sock, self.fp), 1 << 16)
 
 
-def page_of(member: str) -> dict[str, Any]:
+def page_of(member: str, row: Any = dict) -> dict[str, Any]:
     """What a page of a list has: its rows, and the cursor of the next page."""
-    return {member: [dict], "next": (str, type(None))}
+    return {member: [row], "next": (str, type(None))}
 
 
 def fits(value: Any, expected: Any) -> bool:
-    """Is a value of JSON of a type, a list of such, a dict that has such members (a name with ? at its end may be absent), or
-    one of several of these, in a tuple?"""
+    """True if a value of JSON has the expected form: a type; [form], a list of it; {name: form}, a dict with these members, of
+    which `name?` may be absent; or a tuple, any of its forms."""
     if isinstance(expected, tuple):
         return any(fits(value, each) for each in expected)
     if isinstance(expected, list):
@@ -126,8 +126,9 @@ class Response:
         problem: Any = None
         with contextlib.suppress(ValueError, RecursionError):
             problem = json.loads(self.body)
-        if fits(problem, {"code": str, "detail?": str, "errors?": [dict]}):
-            return ServiceError(self.status, problem["code"], problem.get("detail", ""), problem.get("errors"), request_id)
+        if fits(problem, {"code": str, "detail?": (str, type(None)), "title?": (str, type(None)), "errors?": ([dict], type(None))}):
+            words = problem.get("detail") or problem.get("title") or ""
+            return ServiceError(self.status, problem["code"], words, problem.get("errors"), request_id)
         if fits(problem, {"error": str}):
             return ServiceError(self.status, "inference_failed", problem["error"], None, request_id)
         text = self.body[:200].decode(errors="replace")  # not the service's own, but a proxy's

@@ -135,7 +135,7 @@ class Client:
         arrays = {name: readers.get(name, _arrays.read)(value) for name, value in values.items()}
         shared = {name: place for name, array in arrays.items() if (place := self._place(name, array))}
         shapes: dict[str, Any] = {"sum": (2,), "divisor": (2,)} if options.get("partial") else {
-            "loss": None, **{f"gradient.{name}": arrays[name].shape for name in options.get("gradient") or ()}}
+            "loss": None, **{f"gradient.{name}": arrays[name].shape for name in gradients_of(options)}}
         send = self._infer if shared and not options.get("partial") else self._post
         response, parse = send(arrays, shared, options)
 
@@ -177,7 +177,7 @@ class Client:
                 parts.append(_wire.bytes_of(array, _wire.size_of(name, array)))
                 parameters = {"binary_data_size": len(parts[-1])}
             inputs.append({"name": name, "datatype": datatype, "shape": list(array.shape), "parameters": parameters})
-        outputs = [{"name": "loss"}] + [{"name": f"gradient.{name}"} for name in options.get("gradient") or ()]
+        outputs = [{"name": "loss"}] + [{"name": f"gradient.{name}"} for name in gradients_of(options)]
         header = json.dumps({"inputs": inputs, "outputs": outputs, "parameters": {"binary_data_output": True}}).encode()
         response = self.transport.request(
             "POST", "/v2/models/kl_div/infer", options,
@@ -185,6 +185,12 @@ class Client:
             [header, *parts], repeatable=True)
         size = response.headers.get("Inference-Header-Content-Length", str(len(response.body)))
         return response, lambda body, as_tensor: _wire.read_inference(body, int(size), as_tensor)
+
+
+def gradients_of(options: dict[str, Any]) -> list[str]:
+    """The operands whose gradients are asked for."""
+    given = options.get("gradient") or ()
+    return wanted_of(given.split(",") if isinstance(given, str) else given) if given else []
 
 
 def check_types(options: dict[str, Any]) -> None:

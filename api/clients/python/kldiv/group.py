@@ -63,11 +63,13 @@ def names_of(value: Any) -> list[str] | None:
 # What answers have, as fits() takes it.
 NUMBER, TEXT = (int, float, type(None)), (str, type(None))
 WARNING = {"code": str, "column": TEXT, "message": str}
-CONFIG = {"name": str, "revision": int, "bins": ({"labels": list}, {"edges": [(int, float, str)]}), "annotations?": dict,
+G_TEST = ({"p_value": (int, float)}, type(None))
+WINDOW = {"window?": dict, "kl?": NUMBER, "g_test?": G_TEST}
+CONFIG = {"name": str, "revision": int, "bins": ({"labels": list}, {"edges": [(int, float)]}), "annotations?": dict,
           "warnings?": [WARNING]}
 CONFIGS = {"monitors": [CONFIG], "warnings": [WARNING]}
 RESULT = {"name": str, "verdict": str, "revision": int, "n": int, "kl": NUMBER, "state?": str,
-          "bins?": [{"name": str, "reference": NUMBER, "current": NUMBER}], "g_test?": ({"p_value": NUMBER}, type(None))}
+          "bins?": [{"name": str, "reference": NUMBER, "current": NUMBER, "share?": NUMBER}], "g_test?": G_TEST}
 RESULTS = {"monitors": [RESULT], "warnings": [WARNING]}
 INCIDENT = {"since": str, "count": int, "first": TEXT, "monitors": [{"name": str}]}
 SUMMARY = {"group": str, "state": str, "monitors": int, "states": dict, "incidents?": [INCIDENT],
@@ -317,10 +319,10 @@ class Group:
         """The configs of all monitors."""
         return Monitors(self.client.request("GET", self._path, expected={"monitors": [CONFIG]})["monitors"], self)
 
-    def _pages(self, path: str, member: str, query: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    def _pages(self, path: str, member: str, query: dict[str, Any], row: Any = dict) -> Iterator[dict[str, Any]]:
         cursor = None
         while True:
-            page = self.client.request("GET", path, {**query, "cursor": cursor}, expected=page_of(member))
+            page = self.client.request("GET", path, {**query, "cursor": cursor}, expected=page_of(member, row))
             yield from page[member]
             cursor = page["next"]
             if cursor is None:
@@ -332,7 +334,7 @@ class Group:
         names = [name] if name is not None else [config["name"] for config in self.monitors()]
         query = {"from": time_text(start), "to": time_text(end), "limit": 1000}
         return as_frame([window_row(each, window) for each in names
-                         for window in self._pages(f"{self._path}/{segment(each)}/windows", "windows", query)])
+                         for window in self._pages(f"{self._path}/{segment(each)}/windows", "windows", query, WINDOW)])
 
     def latest(self, name: str) -> Result:
         """The last closed window of a monitor, with its bins."""
@@ -358,7 +360,7 @@ class Group:
         """Changes settings of a monitor, or of all, by a merge patch; None sets the default. Bins, reference and
         history stay."""
         path = self._path if monitor is None else f"{self._path}/{segment(monitor)}"
-        return self.client.request("PATCH", path, json_body=changes)
+        return self.client.request("PATCH", path, json_body=changes, expected=dict)
 
     def mute(self, monitor: str | None = None, *, seconds: float | None = None, until: Any = None,
              reason: str = "") -> Any:
@@ -376,7 +378,8 @@ class Group:
         given = {"text": text, "from": time_text(start), "to": time_text(end)}
         note: dict[str, Any] = self.client.request(
             "POST", self._path_of("notes", monitor),
-            json_body={name: value for name, value in given.items() if value is not None})
+            json_body={name: value for name, value in given.items() if value is not None},
+            expected={"id": (int, str), "name": TEXT})
         return note
 
     def notes(self, monitor: str | None = None, start: Any = None, end: Any = None) -> list[dict[str, Any]]:

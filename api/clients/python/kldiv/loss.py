@@ -42,9 +42,12 @@ def sparse_kl_div(input: Any, indices: Any, values: Any, *, log_normalizer: Any 
 
     Input has the shape [..., n]. Indices are integers of the shape [..., k], positions in rows of input; values of the same shape
     are those of target there, in the `target_space`: probabilities, log-probabilities or logits. An index of -1 is padding,
-    wherever it stands, and its value is not read; one that is twice in a row with the same value counts once. With r the mass that values leave, and s that of input's other elements, `tail` is "bin": these are one element more
-    with the probabilities r and s; "drop": values are divided by their sum, so that r is 0; or "ignore": only elements that are
-    named have losses.
+    wherever it stands, and its value is not read; with tail="drop" the loss of a row of padding alone is NaN: mask it. An index
+    that is twice in a row with the same value counts once.
+
+    With r the mass that values leave, and s that of input's other elements, `tail` is "bin": these are one element more with the
+    probabilities r and s; "drop": values are divided by their sum, so that r is 0; or "ignore": only elements that are named have
+    losses.
 
     Logits of values need a `log_normalizer` of the shape [...], unless the tail is dropped: the log-sum-exp of all n logits of a
     row over the temperature, (logits / temperature).logsumexp(-1), as the temperature divides logits first. It does not divide
