@@ -103,22 +103,40 @@ static const void *element_at(const struct kl_sparse_call *call, size_t row, siz
 /* PIECE: elements of a row that are looked at together; a multiple of 64, and of SUMMED. */
 enum { PIECE = 1024, SUMMED = 128 };
 
-/* The n elements of a row from `at` on, a multiple of PIECE: in place, or if some are named in `copy`, with `none` in their places. */
-static const char *rest_of(const struct kl_sparse_call *call, size_t row, const uint64_t *named,
-                           size_t at, size_t n, double none, char *copy)
+/* piece: n elements of a row from `at` on, without what is named: in place, or if some are named in `copy`. */
+struct piece {
+    size_t at, n;
+    const char *from;
+    char copy[PIECE * sizeof(double)];
+};
+
+/* Sets `from`, with `none` in the places of what is named. */
+static void leave_out_named(const struct kl_sparse_call *call, size_t row, const uint64_t *named,
+                            double none, struct piece *piece)
 {
     enum kl_dtype dtype = call->plan->input.dtype;
-    const char *from = element_at(call, row, at);
     uint64_t any = 0;
-    for (size_t i = 0; i < n; i += 64)
-        any |= named[(at + i) / 64];
+    piece->from = element_at(call, row, piece->at);
+    for (size_t i = 0; i < piece->n; i += 64)
+        any |= named[(piece->at + i) / 64];
     if (!any)
-        return from;
-    memcpy(copy, from, n * kl_dtype_size(dtype));
-    for (size_t i = 0; i < n; i += 64)
-        for (uint64_t word = named[(at + i) / 64]; word; word &= word - 1)
-            kl_store(dtype, copy, i + (size_t)__builtin_ctzll(word), none);
-    return copy;
+        return;
+    memcpy(piece->copy, piece->from, piece->n * kl_dtype_size(dtype));
+    piece->from = piece->copy;
+    for (size_t i = 0; i < piece->n; i += 64)
+        for (uint64_t word = named[(piece->at + i) / 64]; word; word &= word - 1)
+            kl_store(dtype, piece->copy, i + (size_t)__builtin_ctzll(word), none);
+}
+
+/* Goes on to the next piece; false behind the last one. The first one follows one with at and n of 0. */
+static bool next_piece(const struct kl_sparse_call *call, size_t row, const uint64_t *named,
+                       double none, struct piece *piece)
+{
+    piece->at += piece->n;
+    piece->n = kl_min(call->length - piece->at, PIECE);
+    if (piece->n > 0)
+        leave_out_named(call, row, named, none, piece);
+    return piece->n > 0;
 }
 
 /* rest: the sum of probabilities and their minimum. */
@@ -148,37 +166,35 @@ static void add_probs(const struct kl_sparse_call *call, const char *from, size_
     }
 }
 
-/* For the pieces of a row without what is named: n elements at `from`. */
-#define FOR_EACH_PIECE(call, row, named, none, n, from)                                            \
-    char copy[PIECE * sizeof(double)];                                                             \
-    const char *from;                                                                              \
-    for (size_t at = 0, n = kl_min((call)->length, PIECE);                                         \
-         n > 0 && (from = rest_of(call, row, named, at, n, none, copy));                           \
-         at += n, n = kl_min((call)->length - at, PIECE))
-
 static void sum_probs(const struct kl_sparse_call *call, size_t row, const uint64_t *named,
                       struct rest *rest)
 {
-    double none = kl_is_prob(call, KL_INPUT) ? 0 : -(double)INFINITY;
-    FOR_EACH_PIECE(call, row, named, none, n, from)
-    add_probs(call, from, n, rest);
+    struct piece piece;
+    piece.at = piece.n = 0;
+    while (next_piece(call, row, named, kl_is_prob(call, KL_INPUT) ? 0 : -(double)INFINITY, &piece))
+        add_probs(call, piece.from, piece.n, rest);
 }
 
 static struct kl_sum sum_exps(const struct kl_sparse_call *call, size_t row, const uint64_t *named,
                               struct kl_shift shift)
 {
+    enum kl_dtype dtype = call->plan->input.dtype;
     struct kl_sum sum = {0, 0};
-    FOR_EACH_PIECE(call, row, named, -(double)INFINITY, n, from)
-    kl_sum_merge(&sum, call->kernel->exp_sum[call->plan->input.dtype](from, shift, n));
+    struct piece piece;
+    piece.at = piece.n = 0;
+    while (next_piece(call, row, named, -(double)INFINITY, &piece))
+        kl_sum_merge(&sum, call->kernel->exp_sum[dtype](piece.from, shift, piece.n));
     return sum;
 }
 
 static double max_of_rest(const struct kl_sparse_call *call, size_t row, const uint64_t *named)
 {
+    enum kl_dtype dtype = call->plan->input.dtype;
     double max = -(double)INFINITY;
-    FOR_EACH_PIECE(call, row, named, -(double)INFINITY, n, from)
-    {
-        double of_piece = call->kernel->row_max[call->plan->input.dtype](from, n);
+    struct piece piece;
+    piece.at = piece.n = 0;
+    while (next_piece(call, row, named, -(double)INFINITY, &piece)) {
+        double of_piece = call->kernel->row_max[dtype](piece.from, piece.n);
         max = of_piece > max ? of_piece : max;
     }
     return max;
