@@ -348,9 +348,9 @@ const struct kl_warning_text *kl_warning_text(enum kl_warning warning, enum kl_r
 
 /* The warnings of a loss that was computed, as plan->warnings has others. KL_LOSS_NEGATIVE: a loss of KL_FORWARD is negative, and
  * input should hold log-probabilities. Most often input holds probabilities then. It is looked for in reduced losses, and in losses
- * of rows along the last axis. It is not looked for with weights, a mask of elements, or KL_TAIL_IGNORE: there a negative loss may be
+ * of rows, with `dim` if that names the last axis. It is not looked for with weights, a mask of elements, or KL_TAIL_IGNORE: there a negative loss may be
  * right. A target that does not sum to 1 also gives it. Rounding may bring a row to -1e-6 in float64, -1e-5 in float32, -0.01 in
- * float16 and -0.05 in bfloat16: a loss is below that, times the rows that it sums. */
+ * float16 and -0.05 in bfloat16, by the coarser operand: a loss is below that, times the rows that it sums, and below -1e-6. */
 struct kl_plan;
 unsigned kl_loss_warnings(const struct kl_plan *plan, const void *loss);
 

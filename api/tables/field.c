@@ -203,7 +203,7 @@ static bool read_styled(const char *p, const char *end, enum api_style style, do
     return read == plain.text + plain.size && strspn(plain.text, "0123456789.-+eE") == plain.size;
 }
 
-/* As read_field, of what is not plain or may mean something else by its style. */
+/* Reads a field that is not plain, or that its style may read otherwise, as read_field has it. */
 static __attribute__((noinline)) bool read_by_style(const char *p, const char *end,
                                                     enum api_style style, bool is_plain,
                                                     double *number, bool *is_grouped)

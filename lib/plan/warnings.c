@@ -1,6 +1,8 @@
 #include "lib/kldiv.h"
 
-/* max_rounding: how far rounding of a row's operands brings its divergence below 0. */
+/* MAX_NEGATIVE: the loss above which nothing is told. max_rounding: how far rounding of a row's operands brings its divergence below
+ * 0. */
+static const double MAX_NEGATIVE = 1e-6;
 static const double max_rounding[KL_DTYPES] = {
     [KL_FLOAT64] = 1e-6, [KL_FLOAT32] = 1e-5, [KL_FLOAT16] = 1e-2, [KL_BFLOAT16] = 5e-2};
 
@@ -66,7 +68,7 @@ static bool are_divergences(const struct kl_plan *plan)
            !plan->weight.data && !(plan->sparse.indices && plan->sparse.tail == KL_TAIL_IGNORE);
 }
 
-/* The rows along the last axis whose divergences a loss may sum. */
+/* The rows along the last axis whose divergences a loss sums, or its part of one. */
 static double rows_of_loss(const struct kl_plan *plan)
 {
     double length = plan->joint_ndim > 0 ? (double)plan->joint_shape[plan->joint_ndim - 1] : 1;
@@ -74,7 +76,16 @@ static double rows_of_loss(const struct kl_plan *plan)
     double losses = plan->reduction == KL_SUM         ? 1
                     : plan->reduction == KL_BATCHMEAN ? (double)plan->batch
                                                       : (double)plan->kept_count;
-    return losses < rows ? rows / losses : 1;
+    return rows / losses;
+}
+
+/* How far rounding may bring a loss below 0: by the coarser operand. */
+static double rounding_of(const struct kl_plan *plan)
+{
+    double a = max_rounding[plan->input.dtype], b = max_rounding[plan->target.dtype];
+    double scale = plan->options.scale ? plan->temperature * plan->temperature : 1;
+    double rounding = rows_of_loss(plan) * scale * (a > b ? a : b);
+    return rounding > MAX_NEGATIVE ? rounding : MAX_NEGATIVE;
 }
 
 unsigned kl_loss_warnings(const struct kl_plan *plan, const void *loss)
@@ -82,7 +93,7 @@ unsigned kl_loss_warnings(const struct kl_plan *plan, const void *loss)
     size_t n = plan->loss_size / kl_dtype_size(plan->dtype);
     if (!are_divergences(plan))
         return 0;
-    double max = rows_of_loss(plan) * max_rounding[plan->dtype];
+    double max = rounding_of(plan);
     for (size_t i = 0; i < n; i++)
         if (kl_load(plan->dtype, loss, i) < -max)
             return 1u << KL_LOSS_NEGATIVE;

@@ -314,7 +314,7 @@ static void compute_tile_of_rows(struct kl_workspace *b, const struct kl_tile *t
     store_chosen(b, tile, &grads);
 }
 
-/* What exponentials of each row are multiplied by: 1 over their sum; 1 if the operand holds no logits. */
+/* Finds the factor of each row's exponentials: 1 over their sum; 1 if the operand holds no logits. */
 static void find_inverses(const struct kl_workspace *b, int operand, double *inverses)
 {
     size_t n = b->group->rows;

@@ -141,13 +141,11 @@ static void run_without_softmaxes(struct kl_workspace *b)
     }
 }
 
-/* True if the derivatives by a row's losses are all equal, and of the losses only the sum is
- * wanted: then one pass over the row gives its sums, and a second one the derivatives. */
+/* True if one pass over a row gives its sums, and a second one the derivatives. */
 static bool can_fuse(const struct kl_job *job)
 {
-    bool equal = !job->weight.data && !job->mask.data && !job->grad_output.data && !job->losses;
     return !kl_is_mixture(job->plan) && job->plan->spaces[KL_INPUT] != KL_PROB &&
-           (equal || !job->layout->elementwise);
+           kl_are_losses_alike(job);
 }
 
 /* True if rows are not masked in part, and their sums can be found in one pass. The sums of exponentials of rows without a

@@ -65,10 +65,9 @@ void kl_compute_mixture(struct kl_workspace *b, const struct kl_tile *tile)
 
 bool kl_sums_mixture_rows(const struct kl_job *job)
 {
-    bool equal = !job->weight.data && !job->mask.data && !job->grad_output.data && !job->losses;
     return kl_is_mixture(job->plan) && job->plan->share < 1 && kl_is_logit(job, KL_INPUT) &&
-           kl_is_logit(job, KL_TARGET) && !kl_sums_blocks(job) &&
-           (equal || !job->layout->elementwise) && (job->masks_rows || !job->mask.data);
+           kl_is_logit(job, KL_TARGET) && !kl_sums_blocks(job) && kl_are_losses_alike(job) &&
+           (job->masks_rows || !job->mask.data);
 }
 
 size_t kl_mixture_cache_size(const struct kl_job *job)

@@ -257,7 +257,7 @@ static bool ends_at_nan(const struct kl_workspace *b)
     return b->job->rule == KL_LOGIT_PYTORCH && !isnan(b->sentinel);
 }
 
-/* Where a tile's exponentials are cached. p and q are NULL if a row of several tiles has no row_cache. */
+/* Gives the places of a tile's cached exponentials. p and q are NULL if a row of several tiles has no row_cache. */
 static struct kl_cached_exps cached_exps(struct kl_workspace *b, const struct kl_tile *tile,
                                          size_t row)
 {
@@ -460,11 +460,9 @@ static bool wants_exps(const struct kl_workspace *b)
 size_t kl_exps_cache_size(const struct kl_job *job)
 {
     size_t n = job->layout->inner.volume;
-    bool sums_rows = !job->layout->elementwise || (!job->weight.data && !job->mask.data &&
-                                                   !job->grad_output.data && !job->losses);
     bool caches = grads_take_exps(job) && kl_is_logit(job, KL_INPUT) &&
                   kl_is_logit(job, KL_TARGET) && n > job->tile.length && has_few_tiles(job) &&
-                  !kl_sums_blocks(job) && sums_rows;
+                  !kl_sums_blocks(job) && kl_are_losses_alike(job);
     return caches ? KL_OPERANDS * n * sizeof(double) : 0;
 }
 

@@ -20,7 +20,7 @@ struct kl_cached_exps {
     double *p, *q, *offsets;
 };
 
-/* Those of a row whose sums were found, if b->has_exps: cached, or computed again to the same bits. */
+/* Gives the exponentials of a row whose sums were found, if b->has_exps: cached, or computed again to the same bits. */
 struct kl_cached_exps kl_exps_of(struct kl_workspace *b, const struct kl_tile *tile, size_t row);
 
 /* The bytes of a row_cache for them. */

@@ -63,7 +63,7 @@ struct kl_workspace {
         double tile_offsets[KL_MAX_CACHED / KL_BLOCK][KL_OPERANDS]; /* of KL_FORWARD's kl_exps_of */
     };
     double mixture_grads[KL_OPERANDS][KL_BLOCK];
-    /* Of a row of several tiles: derivatives and probabilities of a mixture, else exponentials; or NULL. */
+    /* Derivatives and probabilities of a mixture, else exponentials, of a row of several tiles; or NULL. */
     double *row_cache;
     double row_max[KL_OPERANDS][KL_ROWS];
     double log_sum_exp[KL_OPERANDS][KL_ROWS]; /* of logits less row_max */
@@ -111,6 +111,13 @@ const void *kl_operand(struct kl_workspace *b, const struct kl_tile *tile, int o
 
 /* The mask of a tile as a block; NULL if there is none. */
 const unsigned char *kl_unmasked(struct kl_workspace *b, const struct kl_tile *tile);
+
+/* True if the derivatives by a row's losses are all equal, and of the losses only the sum is wanted. */
+static inline bool kl_are_losses_alike(const struct kl_job *job)
+{
+    return !job->layout->elementwise ||
+           (!job->weight.data && !job->mask.data && !job->grad_output.data && !job->losses);
+}
 
 /* True if a row is masked as a whole. */
 static inline bool kl_is_row_masked(const struct kl_workspace *b, size_t row)

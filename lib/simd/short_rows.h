@@ -131,6 +131,7 @@ INLINE void short_sums_of(const struct short_rows *r)
     }
 }
 
+/* Each branch compiles short_sums_of with its own constants. */
 #define SHORT_ROWS(dtype_, suffix)                                                                 \
     TARGET_ATTR static void short_sums_##suffix(const void *x, const void *t, double scale,        \
                                                 double sentinel, const struct kl_short_sums *to,   \

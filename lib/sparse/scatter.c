@@ -18,7 +18,7 @@ static void fill(enum kl_dtype dtype, double value, char *to, size_t n)
     }
 }
 
-/* Of an element of a short row, of which the last may be the rest. */
+/* True of an element of a short row that is of no value; the last one may be the rest. */
 static bool is_left_out(const struct kl_sparse_call *call, size_t row, size_t i)
 {
     return i < call->k && call->left_out[row * call->k + i];

@@ -212,6 +212,13 @@ class Torch(unittest.TestCase):
             loss.backward()
             self.assertTrue(temperature.grad.isfinite())
 
+    def test_means_of_halves_are_told_of(self):
+        p = torch.randn(8, 1000).softmax(-1).to(torch.float16)
+        with warnings.catch_warnings(record=True) as given:
+            warnings.simplefilter("always")
+            kldiv.kl_div(p, p)
+        self.assertIn("input_space=prob", str(given[-1].message))
+
     def test_what_is_learned_but_not_used_has_no_gradient(self):
         x, t = self.operands((3, 4), torch.float64)
         temperature = torch.ones((), dtype=torch.float64, requires_grad=True)
@@ -241,6 +248,9 @@ class Torch(unittest.TestCase):
                     warnings.simplefilter("always")
                     kldiv.kl_div(x, logits.softmax(-1).to(dtype), reduction=reduction, dim=-1 if reduction == "none" else None)
                     kldiv.kl_div(x, x, log_target=True, dim=0, reduction="none")
+                    kldiv.kl_div(x, logits.softmax(-1), reduction=reduction, dim=-1 if reduction == "none" else None)
+                    kldiv.kl_div((logits / 20).log_softmax(-1).to(dtype), logits.to(dtype), target_space="logit", temperature=20.0,
+                                 scale="temperature_squared", reduction=reduction, dim=-1)
                 self.assertFalse([w for w in given if "input_space=prob" in str(w.message)], (dtype, reduction))
 
     def test_partial_results_of_tensors(self):

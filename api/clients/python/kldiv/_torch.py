@@ -251,11 +251,11 @@ class _Loss(torch.autograd.Function):  # type: ignore[misc]
         needed = (*((False, False) if by_library else by_operands), *by_learned)
         x, t, *others = formula_gradients(ctx, (input, target, *learned), needed, grad_output)
         if by_library:
-            x, t = _Loss.library_gradients(ctx, grad_output)
+            x, t = _Loss.operand_gradients(ctx, grad_output)
         return (x, t, None, None, *others)
 
     @staticmethod
-    def library_gradients(ctx: Any, grad_output: Any) -> Any:
+    def operand_gradients(ctx: Any, grad_output: Any) -> Any:
         # Given away once: autograd may add to them in place.
         grads, ctx.grads = ctx.grads, None
         if grads and grad_output.numel() == 1 and has_memory(grad_output):
