@@ -210,17 +210,16 @@ static void run_by_elements(struct kl_workspace *b, bool wants_loss)
 
 static void run_with_logits(struct kl_workspace *b);
 
-/* Computes runs of rows that have derivatives by their sums apart from those that have none, for the bits of a row must not depend
- * on those beside it. */
-static void run_in_parts(struct kl_workspace *b)
+/* Computes runs of rows of one kind, each apart, for the bits of a row must not depend on those beside it. */
+static void run_in_parts(struct kl_workspace *b, const bool *kinds)
 {
     const struct kl_group *whole = b->group;
-    bool has_grads[KL_ROWS];
-    memcpy(has_grads, b->fused.has_grads, whole->rows * sizeof *has_grads);
+    bool kind[KL_ROWS];
+    memcpy(kind, kinds, whole->rows * sizeof *kind);
     kl_fill(whole->high, 0, whole->rows);
     kl_fill(whole->low, 0, whole->rows);
     for (size_t i = 0, n; i < whole->rows; i += n) {
-        for (n = 1; i + n < whole->rows && has_grads[i + n] == has_grads[i]; n++)
+        for (n = 1; i + n < whole->rows && kind[i + n] == kind[i]; n++)
             ;
         struct kl_group part = *whole;
         part.row += i, part.rows = n;
@@ -286,7 +285,7 @@ static __attribute__((noinline)) void run_special(struct kl_workspace *b)
     else if (find_losses(b))
         compute_fused_grads(b);
     else if (memchr(b->fused.has_grads, 1, b->group->rows) && !kl_sums_blocks(job))
-        run_in_parts(b);
+        run_in_parts(b, b->fused.has_grads);
     else
         run_by_elements(b, false);
 }
@@ -297,8 +296,9 @@ static void run_with_logits(struct kl_workspace *b)
     bool has_sentinel = job->rule == KL_LOG_PYTORCH || has_nan_grads(job);
     b->sentinel = has_sentinel ? -(double)INFINITY : (double)NAN;
     if (kl_sums_mixture_rows(job)) {
-        kl_sum_mixture_rows(b);
-        if (kl_any_wanted(job))
+        if (!kl_sum_mixture_rows(b))
+            run_in_parts(b, b->plain.known);
+        else if (kl_any_wanted(job))
             kl_compute_row_grads(b, &b->fused);
     } else if (can_fuse(job) && find_row_sums(b, true, &b->fused)) {
         set_losses(b, &b->fused);

@@ -123,20 +123,26 @@ void kl_find_mixture_terms(struct kl_workspace *b, const struct kl_tile *tile, s
 }
 
 /* Sums of exponentials of rows that have no finite loss of KL_FORWARD have too few bits for float64. */
-static void find_softmaxes(struct kl_workspace *b)
+static bool find_softmaxes(struct kl_workspace *b)
 {
     b->sentinel = (double)NAN;
-    if (!kl_find_row_sums(b, true, &b->plain) && b->job->plan->dtype == KL_FLOAT64) {
-        kl_find_softmaxes(b);
-        b->has_exps = false;
-    }
+    bool are_exact = kl_find_row_sums(b, true, &b->plain) || b->job->plan->dtype != KL_FLOAT64;
     b->stage[KL_INPUT] = b->stage[KL_TARGET] = KL_NOT_LOADED;
+    if (are_exact)
+        return true;
+    if (memchr(b->plain.known, 1, b->group->rows))
+        return false;
+    kl_find_softmaxes(b);
+    b->has_exps = false;
+    b->stage[KL_INPUT] = b->stage[KL_TARGET] = KL_NOT_LOADED;
+    return true;
 }
 
-void kl_sum_mixture_rows(struct kl_workspace *b)
+bool kl_sum_mixture_rows(struct kl_workspace *b)
 {
     struct kl_sum grads[KL_OPERANDS];
-    find_softmaxes(b);
+    if (!find_softmaxes(b))
+        return false;
     for (size_t i = 0; i < b->group->rows; i++) {
         struct kl_sum loss = {0, 0};
         grads[KL_INPUT] = grads[KL_TARGET] = loss;
@@ -151,4 +157,5 @@ void kl_sum_mixture_rows(struct kl_workspace *b)
         for (int operand = 0; operand < KL_OPERANDS; operand++)
             b->grad_sums[operand][i] = kl_sum_value(grads[operand]);
     }
+    return true;
 }

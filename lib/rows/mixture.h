@@ -11,8 +11,9 @@ void kl_compute_mixture(struct kl_workspace *b, const struct kl_tile *tile);
 /* True if rows of logits are computed one by one, from where they are; kl_compute_mixture is not called then. */
 bool kl_sums_mixture_rows(const struct kl_job *job);
 
-/* Finds the losses of the group's rows, and the sums of their derivatives by logarithms, to b->grad_sums. */
-void kl_sum_mixture_rows(struct kl_workspace *b);
+/* Finds the losses of the group's rows, and the sums of their derivatives by logarithms, to b->grad_sums. False if b->plain.known
+ * differs between rows: their bits would depend on those beside them. */
+bool kl_sum_mixture_rows(struct kl_workspace *b);
 
 /* kl_mixture_terms: of a row of a tile, the derivatives by an operand's logarithms, and its probabilities. */
 struct kl_mixture_terms {

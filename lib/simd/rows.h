@@ -315,14 +315,18 @@ INLINE void row_grads_of(enum kl_dtype dtype, bool is_log, bool by_input, bool b
     const struct kl_softmax_row r = *row; /* copies, which no store may change */
     const struct kl_grads grads = *to;
     bool is_f64 = dtype == KL_FLOAT64, has_q = r.q_factor != 0;
+    /* Zeros have the signs that cached exponentials give. */
+    bool as_cached = !is_f64 && !by_target;
     for (size_t i = 0; i < n; i += LANES) {
         vd xs = load_elements_part(dtype, x + i * size_of(dtype), n - i);
         vd ts = load_elements_part(dtype, t + i * size_of(dtype), n - i);
         vd z = shifted(xs, r.shifts[KL_INPUT]), s = shifted(ts, r.shifts[KL_TARGET]);
         vd p = is_log ? exp_or_zero(is_f64, s) : s, by[KL_OPERANDS];
         by[KL_INPUT] = v_mul(v_set(-r.p_factor), p);
-        if (by_input && has_q)
-            by[KL_INPUT] = v_add(v_mul(v_set(r.q_factor), exp_or_zero(is_f64, z)), by[KL_INPUT]);
+        if (by_input && has_q) {
+            vd q = as_cached ? prob_of(false, z) : exp_or_zero(is_f64, z);
+            by[KL_INPUT] = v_add(v_mul(v_set(r.q_factor), q), by[KL_INPUT]);
+        }
         by[KL_TARGET] = logit_grad_by_target(&r, p, z, s);
         for (int operand = 0; operand < KL_OPERANDS; operand++) {
             enum kl_dtype to_dtype = grads.is_f64[operand] ? KL_FLOAT64 : dtype;

@@ -58,7 +58,7 @@ static size_t leave_out_repeated(struct kl_sparse_call *call, size_t row, size_t
         call->left_out[at] = i > 0 && kl_index_at(call, at) == kl_index_at(call, order[i - 1]);
         if (!call->left_out[at])
             value = v;
-        else if (v != value && at < bad)
+        else if (v != value && !(isnan(v) && isnan(value)) && at < bad)
             bad = at;
     }
     return bad - first;

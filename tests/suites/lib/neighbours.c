@@ -1,183 +1,131 @@
-/* Rows beside other rows: their bits are those of the row alone, whatever values the others hold, and a weight
- * or mask of rows gives the same bits in each way to write it. */
-#include "lib/simd/kernel.h"
+/* A row of logits has the same bits whatever rows are beside it: of special ones, of equal ones and
+ * of those without a softmax, also the signs of zeros. */
 #include "tests/suites/lib/arrays.h"
 
-#include <criterion/criterion.h>
+#include "lib/kldiv.h"
+
 #include <math.h>
 #include <string.h>
 
-enum { ROWS = 150, LENGTHS = 10, MAX = ROWS * 300 };
+enum { ROWS = 6, MOST = 600 };
 
-static const size_t lengths[LENGTHS] = {1, 2, 3, 4, 8, 20, 63, 64, 130, 300};
-static double data[KL_OPERANDS][MAX], grads[2][KL_OPERANDS][MAX], losses[2][MAX];
-static unsigned char mask[ROWS];
-static unsigned long long state;
+/* call: some rows of logits and their losses and derivatives, of which those of `wanted`'s bits are taken. */
+struct call {
+    enum kl_dtype dtype;
+    struct kl_options options;
+    int wanted;
+    size_t rows, length;
+    double x[ROWS * MOST], t[ROWS * MOST], upstream[ROWS], losses[ROWS],
+        grads[KL_OPERANDS][ROWS * MOST];
+};
 
-/* Fills arrays of `dtype`; one element in `rarity` is special. */
-static void fill(enum kl_dtype dtype, const enum kl_space *spaces, size_t n, unsigned rarity)
+/* Fills a row: plain, with -inf, of -inf alone but for one, with a NaN, with
+ * probabilities that round to 0, or input without a softmax; or operands that are equal. */
+static void fill_row(struct call *call, size_t row, unsigned long long *state)
 {
-    static const double special[] = {-INFINITY, -INFINITY, INFINITY, NAN, 0};
-    for (int operand = 0; operand < KL_OPERANDS; operand++)
-        for (size_t i = 0; i < n; i++) {
-            double v = 8 * uniform(&state) - 4;
-            if (spaces[operand] == KL_PROB)
-                v = exp(v);
-            if (uniform(&state) * rarity < 1)
-                v = special[(size_t)(uniform(&state) * 5)];
-            if (spaces[operand] == KL_PROB && v < 0) /* an error under KL_MATH */
-                v = 0;
-            kl_store(dtype, data[operand], i, v);
-        }
+    int kind = (int)(uniform(state) * 8);
+    size_t n = call->length, odd = (size_t)(uniform(state) * (double)n);
+    for (size_t i = 0; i < n; i++) {
+        double q = 8 * uniform(state) - 4, p = kind == 1 ? q : 8 * uniform(state) - 4;
+        if ((kind == 2 && i % 3 == 0) || (kind == 3 && i != odd))
+            q = p = -(double)INFINITY;
+        if (kind == 4 && i == odd)
+            p = (double)NAN;
+        if (kind == 5)
+            q = -(double)INFINITY;
+        if (kind == 6 && i % 4 == 0)
+            q -= 800, p -= 800;
+        kl_store(call->dtype, (char *)call->x, row * n + i, q);
+        kl_store(call->dtype, (char *)call->t, row * n + i, p);
+    }
+    kl_store(call->dtype, (char *)call->upstream, row, uniform(state) - 0.5);
 }
 
-static bool is_same(enum kl_dtype dtype, const void *a, size_t i, const void *b, size_t j)
+static void fill(struct call *call, unsigned long long *state)
 {
-    double x = kl_load(dtype, a, i), y = kl_load(dtype, b, j);
-    return memcmp(&x, &y, sizeof x) == 0 || (isnan(x) && isnan(y));
+    static const size_t lengths[] = {1, 2, 7, 12, 13, 16, 64, 65, 100, 512, MOST};
+    static const struct kl_options options[] = {{.divergence = KL_FORWARD},
+                                                {.divergence = KL_REVERSE},
+                                                {.divergence = KL_JS, .beta = 0.3},
+                                                {.divergence = KL_SKEW, .alpha = 0.3}};
+    static const int last[] = {-1};
+    call->rows = ROWS;
+    call->length = lengths[(size_t)(uniform(state) * COUNT(lengths))];
+    call->wanted = 1 + (int)(uniform(state) * 3);
+    call->options = options[(size_t)(uniform(state) * COUNT(options))];
+    call->options.reduction = KL_NONE;
+    call->options.input_space = call->options.target_space = KL_LOGIT;
+    call->options.dim = last, call->options.n_dim = 1;
+    call->options.compat = (enum kl_compat)(uniform(state) * 3);
+    for (size_t row = 0; row < ROWS; row++)
+        fill_row(call, row, state);
 }
 
-/* Computes rows [row, row + n), into results `to`; with `is_masked`, some of them are. */
-static void run(enum kl_dtype dtype, const struct kl_options *options, size_t row, size_t n,
-                size_t length, bool is_masked, int to)
+static void compute(struct call *call)
 {
-    size_t shape[] = {n, length}, of_rows[] = {n, 1}, offset = row * length * kl_dtype_size(dtype);
-    struct kl_tensor operands[KL_OPERANDS];
-    struct kl_results results = {losses[to], {grads[to][KL_INPUT], grads[to][KL_TARGET]}, NULL};
+    const size_t shape[] = {call->rows, call->length};
+    const struct kl_tensor input = {call->dtype, 2, shape, call->x},
+                           target = {call->dtype, 2, shape, call->t},
+                           upstream = {call->dtype, 1, shape, call->upstream};
+    struct kl_results results = {call->losses, {NULL, NULL}, NULL};
     struct kl_plan plan;
-    struct kl_options masked = *options;
-    struct kl_mask of_row = {options->n_dim ? 1 : 2, of_rows, mask + row};
-    if (is_masked)
-        masked.mask = &of_row;
-    for (int i = 0; i < KL_OPERANDS; i++)
-        operands[i] = (struct kl_tensor){dtype, 2, shape, (char *)data[i] + offset};
-    cr_assert(kl_plan(&plan, &operands[KL_INPUT], &operands[KL_TARGET], &masked, NULL));
-    cr_assert(kl_run_gradients(&plan, NULL, NULL, &results, NULL));
-}
-
-static void check_rows(const char *kernel, enum kl_dtype dtype, const struct kl_options *options,
-                       size_t length)
-{
-    size_t different = 0, of_row = options->n_dim ? 1 : length;
-    bool is_masked = uniform(&state) < 0.3;
-    for (size_t i = 0; i < ROWS; i++)
-        mask[i] = uniform(&state) < 0.8;
-    run(dtype, options, 0, ROWS, length, is_masked, 0);
-    for (size_t row = 0; row < ROWS; row++) {
-        run(dtype, options, row, 1, length, is_masked, 1);
-        for (size_t i = 0; i < of_row; i++)
-            different += !is_same(dtype, losses[0], row * of_row + i, losses[1], i);
-        for (int operand = 0; operand < KL_OPERANDS; operand++)
-            for (size_t i = 0; i < length; i++)
-                different +=
-                    !is_same(dtype, grads[0][operand], row * length + i, grads[1][operand], i);
-    }
-    cr_expect_eq(different, 0,
-                 "%s, %s, rows of %zu, spaces %d, %d, compat %d, %zu axes: %zu differ", kernel,
-                 kl_dtype_name(dtype), length, options->input_space, options->target_space,
-                 options->compat, options->n_dim, different);
-}
-
-static const int last[] = {-1};
-
-/* Calls `check` with each kernel, length and two dtypes, for calls of which one operand or both hold logits. */
-static void for_each(void (*check)(const char *, enum kl_dtype, const struct kl_options *, size_t),
-                     size_t n_dim, unsigned rarity)
-{
-    static const enum kl_space spaces[][KL_OPERANDS] = {{KL_LOGIT, KL_LOGIT},
-                                                        {KL_LOGIT, KL_PROB},
-                                                        {KL_LOGIT, KL_LOG_PROB},
-                                                        {KL_LOG_PROB, KL_LOGIT},
-                                                        {KL_PROB, KL_LOGIT}};
-    for (const struct kl_kernel *const *k = kl_kernels; *k; k++)
-        for (size_t i = 0; (*k)->supported() && i < 5 * LENGTHS * 2 * 3; i++) {
-            enum kl_dtype dtype = i % 2 ? KL_FLOAT32 : KL_FLOAT64;
-            size_t length = lengths[i / 6 % LENGTHS];
-            const enum kl_space *of = spaces[i / 6 / LENGTHS];
-            struct kl_options options = {.reduction = KL_NONE,
-                                         .compat = (enum kl_compat)(i / 2 % 3),
-                                         .input_space = of[KL_INPUT],
-                                         .target_space = of[KL_TARGET],
-                                         .dim = last,
-                                         .n_dim = n_dim};
-            cr_assert(kl_simd_select((*k)->name, NULL));
-            fill(dtype, of, ROWS * length, rarity);
-            check((*k)->name, dtype, &options, length);
-        }
-}
-
-Test(neighbours, do_not_change_the_bits_of_a_row) { for_each(check_rows, 1, 300); }
-
-Test(neighbours, do_not_change_the_bits_of_its_elements) { for_each(check_rows, 0, 300); }
-
-Test(neighbours, that_are_special_as_often_as_not_do_not_either)
-{
-    for_each(check_rows, 1, 20);
-    for_each(check_rows, 0, 20);
-}
-
-/* Makes some rows of both operands the same, some nearly, and some so large that most of their softmaxes are 1 and
- * 0. */
-static void make_close(enum kl_dtype dtype, size_t length)
-{
-    for (size_t row = 0; row < ROWS; row++) {
-        double kind = uniform(&state);
-        for (size_t i = row * length; i < (row + 1) * length; i++) {
-            double x = kl_load(dtype, data[KL_INPUT], i), t = kl_load(dtype, data[KL_TARGET], i);
-            if (kind < 0.4)
-                t = kind < 0.2 ? x : x + 1e-4 * uniform(&state);
-            else if (kind < 0.8)
-                x *= 300, t *= 300;
-            kl_store(dtype, data[KL_INPUT], i, x);
-            kl_store(dtype, data[KL_TARGET], i, t);
-        }
-    }
-}
-
-static void check_close_rows(const char *kernel, enum kl_dtype dtype,
-                             const struct kl_options *options, size_t length)
-{
-    if (options->input_space != KL_LOGIT || options->target_space != KL_LOGIT)
-        return;
-    make_close(dtype, length);
-    check_rows(kernel, dtype, options, length);
-}
-
-Test(neighbours, whose_softmaxes_nearly_agree_do_not_either)
-{
-    for_each(check_close_rows, 1, 1000);
-}
-
-/* ---- Weights and masks of rows */
-
-static void check_spellings(const char *kernel, enum kl_dtype dtype,
-                            const struct kl_options *options, size_t length)
-{
-    size_t shape[] = {ROWS, 1}, different = 0;
-    float weights[ROWS];
-    unsigned char unmasked[ROWS];
-    for (size_t i = 0; i < ROWS; i++)
-        weights[i] = (float)uniform(&state), unmasked[i] = uniform(&state) < 0.7;
-    for (int to = 0; to < 2; to++) {
-        struct kl_options written = *options;
-        struct kl_tensor weight = {KL_FLOAT32, to ? 2 : 1, shape, weights};
-        struct kl_mask of_rows = {to ? 2 : 1, shape, unmasked};
-        written.reduction = KL_SUM;
-        written.n_dim = to ? 0 : 1;
-        written.weight = &weight;
-        written.mask = &of_rows;
-        run(dtype, &written, 0, ROWS, length, false, to);
-    }
-    different += !is_same(dtype, losses[0], 0, losses[1], 0);
     for (int operand = 0; operand < KL_OPERANDS; operand++)
-        for (size_t i = 0; i < ROWS * length; i++)
-            different += !is_same(dtype, grads[0][operand], i, grads[1][operand], i);
-    cr_expect_eq(different, 0, "%s, %s, rows of %zu, spaces %d, %d: %zu differ", kernel,
-                 kl_dtype_name(dtype), length, options->input_space, options->target_space,
-                 different);
+        if (call->wanted >> operand & 1)
+            results.grad[operand] = call->grads[operand];
+    cr_assert(kl_plan(&plan, &input, &target, &call->options, NULL) &&
+              kl_run_gradients(&plan, &upstream, NULL, &results, NULL));
 }
 
-Test(neighbours, weights_and_masks_of_rows_have_the_bits_of_those_of_summed_rows)
+/* Copies n elements from the place `first` on. */
+static void cut(enum kl_dtype dtype, void *to, const void *from, size_t first, size_t n)
 {
-    for_each(check_spellings, 1, 1u << 31);
+    size_t size = kl_dtype_size(dtype);
+    memcpy(to, (const char *)from + first * size, n * size);
+}
+
+/* Two NaN are the same, a zero and its negative are not. */
+static bool are_same(enum kl_dtype dtype, const void *a, const void *b, size_t first, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        double v = kl_load(dtype, a, i), other = kl_load(dtype, b, first + i);
+        if (!(isnan(v) && isnan(other)) && (v != other || signbit(v) != signbit(other)))
+            return false;
+    }
+    return true;
+}
+
+static void check_row(const struct call *whole, size_t row)
+{
+    static struct call alone;
+    enum kl_dtype dtype = whole->dtype;
+    size_t n = whole->length;
+    alone.dtype = dtype, alone.options = whole->options;
+    alone.wanted = whole->wanted, alone.rows = 1, alone.length = n;
+    cut(dtype, alone.x, whole->x, row * n, n);
+    cut(dtype, alone.t, whole->t, row * n, n);
+    cut(dtype, alone.upstream, whole->upstream, row, 1);
+    compute(&alone);
+    cr_expect(are_same(dtype, alone.losses, whole->losses, row, 1),
+              "%s, divergence %d: the loss of row %zu of %zu logits is not %.17g",
+              kl_dtype_name(dtype), (int)whole->options.divergence, row, n,
+              kl_load(dtype, (const char *)alone.losses, 0));
+    for (int operand = 0; operand < KL_OPERANDS; operand++)
+        cr_expect(!(whole->wanted >> operand & 1) ||
+                      are_same(dtype, alone.grads[operand], whole->grads[operand], row * n, n),
+                  "%s, divergence %d, derivatives %d of %d: row %zu of %zu logits, first %.17g",
+                  kl_dtype_name(dtype), (int)whole->options.divergence, operand, whole->wanted, row,
+                  n, kl_load(dtype, (const char *)alone.grads[operand], 0));
+}
+
+Test(neighbours, of_logits_do_not_change_bits)
+{
+    static struct call call;
+    unsigned long long state = 11;
+    for (int round = 0; round < SOME_OF(6000); round++) {
+        call.dtype = (enum kl_dtype)(round % KL_DTYPES);
+        fill(&call, &state);
+        compute(&call);
+        for (size_t row = 0; row < ROWS; row++)
+            check_row(&call, row);
+    }
 }

@@ -118,7 +118,8 @@ async function checkRefresh({browser, filled, report}) {
             await callsIn(visit, 3);
             const after = await see();
             expectSame(after.name, "income", "focus");
-            expectSame(after.top, before.top, "place in the window");
+            // A relative time of another width may move a row by a fraction of a pixel.
+            expect(Math.abs((after.top ?? NaN) - (before.top ?? NaN)) < 1, `place ${after.top}, before ${before.top}`);
         }));
 }
 
