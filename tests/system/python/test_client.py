@@ -109,6 +109,13 @@ class Losses(unittest.TestCase):
                 self.client.kl_div(*shared, compat="math")
             self.assertEqual((raised.exception.status, raised.exception.code), (422, "inference_failed"))
             self.assertRaises(MemoryError, region.empty, 1 << 20)
+            if torch:
+                whole = torch.tensor([[1 + 2j, 0.5 - 1j]], dtype=torch.complex128)
+                for tensor in (torch.from_numpy(t).requires_grad_(), whole.conj().imag, torch._efficientzerotensor((2, 3)),
+                               torch.from_numpy(t)[:, ::3], torch.from_numpy(t).to(torch.bfloat16), torch.tensor(0.5)):
+                    copy = region.array(tensor)
+                    self.assertTrue(torch.equal(torch.as_tensor(copy), tensor.detach() + 0))
+                    self.assertEqual(self.client.kl_div(copy, copy, reduction="none", log_target=True).sum(), 0)
             path = f"/dev/shm/{region.name}"
             self.assertEqual(os.stat(path).st_mode & 0o777, 0o600)
         self.assertFalse(os.path.exists(path))

@@ -134,6 +134,31 @@ class Derivatives(unittest.TestCase):
                 n += 1
         self.assertGreater(n, 20)
 
+    def test_probabilities_of_0_under_create_graph(self):
+        """First derivatives are those without it, bit by bit; the second ones are numbers."""
+        operands = [([0.0, 1.0], [0.0, 1.0]), ([0.0, 0.5, 0.5], [0.3, 0.3, 0.4]), ([0.5, 0.5], [0.0, 1.0])]
+        divergences = [{"divergence": name} for name in ("forward", "reverse", "js", "skew")]
+        for (x, t), divergence, compat in itertools.product(operands, divergences, ["pytorch", "oneflow", "math"]):
+            both = [torch.tensor(v, dtype=torch.float64, requires_grad=True) for v in (x, t)]
+            loss = kldiv.kl_div(*both, input_space="prob", compat=compat, reduction="sum", **divergence)
+            plain, first = (grad(loss, both, create_graph=graph, retain_graph=True) for graph in (False, True))
+            for a, b in zip(plain, first):
+                self.assertEqual(a.numpy().tobytes(), b.detach().numpy().tobytes(), (x, t, divergence, compat))
+            if compat == "math" and loss.isfinite():
+                second = grad(first[0][x.index(0.5) if 0.5 in x else 1], both, allow_unused=True)
+                self.assertFalse(any(v is not None and v.isnan().any() for v in second), (x, t, divergence))
+
+    def test_temperatures_beside_logits_of_no_probability(self):
+        inf = float("inf")
+        a, b = (torch.tensor([[v, 2.0, -inf]], dtype=torch.float64) for v in (1.0, 0.0))
+        for options in [{"compat": "math"}, *({"divergence": name, "compat": compat} for name in ("js", "skew")
+                                              for compat in ("pytorch", "oneflow", "math"))]:
+            def loss(temperature):
+                return kldiv.kl_div(a, b, temperature=temperature, input_space="logit", target_space="logit", dim=-1,
+                                    reduction="sum", **options)
+            temperature = torch.tensor(2.0, dtype=torch.float64, requires_grad=True)
+            self.assertTrue(gradcheck(loss, temperature), options)
+
     def test_learned_weights_and_temperatures(self):
         for number in range(60):
             (x, t), options = self.random_call()
@@ -201,6 +226,11 @@ class Derivatives(unittest.TestCase):
         vmap = getattr(torch, "vmap", torch._vmap_internals.vmap)
         with forward_ad.dual_level(), self.assertRaisesRegex(Exception, "create_graph"):
             kldiv.kl_div(forward_ad.make_dual(x.detach(), x.detach()), t.detach())
+        for name in "weight", "temperature":
+            for numbers in (x.detach(), t.detach()), (x.detach().numpy(), t.detach().numpy()):
+                with forward_ad.dual_level(), self.assertRaisesRegex(Exception, "create_graph"):
+                    one = torch.ones((), dtype=torch.float64)
+                    kldiv.kl_div(*numbers, **{name: forward_ad.make_dual(one, one)})
         with self.assertRaisesRegex(TypeError, "vmap"):
             vmap(lambda a: kldiv.kl_div(a, a, reduction="sum"))(x.detach())
         with self.assertRaisesRegex(TypeError, "vmap"):

@@ -137,6 +137,9 @@ class Loss(unittest.TestCase):
         self.assertEqual(kldiv.step(x, t, dim=-1), 1)
         with self.assertRaises(ValueError):
             kldiv.Partial(b"short")
+        none = kldiv.partial(np.zeros((2, 3)), np.ones((2, 3)), mask=np.zeros((2, 3), bool))
+        self.assertEqual([(kldiv.Partial() + none).dtype, (none + kldiv.Partial()).dtype], ["float64"] * 2)
+        self.assertEqual(pickle.loads(pickle.dumps(kldiv.Partial())), kldiv.Partial())
         with self.assertRaises(TypeError):
             shards[0] + 1
 

@@ -235,6 +235,33 @@ class Autograd(unittest.TestCase):
             if losses[0].isfinite():
                 torch.testing.assert_close(*losses)
 
+    def test_probabilities_of_0_under_create_graph(self):
+        for (x, p), divergence in itertools.product([([0, 1], 0), ([0, 0.5, 0.5], 0.3), ([0.5, 0.5], 0), ([0.2, 0.8], 1)],
+                                                    DIVERGENCES):
+            both = [torch.tensor([v], dtype=torch.float64, requires_grad=True) for v in (x, [p])]
+            loss = kldiv.sparse_kl_div(both[0], torch.tensor([[0]]), both[1], input_space="prob", reduction="sum",
+                                       **divergence)
+            plain, first = (grad(loss, both, create_graph=graph, retain_graph=True) for graph in (False, True))
+            for a, b in zip(plain, first):
+                self.assertEqual(a.numpy().tobytes(), b.detach().numpy().tobytes(), (x, p, divergence))
+
+    def test_temperatures_beside_logits_of_no_probability(self):
+        inf, names = float("inf"), torch.tensor([[0, 1]])
+        for x, values, more in (([1.0, 2.0, -inf], [0.7, 0.3], {}),
+                                ([1.0, 2.0, 0.0], [-inf, 0.2], {"target_space": "logit", "log_normalizer": torch.tensor([1.5])})):
+            x, values = (torch.tensor([v], dtype=torch.float64) for v in (x, values))
+            temperature = torch.tensor(2.0, dtype=torch.float64, requires_grad=True)
+            self.assertTrue(gradcheck(lambda T: kldiv.sparse_kl_div(x, names, values, temperature=T, input_space="logit",
+                                                                    **more), temperature))
+
+    def test_rounding_of_halves_under_autocast(self):
+        x, values = (torch.tensor([[v, v]], dtype=torch.bfloat16) for v in (-0.69, 0.502))
+        plain = kldiv.sparse_kl_div(x, torch.tensor([[0, 1]]), values, reduction="sum")
+        with torch.autocast("cpu", torch.bfloat16):
+            cast = kldiv.sparse_kl_div(x, torch.tensor([[0, 1]]), values, reduction="sum")
+        self.assertEqual((plain.dtype, cast.dtype), (torch.bfloat16, torch.float32))
+        self.assertAlmostEqual(plain.item(), cast.item(), 4)
+
     def test_a_teacher_that_learns(self):
         """Values and their normalizer from logits of all elements: the derivative is that of the dense loss."""
         student, teacher = torch.randn(2, 3, 6, dtype=torch.float64)

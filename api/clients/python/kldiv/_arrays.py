@@ -37,7 +37,11 @@ def is_tensor(value: object) -> bool:
 
 def is_learned(value: object) -> bool:
     """Would a gradient by it be expected?"""
-    return is_tensor(value) and bool(value.requires_grad and torch_module().is_grad_enabled())  # type: ignore[attr-defined]
+    if not is_tensor(value):
+        return False
+    torch: Any = torch_module()
+    has_tangent = torch.autograd.forward_ad.unpack_dual(value).tangent is not None  # forward mode, which is refused
+    return has_tangent or bool(value.requires_grad and torch.is_grad_enabled())  # type: ignore[attr-defined]
 
 
 def refuse_learned(**values: object) -> None:
@@ -53,6 +57,7 @@ def is_pandas(value: object) -> bool:
 
 
 def as_numpy(value: Any) -> np.ndarray[Any, Any]:
+    value = resolved(value).numpy() if is_tensor(value) else value
     if isinstance(value, np.ma.MaskedArray):
         raise TypeError("the mask of a numpy.ma array is not read: give array.data, and mask=~array.mask, where True counts")
     if is_pandas(value):
@@ -71,6 +76,12 @@ def unsupported(name: str) -> TypeError:
     return TypeError(f"{what}The dtype is {name}; float64, float32, float16 and bfloat16 are taken")
 
 
+def resolved(tensor: Any) -> Any:
+    """Dense memory: what is the negative or the conjugate of it, or zeros without it, is written out."""
+    tensor = tensor.detach().resolve_conj().resolve_neg().contiguous()
+    return tensor.clone() if tensor.numel() and not tensor.data_ptr() else tensor
+
+
 def read_tensor(tensor: Any, dtypes: Sequence[str]) -> Array:
     if tensor.device.type != "cpu":
         raise TypeError(f"the tensor is on {tensor.device}: kldiv computes on the CPU, take tensor.cpu()")
@@ -80,9 +91,7 @@ def read_tensor(tensor: Any, dtypes: Sequence[str]) -> Array:
     if str(tensor.layout) != "torch.strided":
         raise TypeError(f"the tensor's layout is {tensor.layout}: take tensor.to_dense()")
     try:
-        # What is the negative or the conjugate of its memory, or zeros without memory, is written out.
-        tensor = tensor.detach().resolve_conj().resolve_neg().contiguous()
-        tensor = tensor.clone() if tensor.numel() and not tensor.data_ptr() else tensor
+        tensor = resolved(tensor)
         return Array(DTYPES.get(name, 0), tuple(tensor.shape), tensor.data_ptr(), tensor)
     except RuntimeError as error:
         raise TypeError("the tensor has no memory of its own, as under vmap and other transforms of functions: call kl_div "

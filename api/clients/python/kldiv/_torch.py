@@ -15,6 +15,7 @@ REDUCTIONS = {number: name for name, number in _library.REDUCTIONS.items() if na
 FORWARD, REVERSE, JS, SKEW = _library.DIVERGENCES.values()
 ENDS = {(JS, 0.0): FORWARD, (JS, 1.0): REVERSE, (SKEW, 0.0): FORWARD}
 NO_LOGIT = -1e300
+LOG_SPACES = ("log_prob", "logit")
 PADDING = -1
 LEARNED = ("weight", "temperature", "log_normalizer")
 READERS = {"weight": _arrays.read, "mask": _arrays.read_mask, "indices": _arrays.read_indices, "log_normalizer": _arrays.read}
@@ -32,7 +33,7 @@ class Formula:
         return [axis % max(1, ndim) for axis in (default if dim is None else axes_of(dim))]
 
     def log_softmax(self, logits: Any, temperature: Any, kept: Any) -> Any:
-        logits = logits / (1.0 if temperature is None else temperature)
+        logits = divided(logits, temperature)
         if kept is not None:  # what is masked out is not in the softmax
             logits = torch.where(kept, logits, torch.full_like(logits, NO_LOGIT))
         return logits - torch.logsumexp(logits, self.axes(logits.ndim, [-1]), keepdim=True) if logits.ndim else logits * 0
@@ -65,11 +66,9 @@ class Formula:
     def probability(self, values: Any, space: str, temperature: Any, kept: Any) -> tuple[Any, Any]:
         """p, and p log p, which is 0 where p is. What is no probability is NaN."""
         if space == "prob":
-            none, ones = values == 0, torch.ones_like(values)
-            filled = torch.where(none, ones, values)
+            filled = torch.where(values == 0, torch.ones_like(values), values)
             log_p = filled.log()
-            # The slope of -sqrt(p) at 0 is infinite, as that of p log p is.
-            return values + 0 * log_p, torch.where(none, -torch.where(none, values, ones).sqrt(), filled * log_p)
+            return values + 0 * log_p, filled * log_p
         log_p = self.log_softmax(values, temperature, kept) if space == "logit" else values
         log_p = torch.where(log_p == -math.inf, torch.full_like(log_p, NO_LOGIT), log_p)
         p = log_p.exp()
@@ -138,7 +137,7 @@ EXCESS = {torch.float64: 1e-9, torch.float32: 1e-4, torch.float16: 1e-2, torch.b
 
 
 class SparseFormula(Formula):
-    """The same with a sparse target: of the logarithms of the elements that it names, and of the rest."""
+    """The same with a sparse target: of the elements that it names, and of the rest."""
 
     def __call__(self, input: Any, target: Any, weight: Any, temperature: Any) -> Any:
         options, indices, normalizer = self.options, self.options["indices"].long(), self.options["log_normalizer"]
@@ -150,15 +149,18 @@ class SparseFormula(Formula):
             indices = torch.where(kept, indices, torch.zeros_like(indices))
             normalizer = torch.where(kept, normalizer, torch.zeros_like(x[..., :1]))
         left_out = self.left_out(indices)
-        log_p = self.of_target(torch.where(left_out, torch.ones_like(values), values), left_out, normalizer, temperature)
-        log_q, rest_q = self.of_input(x, indices, left_out, temperature)
+        is_log_p, is_log_q = options["target_space"] in LOG_SPACES or options["log_target"], options["input_space"] != "prob"
+        p = self.of_target(torch.where(left_out, torch.ones_like(values), values), left_out, normalizer, temperature, is_log_p)
+        q, rest_q = self.of_input(x, indices, left_out, temperature)
         if options["tail"] != "ignore":
-            rest_p = logarithm(1 - log_p.exp().sum(-1, keepdim=True))
-            is_none = (rest_q == -math.inf) & (rest_p <= math.log(EXCESS[target.dtype])) | (options["tail"] == "drop")
-            log_p = torch.cat([log_p, torch.where(is_none, torch.full_like(rest_p, -math.inf), rest_p)], -1)
-            log_q = torch.cat([log_q, rest_q], -1)
-        own = {"input_space": "log_prob", "target_space": "log_prob", "dim": -1, "compat": "math"}
-        return Formula(self.call, {**options, **own})(log_q, log_p, weight, temperature)
+            rest_p = rest_of(1 - (p.exp() if is_log_p else p).sum(-1, keepdim=True), is_log_p)
+            excess, none = EXCESS[target.dtype], zero_of(rest_p, is_log_p)
+            is_rounding = (rest_q == zero_of(rest_q, is_log_q)) & (rest_p <= (math.log(excess) if is_log_p else excess))
+            p = torch.cat([p, torch.where(is_rounding | (options["tail"] == "drop"), none, rest_p)], -1)
+            q = torch.cat([q, rest_q], -1)
+        spaces = ("log_prob" if is_log else "prob" for is_log in (is_log_q, is_log_p))
+        own = dict(zip(("input_space", "target_space"), spaces), dim=-1, compat="math", log_target=False)
+        return Formula(self.call, {**options, **own})(q, p, weight, temperature)
 
     @staticmethod
     def left_out(indices: Any) -> Any:
@@ -167,41 +169,51 @@ class SparseFormula(Formula):
         again = torch.cat([torch.zeros_like(ordered[..., :1], dtype=torch.bool), ordered[..., 1:] == ordered[..., :-1]], -1)
         return torch.zeros_like(again).scatter(-1, order, again) | (indices == PADDING)
 
-    def of_target(self, values: Any, left_out: Any, normalizer: Any, temperature: Any) -> Any:
-        space = self.options["target_space"]
-        if space == "logit":
-            values = values / (1.0 if temperature is None else temperature) - normalizer
-        elif space != "log_prob" and not self.options["log_target"]:
-            values = values.log()
-        values = torch.where(left_out, torch.full_like(values, -math.inf), values)
-        return values - values.logsumexp(-1, keepdim=True) if self.options["tail"] == "drop" else values
+    def of_target(self, values: Any, left_out: Any, normalizer: Any, temperature: Any, is_log: bool) -> Any:
+        """Probabilities of the elements that are named, or their logarithms."""
+        if self.options["target_space"] == "logit":
+            values = divided(values, temperature) - normalizer
+        none = zero_of(values, is_log)
+        values = torch.where(left_out, none, values)
+        if self.options["tail"] != "drop":
+            return values
+        values = values - values.logsumexp(-1, keepdim=True) if is_log else values / values.sum(-1, keepdim=True)
+        return torch.where(left_out, none, values)  # again, so that no derivative comes from there
 
     def of_input(self, x: Any, indices: Any, left_out: Any, temperature: Any) -> tuple[Any, Any]:
-        """Logarithms of the probabilities of the elements that are named, and of those of all others."""
+        """Those of the elements that are named, and that of all others."""
         space = self.options["input_space"]
         indices, n = torch.where(left_out, torch.zeros_like(indices), indices), x.shape[-1]
         others = torch.ones((*x.shape[:-1], n + 1), dtype=torch.bool)
         others = others.scatter(-1, torch.where(left_out, torch.full_like(indices, n), indices), False)[..., :n]
-
-        def named(values: Any) -> Any:  # their logarithms
-            values = values.gather(-1, indices)
-            values = torch.where(left_out, torch.ones_like(values), values)
-            values = values.log() if space == "prob" else values
-            return torch.where(left_out, torch.full_like(values, -math.inf), values)
-
+        q = self.log_softmax(x, temperature, None) if space == "logit" else x
+        named = q.gather(-1, indices)
+        named = torch.where(left_out, zero_of(named, space != "prob"), named)
         if space == "prob":
-            return named(x), logarithm(torch.where(others, x, torch.zeros_like(x)).sum(-1, keepdim=True))
-        log_q = self.log_softmax(x, temperature, None) if space == "logit" else x
-        others &= log_q > -math.inf
-        rest = torch.where(others, log_q, torch.full_like(log_q, NO_LOGIT)).logsumexp(-1, keepdim=True)
+            return named, torch.where(others, q, torch.zeros_like(q)).sum(-1, keepdim=True)
+        others &= q > -math.inf
+        rest = torch.where(others, q, torch.full_like(q, NO_LOGIT)).logsumexp(-1, keepdim=True)
         none = ~others.any(-1, keepdim=True)
-        return named(log_q), torch.where(none, torch.full_like(rest, -math.inf), rest)
+        return named, torch.where(none, zero_of(rest, True), rest)
 
 
-def logarithm(mass: Any) -> Any:
-    """Of what is left to many: none, if rounding makes it negative."""
+def zero_of(like: Any, is_log: bool) -> Any:
+    """A probability of 0, or its logarithm."""
+    return torch.full_like(like, -math.inf if is_log else 0.0)
+
+
+def rest_of(mass: Any, is_log: bool) -> Any:
+    """What is left to many, or its logarithm: nothing, if rounding makes it negative."""
     none = mass <= 0
-    return torch.where(none, torch.full_like(mass, -math.inf), torch.where(none, torch.ones_like(mass), mass).log())
+    return torch.where(none, zero_of(mass, is_log), torch.where(none, torch.ones_like(mass), mass).log() if is_log else mass)
+
+
+def divided(logits: Any, temperature: Any) -> Any:
+    """Logits over the temperature, whose derivative by it is 0 where a logit is -inf."""
+    if temperature is None:
+        return logits
+    none = logits == -math.inf
+    return torch.where(none, logits, torch.where(none, torch.zeros_like(logits), logits) / temperature)
 
 
 def formula_of(call: Call, options: dict[str, Any]) -> Formula:
@@ -222,11 +234,25 @@ def formula_gradients(ctx: Any, tensors: tuple[Any, ...], needed: tuple[bool, ..
     return tuple(next(found) if is_needed else None for is_needed in needed)
 
 
+class _WithValues(torch.autograd.Function):  # type: ignore[misc]
+    """Derivatives of the formula, which can be differentiated, with the values that the library gives them: also where an
+    operand is 0 or rows are close."""
+
+    @staticmethod
+    def forward(ctx: Any, derivative: Any, values: Any) -> Any:
+        return values
+
+    @staticmethod
+    def backward(ctx: Any, grad_output: Any) -> tuple[Any, ...]:
+        return grad_output, None
+
+
 class _Loss(torch.autograd.Function):  # type: ignore[misc]
     """Forward computes a reduced loss together with its gradients by the operands, in one pass over memory. Backward returns
     these, multiplied by the upstream gradient; where that would round half precision twice, and for a loss that is not
     reduced, the library computes them with the upstream gradient inside. Gradients by what of LEARNED is given are the
-    formula's; under create_graph, where backward is differentiable, all are."""
+    formula's; under create_graph, where backward is differentiable, all others have the library's values and the formula's
+    derivatives."""
 
     @staticmethod
     def forward(ctx: Any, input: Any, target: Any, call: Call, options: dict[str, Any], *learned: Any) -> Any:
@@ -247,11 +273,12 @@ class _Loss(torch.autograd.Function):  # type: ignore[misc]
         target, *saved = ctx.saved_tensors  # fails if one was changed since
         learned, input = saved[:len(LEARNED)], saved[len(LEARNED)] if ctx.spare is None else ctx.spare
         by_operands, by_learned = ctx.needs_input_grad[:2], ctx.needs_input_grad[4:]
-        by_library = any(by_operands) and not torch.is_grad_enabled()  # which it is under create_graph
-        needed = (*((False, False) if by_library else by_operands), *by_learned)
+        is_differentiable = torch.is_grad_enabled()  # under create_graph
+        needed = (*(by_operands if is_differentiable else (False, False)), *by_learned)
         x, t, *others = formula_gradients(ctx, (input, target, *learned), needed, grad_output)
-        if by_library:
-            x, t = _Loss.operand_gradients(ctx, grad_output)
+        if any(by_operands) and (has_memory(grad_output) or not is_differentiable):
+            values = _Loss.operand_gradients(ctx, grad_output)
+            x, t = (v if x is None else _WithValues.apply(x, v) for x, v in zip((x, t), values))
         return (x, t, None, None, *others)
 
     @staticmethod
@@ -284,8 +311,11 @@ def autocasts() -> bool:
 
 
 def as_tensor(value: Any, is_kept: bool) -> Any:
-    tensor = value if isinstance(value, torch.Tensor) else tensor_of(_arrays.read(value), is_kept)
-    # As F.kl_div, which autocast runs in float32.
+    return value if isinstance(value, torch.Tensor) else tensor_of(_arrays.read(value), is_kept)
+
+
+def autocast(tensor: Any) -> Any:
+    """As F.kl_div, which autocast runs in float32."""
     return tensor.float() if tensor.dtype in (torch.float16, torch.bfloat16) and autocasts() else tensor
 
 
@@ -305,6 +335,8 @@ def kl_div(input: Any, target: Any, **options: Any) -> Any:
     is_kept = any(map(_arrays.is_learned, (input, target, *(options.get(name) for name in LEARNED))))  # for backward
     values, _ = align({"input": input, "target": target, **own}, None if options["dim"] is None else axes_of(options["dim"]))
     x, t = (as_tensor(values.pop(name), is_kept) for name in ("input", "target"))
+    # How far values of a sparse target may sum to more than 1 depends on their dtype.
+    x, t = autocast(x), t if "indices" in own else autocast(t)
     options = {**options, **values}
     learned = {name: options[name] for name in LEARNED if _arrays.is_learned(options.get(name))}
     for name in own if is_kept else ():

@@ -110,11 +110,12 @@ def partial(input: Any, target: Any, **options: Any) -> Partial:
 
 
 class Partial:
-    """What shards of a call add up to, by + or sum(), in any order and exactly. Partial() is that of nothing.
+    """What shards of a call add up to, by + or sum(), in any order and exactly. Partial() is that of nothing, and has no dtype
+    of its own: None.
 
     It may be pickled, and sent to processes with the same library."""
 
-    def __init__(self, state: bytes | None = None, dtype: str = "float16") -> None:
+    def __init__(self, state: bytes | None = None, dtype: str | None = None) -> None:
         size = _library.struct_size(_library.PARTIAL)
         if state is not None and (not isinstance(state, bytes) or len(state) != size):
             raise ValueError("a partial result of another version of libkldiv, or none")
@@ -130,10 +131,8 @@ class Partial:
             return NotImplemented
         kl, state = _library.load(), self._buffer()
         kl.kl_partial_merge(state, other._buffer())
-        # Partial() has no dtype of its own, whatever it says.
-        dtypes = [p.dtype for p in (self, other) if any(p.state)] or [self.dtype]
-        codes = [_library.DTYPES[dtype] for dtype in dtypes]
-        return Partial(state.raw, _library.DTYPE_NAMES[kl.kl_dtype_promote(codes[0], codes[-1])])
+        codes = [_library.DTYPES[p.dtype] for p in (self, other) if p.dtype]
+        return Partial(state.raw, _library.DTYPE_NAMES[kl.kl_dtype_promote(codes[0], codes[-1])] if codes else None)
 
     __radd__ = __add__
 
@@ -150,7 +149,7 @@ class Partial:
     def __hash__(self) -> int:
         return hash(self.state)
 
-    def __reduce__(self) -> tuple[type[Partial], tuple[bytes, str]]:
+    def __reduce__(self) -> tuple[type[Partial], tuple[bytes, str | None]]:
         return Partial, (self.state, self.dtype)
 
     def __repr__(self) -> str:
@@ -158,7 +157,7 @@ class Partial:
 
     def loss(self, reduction: str = "mean", dtype: str | None = None) -> Any:
         """The loss of all that was added, in its dtype or another. bfloat16, which numpy lacks, comes as float32."""
-        name = np.dtype(dtype).name if dtype and dtype != "bfloat16" else dtype or self.dtype
+        name = np.dtype(dtype).name if dtype and dtype != "bfloat16" else dtype or self.dtype or "float16"
         if name not in _library.DTYPES:
             raise _arrays.unsupported(name)
         loss = _library.load().kl_partial_loss(self._buffer(), self._reduction(reduction), _library.DTYPES[name])

@@ -51,7 +51,11 @@ class Region:
         return self._memory[begin:begin + n].view(dtype).reshape(shape)
 
     def array(self, values: Any) -> Any:
-        """A copy of an array in the region."""
+        """A copy of an array in the region. That of a tensor of bfloat16, which numpy lacks, is a tensor."""
+        if _arrays.is_tensor(values) and str(values.dtype) == "torch.bfloat16":
+            torch = _arrays.torch_module()
+            words = self.array(_arrays.resolved(values).view(torch.int16))
+            return torch.from_numpy(words).view(torch.bfloat16)
         values = _arrays.as_numpy(values)
         copy = self.empty(values.shape, values.dtype.name)
         copy[...] = values
