@@ -59,7 +59,6 @@ static bool run(struct api_store_job *job, struct api_monitors *monitors)
     struct api_exchange *x = job->x;
     const struct api_steps *steps = steps_of(x);
     x->outcome = steps->run ? steps->run(x, monitors) : API_DONE;
-    job->is_deferred = x->outcome == API_RUN_EXCLUSIVE;
     return x->outcome != API_FAILED;
 }
 
@@ -88,7 +87,6 @@ static void wait_for_store(struct api_exchange *x)
     x->job.x = x;
     x->job.problem = &x->problem;
     x->job.exclusive = !refreshes && x->place == API_STORE_WRITES;
-    x->job.is_concurrent = !x->job.exclusive;
     x->job.run = refreshes ? NULL : run;
     x->job.read_back = refreshes ? NULL : read_back;
     x->job.publish = refreshes ? NULL : publish;
@@ -119,9 +117,6 @@ static bool take_back(struct api_exchange *x)
         return ++x->replaced < MAX_REPLACED ||
                api_fail(&x->problem, "overloaded",
                         "the monitor was replaced too often meanwhile; try again");
-    case API_RUN_AGAIN:
-        wait_for_store(x);
-        return true;
     default:
         x->is_stored = x->place == API_STORE_ADDS || x->place == API_STORE_WRITES;
         x->phase = API_WRITE;

@@ -2,9 +2,9 @@
 
 #include "api/monitors/state/close.h"
 #include "api/monitors/state/group_rows.h"
+#include "api/monitors/state/others.h"
 #include "api/monitors/state/replace.h"
 #include "api/notify/notifier.h"
-#include "api/text/hash.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -50,7 +50,7 @@ static void finish(struct api_store_job *jobs)
 /* ---- After a commit */
 
 /* Keeps the open window that was added to last, because the next observations will most likely be for it. If another
- * server adds to it, api_load or api_server_counts_refresh drops it. */
+ * server adds to it, api_pending_of reads it again. */
 static void cache_open(struct api_pending_monitor *pending)
 {
     struct api_monitor *monitor = pending->monitor;
@@ -65,33 +65,22 @@ static void cache_open(struct api_pending_monitor *pending)
     }
 }
 
-/* Keeps this server's row of the window that was last added to. Where another server may have taken the row, nothing
- * is kept. */
-static void cache_own(struct api_pending_monitor *pending)
-{
-    free(pending->monitor->own);
-    pending->monitor->own = pending->own;
-    pending->own = NULL;
-}
-
 /* Publishes what was committed to the other threads. */
 static void publish(struct api_monitors *monitors, struct api_store_job *jobs)
 {
-    bool is_concurrent = monitors->is_concurrent;
     pthread_rwlock_wrlock(&monitors->registry.lock);
     for (struct api_pending_monitor *pending = monitors->staged; pending; pending = pending->next) {
         struct api_pool *pool = pending->monitor->pool;
         pending->monitor->status = pending->status;
+        pending->monitor->epoch = monitors->epoch;
         pending->monitor->pool = pending->pool;
         pending->pool = pool;
         cache_open(pending);
-        if (pending->own || !is_concurrent)
-            cache_own(pending);
         if (pending->status.next_close < monitors->next_close)
             monitors->next_close = pending->status.next_close;
     }
     for (struct api_store_job *job = jobs; job; job = job->next)
-        if (job->publish && !job->problem->code && !job->is_deferred)
+        if (job->publish && !job->problem->code)
             job->publish(job, monitors);
     if (monitors->mutes.is_read)
         api_named_move(&monitors->registry.mutes, &monitors->mutes, monitors->budget);
@@ -104,7 +93,6 @@ static bool run_jobs(struct api_monitors *monitors, struct api_store_job *jobs)
 {
     for (struct api_store_job *job = jobs; job; job = job->next) {
         job->problem->code = NULL;
-        job->is_deferred = false;
         monitors->trace = job->x ? &job->x->trace : NULL;
         bool good = !job->run || job->run(job, monitors) || job->problem->code;
         monitors->trace = NULL;
@@ -114,8 +102,8 @@ static bool run_jobs(struct api_monitors *monitors, struct api_store_job *jobs)
     if (!api_flush(monitors))
         return false;
     for (struct api_store_job *job = jobs; job; job = job->next)
-        if (job->read_back && !job->problem->code && !job->is_deferred &&
-            !job->read_back(job, monitors) && !job->problem->code)
+        if (job->read_back && !job->problem->code && !job->read_back(job, monitors) &&
+            !job->problem->code)
             return false;
     return true;
 }
@@ -164,18 +152,16 @@ static void restore(struct api_monitors *monitors, const struct kept *kept)
 }
 
 bool api_transact(struct api_monitors *monitors, struct api_store_job *jobs,
-                  bool (*upkeep)(struct api_monitors *monitors), bool is_concurrent)
+                  bool (*upkeep)(struct api_monitors *monitors))
 {
     const struct kept kept = {monitors->n_tombstones, monitors->keys, monitors->keys_pruned};
     double start = api_seconds();
     monitors->out_of_memory = monitors->has_news = false;
     monitors->now = api_now();
-    monitors->is_concurrent = is_concurrent;
-    bool began = api_store_begin(monitors->store, is_concurrent) && api_load(monitors) &&
-                 api_note_size(monitors);
+    bool began = api_store_begin(monitors->store) && api_load(monitors) && api_note_size(monitors);
     bool ran = began &&
                (upkeep ? upkeep(monitors) && api_flush(monitors) : run_jobs(monitors, jobs)) &&
-               api_change_store(monitors);
+               api_change_store(monitors) && api_others_write(monitors);
     api_store_metrics_add(&monitors->store_metrics, API_OPERATION_WRITE, start, ran);
     start = api_seconds();
     bool good = ran && api_store_commit(monitors->store);
@@ -205,7 +191,6 @@ static void fail_jobs(const struct api_monitors *monitors, struct api_store_job 
 {
     for (struct api_store_job *job = jobs; job; job = job->next) {
         job->problem->code = NULL;
-        job->is_deferred = false;
         if (is_oom(monitors))
             api_fail_oom(job->problem);
         else if (is_uncertain)
@@ -221,8 +206,7 @@ static void fail_jobs(const struct api_monitors *monitors, struct api_store_job 
 /* ---- Jobs one by one */
 
 /* Runs each job by itself, until the store is lost. */
-static void run_singly(struct api_monitors *monitors, struct api_store_job *jobs,
-                       bool is_concurrent)
+static void run_singly(struct api_monitors *monitors, struct api_store_job *jobs)
 {
     bool is_lost = false;
     for (struct api_store_job *job = jobs, *next; job; job = next) {
@@ -230,7 +214,7 @@ static void run_singly(struct api_monitors *monitors, struct api_store_job *jobs
         job->next = NULL;
         if (is_lost) {
             fail_jobs(monitors, job, false);
-        } else if (!api_transact(monitors, job, NULL, is_concurrent)) {
+        } else if (!api_transact(monitors, job, NULL)) {
             is_lost = api_store_last(monitors->store)->is_lost;
             fail_jobs(monitors, job, api_store_last(monitors->store)->is_uncertain);
         }
@@ -238,72 +222,15 @@ static void run_singly(struct api_monitors *monitors, struct api_store_job *jobs
     }
 }
 
-/* ---- Beside other servers, on a store that they share: the concurrent jobs of a batch are one transaction. Jobs
- * that it cannot do are deferred, and run in another transaction, alone */
-
-/* Takes the jobs that are deferred out of a list, in their order. */
-static struct api_store_job *take_deferred(struct api_store_job **jobs)
-{
-    struct api_store_job *deferred = NULL, **last = &deferred, **at = jobs;
-    while (*at) {
-        if (!(*at)->is_deferred) {
-            at = &(*at)->next;
-            continue;
-        }
-        *last = *at;
-        last = &(*last)->next;
-        *at = *last = (*at)->next;
-        *last = NULL;
-    }
-    return deferred;
-}
-
-static int compare_keys(const void *a, const void *b)
-{
-    const struct api_store_job *first = *(struct api_store_job *const *)a,
-                               *second = *(struct api_store_job *const *)b;
-    if (!first->key || !second->key)
-        return (first->key != NULL) - (second->key != NULL);
-    return memcmp(first->key, second->key, API_HASH);
-}
-
-/* Sorts at most API_MAX_BATCH jobs by their keys: servers that claimed some of the same keys in different orders would wait
- * for one another. */
-static struct api_store_job *sort_by_key(struct api_store_job *jobs)
-{
-    struct api_store_job *sorted[API_MAX_BATCH] = {jobs};
-    size_t n = 0;
-    for (struct api_store_job *job = jobs; job; job = job->next)
-        sorted[n++] = job;
-    qsort(sorted, n, sizeof *sorted, compare_keys);
-    for (size_t i = 0; i < n; i++)
-        sorted[i]->next = i + 1 < n ? sorted[i + 1] : NULL;
-    return sorted[0];
-}
-
-/* ---- Batches */
-
 /* Runs jobs in one transaction. If that fails, runs each job by itself, so that one does not fail the others; but not
- * if the commit may have been done, because observations would then count twice. Returns the deferred jobs. */
-static struct api_store_job *run_together(struct api_monitors *monitors, struct api_store_job *jobs,
-                                          bool is_concurrent)
-{
-    bool good = api_transact(monitors, jobs, NULL, is_concurrent);
-    bool is_uncertain = !good && api_store_last(monitors->store)->is_uncertain;
-    if (!good && jobs->next && !is_uncertain)
-        run_singly(monitors, jobs, is_concurrent);
-    else if (!good)
-        fail_jobs(monitors, jobs, is_uncertain);
-    struct api_store_job *deferred = take_deferred(&jobs);
-    finish(jobs);
-    return deferred;
-}
-
-/* Runs jobs, beside those of other servers if they can. */
+ * if the commit may have been done, because observations would then count twice. */
 void api_batch_run(struct api_monitors *monitors, struct api_store_job *jobs)
 {
-    if (jobs->is_concurrent && api_store_is_shared(monitors->store))
-        jobs = run_together(monitors, sort_by_key(jobs), true);
-    if (jobs)
-        run_together(monitors, jobs, false);
+    bool good = api_transact(monitors, jobs, NULL);
+    bool is_uncertain = !good && api_store_last(monitors->store)->is_uncertain;
+    if (!good && jobs->next && !is_uncertain)
+        run_singly(monitors, jobs);
+    else if (!good)
+        fail_jobs(monitors, jobs, is_uncertain);
+    finish(jobs);
 }

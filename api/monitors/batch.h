@@ -6,10 +6,9 @@
 /* API_MAX_BATCH: jobs of a batch. */
 enum { API_MAX_BATCH = 256 };
 
-/* Runs jobs, or maintenance, in one transaction; it is concurrent or exclusive: see api_store_begin. False if it
- * failed: nothing has changed then. */
+/* Runs jobs, or maintenance, in one transaction. False if it failed: nothing has changed then. */
 bool api_transact(struct api_monitors *monitors, struct api_store_job *jobs,
-                  bool (*upkeep)(struct api_monitors *monitors), bool is_concurrent);
+                  bool (*upkeep)(struct api_monitors *monitors));
 
 /* Runs a batch and finishes its jobs, which may be gone then. */
 void api_batch_run(struct api_monitors *monitors, struct api_store_job *jobs);

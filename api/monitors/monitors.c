@@ -12,8 +12,8 @@
 static bool load(struct api_monitors *monitors)
 {
     monitors->now = api_now();
-    return api_store_begin(monitors->store, false) && api_load(monitors) &&
-           api_note_size(monitors) && api_store_commit(monitors->store);
+    return api_store_begin(monitors->store) && api_load(monitors) && api_note_size(monitors) &&
+           api_store_commit(monitors->store);
 }
 
 static bool init_lock(struct api_monitors *monitors)

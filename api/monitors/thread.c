@@ -7,8 +7,8 @@
 #include "api/monitors/state/close.h"
 #include "api/monitors/state/gc.h"
 #include "api/monitors/state/group_rows.h"
+#include "api/monitors/state/others.h"
 #include "api/monitors/state/replace.h"
-#include "api/monitors/state/server_counts.h"
 #include "api/text/clock.h"
 
 #include <time.h>
@@ -38,8 +38,7 @@ static struct api_store_job *take(struct api_monitors *monitors)
     for (size_t counts = first->counts; !first->exclusive && end->next && !end->next->exclusive;
          n++) {
         counts += end->next->counts;
-        if (n == API_MAX_BATCH || counts > MAX_COUNTS ||
-            end->next->is_concurrent != first->is_concurrent)
+        if (n == API_MAX_BATCH || counts > MAX_COUNTS)
             break;
         end = end->next;
     }
@@ -78,13 +77,13 @@ static bool prune_keys(struct api_monitors *monitors)
     return true;
 }
 
-/* Reads what other servers have observed, before a monitor is reported as stale: others may have observed it. */
-static bool refresh_before_reporting(struct api_monitors *monitors)
+/* Reads what other servers have counted, before a monitor is reported as stale: others may have observed it. */
+static bool learn_before_reporting(struct api_monitors *monitors)
 {
-    if (!api_store_is_shared(monitors->store) || !api_silence_is_due(monitors))
+    if (monitors->is_alone || !api_silence_is_due(monitors))
         return true;
-    monitors->next_refresh = 0;
-    return api_server_counts_refresh(monitors);
+    monitors->next_learning = 0;
+    return api_others_learn(monitors);
 }
 
 /* Writes a page of the store and restores it. It changes the value, because SQLite writes no page for a row that is
@@ -116,8 +115,7 @@ static bool maintain(struct api_monitors *monitors)
 {
     const struct api_registry *registry = &monitors->registry;
     size_t due = 0;
-    if ((!atomic_load(&monitors->stored) && !probe(monitors)) ||
-        !refresh_before_reporting(monitors))
+    if ((!atomic_load(&monitors->stored) && !probe(monitors)) || !learn_before_reporting(monitors))
         return false;
     for (size_t i = 0; i < registry->n && due < MAX_DUE; i++) {
         struct api_monitor *monitor = registry->monitors[i];
@@ -180,11 +178,11 @@ static void run_maintenance(struct api_monitors *monitors, double *last, bool is
     *last = now;
     bool down = !atomic_load(&monitors->stored) || !api_store_is_in_place(monitors->store);
     monitors->backoff = !down && api_store_is_shared(monitors->store) &&
-                        !api_transact(monitors, NULL, api_server_counts_refresh, true);
+                        !api_transact(monitors, NULL, api_others_learn);
     if (monitors->backoff)
         return;
     monitors->backoff =
-        (is_maintenance_due(monitors) || down) && !api_transact(monitors, NULL, maintain, false);
+        (is_maintenance_due(monitors) || down) && !api_transact(monitors, NULL, maintain);
     bool up = atomic_load(&monitors->stored);
     monitors->shrink_unfinished = up && api_store_shrink(monitors->store);
     if (up && monitors->log_has_deleted && monitors->n_tombstones == 0)

@@ -115,8 +115,6 @@ enum api_outcome {
     API_DONE,
     API_REFRESH, /* parse, at most once: have the store read what other servers changed, then parse again */
     API_PARSE_AGAIN, /* run: the monitors were replaced after parse */
-    API_RUN_AGAIN, /* run: keep what this transaction did, and go on in another, behind the jobs that wait */
-    API_RUN_EXCLUSIVE, /* run: nothing was done; run it without other servers beside it */
 };
 
 /* api_phase: the next step. */

@@ -14,9 +14,7 @@ struct api_monitors;
 struct api_store_job {
     struct api_store_job *next;
     bool exclusive;           /* has a transaction of its own: it changes what others see */
-    bool is_concurrent;       /* it reads, or adds to open windows: see api_store_begin */
-    bool is_deferred;         /* set by run in a concurrent transaction: it has to run in another */
-    const unsigned char *key; /* API_HASH bytes that a concurrent transaction claims; NULL: none */
+    const unsigned char *key; /* API_HASH bytes of an Idempotency-Key; NULL: none */
     size_t counts;            /* that it writes, about; one of many waits for those of few */
     bool (*run)(struct api_store_job *job, struct api_monitors *monitors);
     bool (*read_back)(struct api_store_job *job, struct api_monitors *monitors);

@@ -19,7 +19,7 @@ struct api_database {
 };
 
 /* API_MAX_COLUMNS: the most columns that a statement of sql.h gives. */
-enum { API_MAX_COLUMNS = 29 };
+enum { API_MAX_COLUMNS = 30 };
 
 /* api_schema: what a database holds. API_SCHEMA_FORMER: tables without the prefix of ours. */
 enum api_schema { API_SCHEMA_NONE, API_SCHEMA_FORMER, API_SCHEMA_OURS };
@@ -29,10 +29,9 @@ struct api_engine {
     const char *alias;     /* or NULL */
     const char *clustered; /* words at the end of a table that is stored by its primary key */
 
-    /* Statements that begin a transaction. `transaction`: one at a time goes on. `concurrent`: it goes on beside others of
-     * its kind; NULL: other servers do not use the database. `migration`: no other goes on beside it, however long it
-     * takes. */
-    const char *transaction, *concurrent, *migration;
+    /* Statements that begin a transaction, of which one at a time goes on. `migration`: however long it takes. */
+    const char *transaction, *migration;
+    bool is_shared; /* other servers may use the database */
 
     /* Opens what follows the prefix, "" for the alias. NULL with the reason if it cannot be. Those that
      * are reached by `reach` check the form of the path alone. */

@@ -329,12 +329,11 @@ static bool may_migrate(struct api_database *database, bool *may)
 
 #define BEGIN "BEGIN ISOLATION LEVEL READ COMMITTED;"
 #define LOCK_EXCLUSIVE "SELECT pg_advisory_xact_lock(" KEYS ");"
-#define LOCK_SHARED "SELECT pg_advisory_xact_lock_shared(" KEYS ");"
 
 const struct api_engine api_postgresql = {.prefix = "postgresql://",
                                           .clustered = "",
                                           .transaction = BEGIN LOCK_EXCLUSIVE,
-                                          .concurrent = BEGIN LOCK_SHARED,
+                                          .is_shared = true,
                                           .migration = BEGIN LOCK_EXCLUSIVE
                                           "SET LOCAL statement_timeout = 0",
                                           .open = api_postgresql_open,

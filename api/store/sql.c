@@ -53,7 +53,7 @@ static const char third[] =
     " (SELECT max(end_at) FROM kldiv_windows w WHERE w.monitor = kldiv_monitors.id);"
     "INSERT INTO kldiv_meta VALUES ('change', 0), ('deletion', 0);";
 
-/* Adds sums of the counts of each monitor's last closed windows: see api/monitors/state/previous.h. */
+/* Adds sums of the counts of each monitor's last closed windows, which no version after 11 has. */
 static const char fourth[] =
     "CREATE TABLE kldiv_sums (monitor BIGINT PRIMARY KEY, revision BIGINT NOT NULL, k BIGINT NOT "
     "NULL, n BIGINT NOT NULL, oldest_start BIGINT NOT NULL, oldest_id BIGINT NOT NULL, "
@@ -102,7 +102,7 @@ static const char sixth[] =
     "NOT NULL);"
     "CREATE INDEX kldiv_notes_by_start ON kldiv_notes (group_name, from_at, id);";
 
-/* Adds what each server has counted of open windows: see api/monitors/state/server_counts.h. Texts that are no labels
+/* Adds what each server has counted of open windows: of which no version after 11 has tables. Texts that are no labels
  * are kept by the server that counted them, or 0. */
 static const char seventh[] =
     "CREATE TABLE kldiv_server_counts (monitor BIGINT NOT NULL, window_id BIGINT NOT NULL,"
@@ -151,57 +151,63 @@ static const char tenth[] =
 /* Adds who has muted: the name of a token, which may be empty. */
 static const char eleventh[] = "ALTER TABLE kldiv_mutes ADD COLUMN muted_by TEXT;";
 
+/* Adds the counts of a window to its row, in place of a row for each bin; sums of windows, and what each server has counted of
+ * open ones, are not stored any more. Adds the number of the server that wrote last: see api/monitors/state/others.h. */
+static const char twelfth[] =
+    "INSERT INTO kldiv_meta VALUES ('writer', 0);"
+    "ALTER TABLE kldiv_windows ADD COLUMN counts BYTEA;"
+    "UPDATE kldiv_windows SET n = n + coalesce((SELECT CAST(sum(s.n) AS BIGINT) FROM"
+    " kldiv_server_counts s WHERE s.monitor = kldiv_windows.monitor AND s.window_id ="
+    " kldiv_windows.id), 0) WHERE closed = 0;"
+    "UPDATE kldiv_monitors SET observations = observations + (SELECT CAST(sum(s.n) AS BIGINT) FROM"
+    " kldiv_server_counts s WHERE s.monitor = kldiv_monitors.id), last_observation = (SELECT"
+    " max(CASE WHEN s.at > coalesce(kldiv_monitors.last_observation, s.at) THEN s.at ELSE"
+    " coalesce(kldiv_monitors.last_observation, s.at) END) FROM kldiv_server_counts s WHERE"
+    " s.monitor = kldiv_monitors.id) WHERE EXISTS (SELECT 1 FROM kldiv_server_counts s WHERE"
+    " s.monitor = kldiv_monitors.id);"
+    "ALTER TABLE kldiv_unseen RENAME TO kldiv_unseen_former;"
+    "CREATE TABLE kldiv_unseen (monitor BIGINT NOT NULL, window_id BIGINT NOT NULL, label BYTEA "
+    "NOT NULL, count BIGINT NOT NULL, PRIMARY KEY (monitor, window_id, label)){clustered};"
+    "INSERT INTO kldiv_unseen SELECT monitor, window_id, label, CAST(sum(count) AS BIGINT) FROM"
+    " kldiv_unseen_former GROUP BY monitor, window_id, label;"
+    "DROP TABLE kldiv_unseen_former;";
+static const char end_of_twelfth[] = "DROP TABLE kldiv_counts;"
+                                     "DROP TABLE kldiv_sums;"
+                                     "DROP TABLE kldiv_server_counts;";
+
 /* Versions up to the sixth refuse whatever is newer. */
 const struct api_migration api_migrations[] = {
-    {first, "monitors, windows, counts, events", 1},
-    {second, "since when monitors have their state, and the bin that contributes most", 2},
-    {third, "changes that servers tell each other", 3},
-    {fourth, "sums of the windows before", 4},
-    {fifth, "pools of windows, texts that are no labels, events of all monitors", 5},
-    {sixth, "notifications, mutes, notes, and because of what monitors drift", 6},
-    {seventh, "counts that servers keep apart", 7},
-    {eighth, "joined bins, ratios, means, and where states rose", 8},
-    {ninth, "columns that come and go, means of windows before", 8},
-    {tenth, "how receivers of notifications do", 8},
-    {eleventh, "who has muted", 8},
-    {NULL, NULL, 0},
+    {first, "monitors, windows, counts, events", 1, NULL},
+    {second, "since when monitors have their state, and the bin that contributes most", 2, NULL},
+    {third, "changes that servers tell each other", 3, NULL},
+    {fourth, "sums of the windows before", 4, NULL},
+    {fifth, "pools of windows, texts that are no labels, events of all monitors", 5, NULL},
+    {sixth, "notifications, mutes, notes, and because of what monitors drift", 6, NULL},
+    {seventh, "counts that servers keep apart", 7, NULL},
+    {eighth, "joined bins, ratios, means, and where states rose", 8, NULL},
+    {ninth, "columns that come and go, means of windows before", 8, NULL},
+    {tenth, "how receivers of notifications do", 8, NULL},
+    {eleventh, "who has muted", 8, NULL},
+    {twelfth, "windows as one row each", 12, end_of_twelfth},
+    {NULL, NULL, 0, NULL},
 };
 
-#define WINDOW_OF(n, settings, reference)                                                          \
-    "id, revision, start_at, end_at, closed, restated, " n ", kl, kl_reverse, js, psi, p_value,"   \
+#define WINDOW_OF(settings, reference)                                                             \
+    "id, revision, start_at, end_at, closed, restated, n, kl, kl_reverse, js, psi, p_value,"       \
     " unseen_ratio, missing_ratio, verdict, state, top, top_share, pooled_windows, pooled_n,"      \
     " pooled_kl, pooled_p_value, pooled_noise_floor, pooled_bins, pooled_ratio, "                  \
-    "moments, reference_spread, " settings ", " reference
+    "moments, reference_spread, " settings ", " reference ", counts"
 
-/* ALL_N: values of a window, with those of server_counts, which only an open one has. */
-#define ALL_N                                                                                      \
-    "CASE closed WHEN 0 THEN n + coalesce((SELECT CAST(sum(s.n) AS BIGINT) FROM"                   \
-    " kldiv_server_counts s WHERE s.monitor = kldiv_windows.monitor"                               \
-    " AND s.window_id = kldiv_windows.id), 0) ELSE n END"
-
-/* WINDOW_NUMBERS: a row without its long values. */
-#define WINDOW_STORED WINDOW_OF("n", "settings", "reference")
-#define WINDOW_COLUMNS WINDOW_OF(ALL_N, "settings", "reference")
-#define WINDOW_NUMBERS WINDOW_OF(ALL_N, "NULL", "NULL")
-
-/* OF_SERVERS: values of a monitor that servers count apart. */
-#define OF_SERVERS                                                                                 \
-    "coalesce((SELECT CAST(sum(s.n) AS BIGINT) FROM kldiv_server_counts s"                         \
-    " WHERE s.monitor = m.id), 0)"
+/* WINDOW_NUMBERS: a row without settings and reference. */
+#define WINDOW_COLUMNS WINDOW_OF("settings", "reference")
+#define WINDOW_NUMBERS WINDOW_OF("NULL", "NULL")
 
 #define MONITORS                                                                                   \
     "SELECT id, group_name, name, m.revision, version, settings, state,"                           \
-    " observations + " OF_SERVERS ", last_observation, last_window, severity_since, newest_end, "  \
+    " observations, last_observation, last_window, severity_since, newest_end, "                   \
     "since, pool_from, rose_at, rose_window, definition,"                                          \
-    " sentence, sentence_of, stale_told, missed, told,"                                            \
-    " (SELECT max(s.at) FROM kldiv_server_counts s WHERE s.monitor = m.id)"                        \
-    " FROM kldiv_monitors m"                                                                       \
+    " sentence, sentence_of, stale_told, missed, told FROM kldiv_monitors m"                       \
     " JOIN kldiv_revisions r ON r.monitor = m.id AND r.revision = m.revision"
-
-#define ADD_COUNTS(rows)                                                                           \
-    "INSERT INTO kldiv_counts (monitor, window_id, bin, count) VALUES " rows                       \
-    " ON CONFLICT (monitor, window_id, bin)"                                                       \
-    " DO UPDATE SET count = kldiv_counts.count + excluded.count"
 
 /* OPEN: of few windows, which an index has. The bound of their end leads SQLite to it. */
 #define OPEN "closed = 0 AND end_at > -9223372036854775807"
@@ -214,11 +220,6 @@ const struct api_migration api_migrations[] = {
 #define BETWEEN "start_at >= $3 AND start_at < $4"
 #define IDS_BEFORE "(SELECT id" CLOSED BEFORE ")"
 #define IDS_BETWEEN "(SELECT id" CLOSED BETWEEN ")"
-
-/* SUMS_OF_BINS: over windows whose ids follow. */
-#define SUMS_OF_BINS                                                                               \
-    "SELECT bin, CAST(sum(count) AS BIGINT) FROM kldiv_counts WHERE monitor = $1 AND window_id "   \
-    "IN "
 
 /* IS_LEFT: of what is of a monitor, or of a group, that is gone. */
 #define IS_LEFT(table)                                                                             \

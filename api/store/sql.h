@@ -27,6 +27,8 @@ struct api_migration {
      * adds tables, indices, numbers, and columns that are NULL or have a default, and what those servers write keeps
      * its meaning; otherwise n. Such servers list their columns, and see none that they do not name. */
     int64_t oldest;
+
+    const char *end; /* runs after data are moved that SQL cannot move; or NULL */
 };
 extern const struct api_migration api_migrations[];
 

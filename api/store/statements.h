@@ -10,7 +10,7 @@ STATEMENT(SCHEMA_SET, /* both */
 STATEMENT(META, /* → name and value of each number about the whole */
           "SELECT name, value FROM kldiv_meta")
 /* number, name: 'change', 'deletion', 'mute' or 'columns', of the last change of monitors, that deleted some, of
- * mutes, of columns without a monitor */
+ * mutes, of columns without a monitor; or 'writer', the server that wrote last */
 STATEMENT(META_SET, "UPDATE kldiv_meta SET value = $1 WHERE name = $2")
 STATEMENT(META_NEXT, /* name: 'monitor', 'note' or 'server' → a number that none ever had */
           "UPDATE kldiv_meta SET value = value + 1 WHERE name = $1 RETURNING value")
@@ -35,6 +35,16 @@ STATEMENT(MONITOR_LIVE,
           "last_observation = $3, last_window = $4, severity_since = $5, newest_end = $6, since = "
           "$7, pool_from = $8, sentence = $9, sentence_of = $10, stale_told = $11, changed = $12, "
           "rose_at = $13, rose_window = $14, missed = $15, told = $16 WHERE id = $17")
+STATEMENT(MONITOR_COUNTED, /* values to add, last_observation; id */
+          "UPDATE kldiv_monitors SET observations = observations + $1, last_observation = $2 WHERE "
+          "id = $3")
+/* window or 0, monitor → observations, last_observation; start, end, n, moments and counts of the window */
+STATEMENT(NUMBERS,
+          "SELECT observations, last_observation, start_at, end_at, n, moments, counts FROM "
+          "kldiv_monitors m LEFT JOIN kldiv_windows w ON w.monitor = m.id AND w.id = $1 "
+          "WHERE m.id = $2")
+STATEMENT(NUMBERS_OF_ALL, /* → group, name, id, observations, last_observation */
+          "SELECT group_name, name, id, observations, last_observation FROM kldiv_monitors")
 STATEMENT(MONITOR_DELETE, /* id */
           "DELETE FROM kldiv_monitors WHERE id = $1")
 STATEMENT(MONITOR_REMOVE, /* group, name: deletes one that could not be read; id */
@@ -54,9 +64,9 @@ STATEMENT(REVISIONS_PRUNE, "DELETE FROM kldiv_revisions WHERE monitor = $1 AND r
 
 STATEMENT(
     WINDOW_PUT, /* monitor, and the columns of WINDOW_OF */
-    "INSERT INTO kldiv_windows (monitor, " WINDOW_STORED
+    "INSERT INTO kldiv_windows (monitor, " WINDOW_COLUMNS
     ") VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, "
-    "$19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $30) ON CONFLICT (monitor, id) DO "
+    "$19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31) ON CONFLICT (monitor, id) DO "
     "UPDATE SET start_at = excluded.start_at, end_at = excluded.end_at, closed = excluded.closed, "
     "restated = excluded.restated, n = excluded.n, kl = excluded.kl, kl_reverse = "
     "excluded.kl_reverse, js = excluded.js, psi = excluded.psi, p_value = excluded.p_value, "
@@ -66,10 +76,11 @@ STATEMENT(
     "excluded.pooled_kl, pooled_p_value = excluded.pooled_p_value, pooled_noise_floor = "
     "excluded.pooled_noise_floor, pooled_bins = excluded.pooled_bins, pooled_ratio = "
     "excluded.pooled_ratio, moments = excluded.moments, reference_spread = "
-    "excluded.reference_spread, settings = excluded.settings, reference = excluded.reference")
-STATEMENT(WINDOW_N, /* start, end, n, moments; monitor, id */
-          "UPDATE kldiv_windows SET start_at = $1, end_at = $2, n = $3, moments = $4 WHERE monitor "
-          "= $5 AND id = $6")
+    "excluded.reference_spread, settings = excluded.settings, reference = excluded.reference, "
+    "counts = excluded.counts")
+STATEMENT(WINDOW_N, /* start, end, n, moments, counts; monitor, id */
+          "UPDATE kldiv_windows SET start_at = $1, end_at = $2, n = $3, moments = $4, counts = $5 "
+          "WHERE monitor = $6 AND id = $7")
 STATEMENT(WINDOW_STATE, /* state; monitor, id */
           "UPDATE kldiv_windows SET state = $1 WHERE monitor = $2 AND id = $3")
 STATEMENT(WINDOW_TOP, /* top, its share; monitor, id */
@@ -118,98 +129,36 @@ STATEMENT(WINDOWS_EXPIRED,
 STATEMENT(WINDOW_END, /* monitor, time → end of the one that starts last, and ends by then */
           "SELECT end_at FROM kldiv_windows WHERE monitor = $1 AND start_at <= $2 AND end_at <= "
           "$2" NEWEST_FIRST " LIMIT 1")
-/* monitor, revision, start, id, limit → start, id of closed ones, newest first */
-STATEMENT(KEYS_OF_WINDOWS_BEFORE, "SELECT start_at, id" CLOSED BEFORE)
-STATEMENT(KEY_OF_WINDOW_AFTER, /* monitor, revision, start, id → start, id of the next closed one */
-          "SELECT start_at, id" CLOSED "(start_at, id) > ($3, $4) ORDER BY start_at, id LIMIT 1")
-STATEMENT(WINDOWS_COUNT_FROM, /* monitor, revision, start, id, limit → number of closed ones */
-          "SELECT count(*) FROM (SELECT id" CLOSED "(start_at, id) >= ($3, $4) LIMIT $5) w")
 STATEMENT(ORPHANS, /* → monitors that are deleted, and have rows left */
           "SELECT DISTINCT monitor FROM kldiv_revisions WHERE monitor NOT IN (SELECT id FROM "
           "kldiv_monitors)")
 STATEMENT(WINDOW_DELETE, /* monitor, id */
           "DELETE FROM kldiv_windows WHERE monitor = $1 AND id = $2")
 
-STATEMENT(COUNT_ADD, /* monitor, window, then bin and count of each row */
-          ADD_COUNTS("($1, $2, $3, $4)"))
-STATEMENT(COUNT_ADD_4, /* 4 rows */
-          ADD_COUNTS("($1, $2, $3, $4), ($1, $2, $5, $6), ($1, $2, $7, $8), ($1, $2, $9, $10)"))
-STATEMENT(
-    COUNT_ADD_16, /* 16 rows: half the time of as many statements */
-    ADD_COUNTS("($1, $2, $3, $4), ($1, $2, $5, $6), ($1, $2, $7, $8), ($1, $2, $9, $10), ($1, $2, "
-               "$11, $12), ($1, $2, $13, $14), ($1, $2, $15, $16), ($1, $2, $17, $18), ($1, $2, "
-               "$19, $20), ($1, $2, $21, $22), ($1, $2, $23, $24), ($1, $2, $25, $26), ($1, $2, "
-               "$27, $28), ($1, $2, $29, $30), ($1, $2, $31, $32), ($1, $2, $33, $34)"))
-STATEMENT(COUNTS, /* monitor, window → bin, count */
-          "SELECT bin, count FROM kldiv_counts WHERE monitor = $1 AND window_id = $2")
-STATEMENT(COUNTS_BEFORE, /* monitor, revision, start, id, limit → bin, sum over closed ones */
-          SUMS_OF_BINS IDS_BEFORE " GROUP BY bin")
-STATEMENT(COUNTS_FROM, /* monitor, revision, start, id → bin, sum over closed ones */
-          SUMS_OF_BINS "(SELECT id" CLOSED "(start_at, id) >= ($3, $4)) GROUP BY bin")
-STATEMENT(COUNTS_BETWEEN, /* monitor, revision, from, to → bin, sum over closed ones */
-          SUMS_OF_BINS IDS_BETWEEN " GROUP BY bin")
-STATEMENT(MOMENTS, /* monitor, window → moments */
-          "SELECT moments FROM kldiv_windows WHERE monitor = $1 AND id = $2")
-STATEMENT(MOMENTS_BEFORE, /* as COUNTS_BEFORE → moments of each window */
-          "SELECT moments" CLOSED BEFORE)
-STATEMENT(MOMENTS_FROM, /* as COUNTS_FROM, limit → the same */
-          "SELECT moments" CLOSED "(start_at, id) >= ($3, $4) LIMIT $5")
-STATEMENT(
-    MOMENTS_OF_SEASON, /* as COUNTS_OF_SEASON → the same */
-    SEASON
-    " SELECT moments FROM season CROSS JOIN kldiv_windows w WHERE w.monitor = $4 AND w.revision = "
-    "$5 AND w.closed = 1 AND w.start_at >= season.at AND w.start_at <= season.at")
-STATEMENT(MOMENTS_BETWEEN, /* monitor, revision, from, to → moments of each closed window */
-          "SELECT moments" CLOSED BETWEEN)
-/* start, period, k, monitor, revision → bin, sum over closed ones that start a period before, two ... k periods */
+/* monitor, revision, start, id, limit → counts and moments of each closed one */
+STATEMENT(COUNTS_BEFORE, "SELECT counts, moments" CLOSED BEFORE)
+STATEMENT(COUNTS_BETWEEN, /* monitor, revision, from, to → the same */
+          "SELECT counts, moments" CLOSED BETWEEN)
+/* start, period, k, monitor, revision → the same of those that start a period before, two ... k periods */
 STATEMENT(
     COUNTS_OF_SEASON, SEASON
-    " SELECT bin, CAST(sum(count) AS BIGINT) FROM season CROSS JOIN kldiv_windows w CROSS JOIN "
-    "kldiv_counts c WHERE w.monitor = $4 AND w.revision = $5 AND w.closed = 1 AND w.start_at >= "
-    "season.at AND w.start_at <= season.at AND c.monitor = $4 AND c.window_id = w.id GROUP BY bin")
-/* monitor, revision, start, id, limit → start, id, reference of closed ones, newest first */
-STATEMENT(POOL, "SELECT start_at, id, reference" CLOSED BEFORE)
-STATEMENT(COUNTS_OF_POOL, /* the same → id, bin, count */
-          "SELECT window_id, bin, count FROM kldiv_counts WHERE monitor = $1 AND window_id "
-          "IN " IDS_BEFORE)
-STATEMENT(COUNTS_DELETE, /* monitor, window */
-          "DELETE FROM kldiv_counts WHERE monitor = $1 AND window_id = $2")
-STATEMENT(
-    SERVER_COUNTS_PUT, /* monitor, window, server, n, time of the last observation, counts */
-    "INSERT INTO kldiv_server_counts (monitor, window_id, server, n, at, counts, moments) VALUES "
-    "($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (monitor, window_id, server) DO UPDATE SET n = "
-    "excluded.n, at = excluded.at, counts = excluded.counts, moments = excluded.moments")
-STATEMENT(SERVER_COUNTS, /* monitor, window → server, n, time, counts */
-          "SELECT server, n, at, counts, moments FROM kldiv_server_counts WHERE monitor = $1 AND "
-          "window_id = $2")
-STATEMENT(SERVER_COUNTS_OTHERS, /* monitor, window, server → how many others have counts */
-          "SELECT count(*) FROM kldiv_server_counts WHERE monitor = $1 AND window_id = $2 AND "
-          "server <> $3")
-STATEMENT(SERVER_COUNTS_TAKE, /* the same; deletes them */
-          "DELETE FROM kldiv_server_counts WHERE monitor = $1 AND window_id = $2 RETURNING server, "
-          "n, at, counts, moments")
-STATEMENT(SERVER_COUNTS_DELETE, /* monitor */
-          "DELETE FROM kldiv_server_counts WHERE monitor = $1")
-STATEMENT(OBSERVATIONS, /* monitor → number of its values */
-          "SELECT observations + " OF_SERVERS " FROM kldiv_monitors m WHERE id = $1")
-/* server → group, name, id, number of values, time of the last, of monitors for which another server has counts */
-STATEMENT(
-    OBSERVATIONS_OF_OTHERS,
-    "SELECT group_name, name, id, m.observations + s.n, s.at FROM kldiv_monitors m JOIN (SELECT "
-    "monitor, CAST(sum(n) AS BIGINT) AS n, max(at) AS at FROM kldiv_server_counts GROUP BY monitor "
-    "HAVING max(CASE server WHEN $1 THEN 0 ELSE 1 END) = 1) s ON s.monitor = m.id")
+    " SELECT counts, moments FROM season CROSS JOIN kldiv_windows w WHERE w.monitor = $4 AND "
+    "w.revision = $5 AND w.closed = 1 AND w.start_at >= season.at AND w.start_at <= season.at")
+/* monitor, revision, start, id, limit → start, id, reference, counts of closed ones, newest first */
+STATEMENT(POOL, "SELECT start_at, id, reference, counts" CLOSED BEFORE)
 
-STATEMENT(UNSEEN_ADD, /* monitor, window, server, label, count */
-          "INSERT INTO kldiv_unseen (monitor, window_id, server, label, count) VALUES ($1, $2, $3, "
-          "$4, $5) ON CONFLICT (monitor, window_id, server, label) DO UPDATE SET count = "
-          "kldiv_unseen.count + excluded.count")
-STATEMENT(UNSEEN_PRUNE, /* monitor, window, server, number: keeps as many, the most frequent */
-          "DELETE FROM kldiv_unseen WHERE monitor = $1 AND window_id = $2 AND server = $3 AND "
-          "label NOT IN (SELECT label FROM kldiv_unseen WHERE monitor = $1 AND window_id = $2 AND "
-          "server = $3 ORDER BY count DESC, label LIMIT $4)")
+STATEMENT(UNSEEN_ADD, /* monitor, window, label, count */
+          "INSERT INTO kldiv_unseen (monitor, window_id, label, count) VALUES ($1, $2, $3, $4) ON "
+          "CONFLICT (monitor, window_id, label) DO UPDATE SET count = kldiv_unseen.count + "
+          "excluded.count")
+STATEMENT(
+    UNSEEN_PRUNE, /* monitor, window, number: keeps as many, the most frequent */
+    "DELETE FROM kldiv_unseen WHERE monitor = $1 AND window_id = $2 AND label NOT IN (SELECT "
+    "label FROM kldiv_unseen WHERE monitor = $1 AND window_id = $2 ORDER BY count DESC, label "
+    "LIMIT $3)")
 STATEMENT(UNSEEN, /* monitor, window, limit → label, count, most frequent first */
-          "SELECT label, CAST(sum(count) AS BIGINT) AS total FROM kldiv_unseen WHERE monitor = $1 "
-          "AND window_id = $2 GROUP BY label ORDER BY total DESC, label LIMIT $3")
+          "SELECT label, count FROM kldiv_unseen WHERE monitor = $1 AND window_id = $2 ORDER BY "
+          "count DESC, label LIMIT $3")
 STATEMENT(UNSEEN_BETWEEN, /* monitor, revision, from, to, limit → label, sum over closed windows */
           "SELECT label, CAST(sum(count) AS BIGINT) AS total FROM kldiv_unseen WHERE monitor = $1 "
           "AND window_id IN " IDS_BETWEEN " GROUP BY label ORDER BY total DESC, label LIMIT $5")
@@ -248,21 +197,6 @@ STATEMENT(EVENTS_EXPIRE, /* monitor, at: deletes older ones among the first hund
           "DELETE FROM kldiv_events WHERE monitor = $1 AND at < $2 AND id < (SELECT min(id) + 100 "
           "FROM kldiv_events WHERE monitor = $1) AND id < (SELECT max(id) FROM kldiv_events WHERE "
           "monitor = $1) RETURNING id")
-
-STATEMENT(SUM, /* monitor → the columns of SUM_PUT without it */
-          "SELECT revision, k, n, oldest_start, oldest_id, newest_start, newest_id, counts, "
-          "moments FROM kldiv_sums WHERE monitor = $1")
-/* monitor, revision, k, n, start and id of the oldest window, of the newest one, counts: see
- * api/monitors/state/previous.h */
-STATEMENT(SUM_PUT,
-          "INSERT INTO kldiv_sums (monitor, revision, k, n, oldest_start, oldest_id, newest_start, "
-          "newest_id, counts, moments) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) ON "
-          "CONFLICT (monitor) DO UPDATE SET revision = excluded.revision, k = excluded.k, n = "
-          "excluded.n, oldest_start = excluded.oldest_start, oldest_id = excluded.oldest_id, "
-          "newest_start = excluded.newest_start, newest_id = excluded.newest_id, counts = "
-          "excluded.counts, moments = excluded.moments")
-STATEMENT(SUM_DELETE, /* monitor */
-          "DELETE FROM kldiv_sums WHERE monitor = $1")
 
 STATEMENT(MUTES, /* → group, name, until, reason, by of each; that of a group has no name */
           "SELECT group_name, name, until_at, reason, muted_by FROM kldiv_mutes")
@@ -348,9 +282,6 @@ STATEMENT(KEY, /* key → body, answer */
 STATEMENT(KEY_PUT, /* key, body, at, answer */
           "INSERT INTO kldiv_keys (key, body, at, answer) VALUES ($1, $2, $3, $4) ON CONFLICT "
           "(key) DO UPDATE SET body = excluded.body, at = excluded.at, answer = excluded.answer")
-STATEMENT(KEY_CLAIM, /* the same → at; no row if there is such a key */
-          "INSERT INTO kldiv_keys (key, body, at, answer) VALUES ($1, $2, $3, $4) ON CONFLICT "
-          "(key) DO NOTHING RETURNING at")
 STATEMENT(KEYS_PRUNE, /* at: deletes older ones */
           "DELETE FROM kldiv_keys WHERE at < $1")
 STATEMENT(
@@ -358,3 +289,28 @@ STATEMENT(
     "DELETE FROM kldiv_keys WHERE key IN (SELECT key FROM kldiv_keys ORDER BY at, key LIMIT $1)")
 STATEMENT(KEYS_COUNT, /* → number */
           "SELECT count(*) FROM kldiv_keys")
+
+/* ---- Migration from the schema of 11 */
+
+STATEMENT(FORMER_WINDOWS, /* → monitor, id of all */
+          "SELECT monitor, id FROM kldiv_windows ORDER BY monitor, id")
+STATEMENT(FORMER_COUNTS, /* monitor, window to begin with, to end with → window, bin, count */
+          "SELECT window_id, bin, count FROM kldiv_counts WHERE monitor = $1 AND window_id >= $2 "
+          "AND window_id <= $3")
+STATEMENT(FORMER_SERVER_COUNTS, /* the same → window, counts */
+          "SELECT window_id, counts FROM kldiv_server_counts WHERE monitor = $1 AND window_id >= "
+          "$2 AND window_id <= $3")
+STATEMENT(FORMER_REFERENCES, /* the same → window, doubles */
+          "SELECT id, reference FROM kldiv_windows WHERE monitor = $1 AND id >= $2 AND id <= $3 "
+          "AND reference IS NOT NULL")
+/* → monitor, window, moments of windows to which servers have added, and those that these have added, window by window */
+STATEMENT(FORMER_SUMS,
+          "SELECT monitor, id, moments FROM kldiv_windows w WHERE EXISTS (SELECT 1 FROM "
+          "kldiv_server_counts s WHERE s.monitor = w.monitor AND s.window_id = w.id) UNION ALL "
+          "SELECT monitor, window_id, moments FROM kldiv_server_counts ORDER BY 1, 2")
+STATEMENT(WINDOW_COUNTS, /* counts; monitor, id */
+          "UPDATE kldiv_windows SET counts = $1 WHERE monitor = $2 AND id = $3")
+STATEMENT(WINDOW_REFERENCE, /* reference; monitor, id */
+          "UPDATE kldiv_windows SET reference = $1 WHERE monitor = $2 AND id = $3")
+STATEMENT(WINDOW_MOMENTS, /* moments; monitor, id */
+          "UPDATE kldiv_windows SET moments = $1 WHERE monitor = $2 AND id = $3")

@@ -2,6 +2,7 @@
 
 #include "api/memory/buffer.h"
 #include "api/store/engine.h"
+#include "api/store/former_counts.h"
 #include "api/text/clock.h"
 
 #include <stdatomic.h>
@@ -149,13 +150,21 @@ static bool may_migrate(struct api_database *database, int64_t version)
                       (long long)version, (long long)newest_version());
 }
 
+/* Moves data to a version where SQL does not do. */
+static bool move_data(struct api_database *database, int64_t version)
+{
+    enum { COUNTS_IN_ROWS = 12 };
+    return version != COUNTS_IN_ROWS || api_move_former_counts(database);
+}
+
 /* Makes a version from the one before. Reads its number back, so that a failure, and the time, are of this step. */
 static bool make_version(struct api_store *store, int64_t version)
 {
     const struct api_migration *migration = &api_migrations[version - 1];
     struct api_migrated migrated = {version - 1, version, migration->what, api_seconds()};
     struct schema made;
-    if (!run_migration(store->database, migration->text) ||
+    if (!run_migration(store->database, migration->text) || !move_data(store->database, version) ||
+        (migration->end && !run_migration(store->database, migration->end)) ||
         !api_store_run(store, API_SQL_SCHEMA_SET, API_ROW(version, migration->oldest)) ||
         !api_store_read(store, API_SQL_SCHEMA, NULL, read_schema, &made))
         return false;
@@ -339,13 +348,12 @@ bool api_store_empty_log(struct api_store *store)
     return store->is_open && (!engine->empty_log || ASK(store, engine->empty_log(store->database)));
 }
 
-bool api_store_begin(struct api_store *store, bool is_concurrent)
+bool api_store_begin(struct api_store *store)
 {
     struct api_database *database = store->database;
     database->last = (struct api_store_outcome){.is_new = database->last.is_new};
     const struct api_engine *engine = database->engine;
-    const char *begin = is_concurrent ? engine->concurrent : engine->transaction;
-    bool good = ASK(store, prepare(store) && engine->script(database, begin));
+    bool good = ASK(store, prepare(store) && engine->script(database, engine->transaction));
     database->last.has_written = false;
     return good;
 }
@@ -374,7 +382,7 @@ bool api_store_is_in_memory(const struct api_store *store)
 
 bool api_store_is_shared(const struct api_store *store)
 {
-    return store->database->engine->concurrent;
+    return store->database->engine->is_shared;
 }
 
 bool api_store_is_open(const struct api_store *store) { return store->is_open; }

@@ -93,9 +93,8 @@ bool api_store_shrink(struct api_store *store);
 /* Overwrites what a log beside the database has of deleted rows, between transactions. */
 bool api_store_empty_log(struct api_store *store);
 
-/* Begins a transaction: an exclusive one; or, of a shared store, a concurrent one: other concurrent transactions go
- * on beside it, and see its rows once it is committed. */
-bool api_store_begin(struct api_store *store, bool is_concurrent);
+/* Begins a transaction. */
+bool api_store_begin(struct api_store *store);
 bool api_store_commit(struct api_store *store);
 void api_store_rollback(struct api_store *store);
 const char *api_store_reason(const struct api_store *store);

@@ -2,7 +2,6 @@
 
 #include "api/monitors/state/close.h"
 #include "api/monitors/state/group_rows.h"
-#include "api/monitors/state/server_counts.h"
 #include "api/monitors/state/status.h"
 #include "api/monitors/state/window_load.h"
 
@@ -52,10 +51,8 @@ static bool check_idempotency(struct api_observations *o, struct api_monitors *m
 }
 
 /* Keeps the key with the numbers of the windows; of many, with those of the newest, and their counts by verdicts, as of
- * monitors with negative numbers. A concurrent transaction sets *claims if no other has the key: it
- * waits for others that are about to store it, and the second one has to look up the key again. */
-static bool store_idempotency(struct api_observations *o, struct api_monitors *monitors,
-                              bool *claims)
+ * monitors with negative numbers. */
+static bool store_idempotency(struct api_observations *o, struct api_monitors *monitors)
 {
     o->pairs.size = 0;
     for (size_t i = 0; i < o->n; i++) {
@@ -66,18 +63,13 @@ static bool store_idempotency(struct api_observations *o, struct api_monitors *m
         const int64_t pair[] = {-1 - (int64_t)i, (int64_t)o->verdicts[i]};
         api_append(&o->pairs, pair, sizeof pair);
     }
-    const struct api_datum *row = API_ROW(API_BYTES((const char *)o->key, API_HASH),
-                                          API_BYTES((const char *)o->body, API_HASH), monitors->now,
-                                          API_BYTES(o->pairs.data, o->pairs.size));
     if (o->pairs.failed)
         return api_transaction_fail_oom(monitors);
     monitors->keys++;
-    int64_t at = 0;
-    bool good = monitors->is_concurrent
-                    ? api_store_number(monitors->store, API_SQL_KEY_CLAIM, row, &at)
-                    : api_store_run(monitors->store, API_SQL_KEY_PUT, row);
-    *claims = !monitors->is_concurrent || at != 0;
-    return good;
+    return api_store_run(monitors->store, API_SQL_KEY_PUT,
+                         API_ROW(API_BYTES((const char *)o->key, API_HASH),
+                                 API_BYTES((const char *)o->body, API_HASH), monitors->now,
+                                 API_BYTES(o->pairs.data, o->pairs.size)));
 }
 
 /* Finds the monitor that observations were counted for; NULL if it is not the same any more. */
@@ -125,93 +117,22 @@ static bool check_total(struct api_observations *o, const struct api_observed *o
                     "the monitor '%.128s' would have counted more than 2^53 values", monitor->name);
 }
 
-/* Counts closed windows of a monitor from a time on, up to a limit. */
-static bool count_windows(struct api_monitors *monitors, const struct api_monitor *monitor,
-                          int64_t time, int64_t limit, int64_t *n)
-{
-    return api_store_number(monitors->store, API_SQL_WINDOWS_COUNT_FROM,
-                            API_ROW(monitor->id, monitor->revision, time, 0, limit), n);
-}
+/* max_reads: how many earlier windows a transaction may read for one request. That takes about a second, for which others wait for
+ * the store. */
+static const double max_reads = 500000;
 
-/* max_reads: how many counts of earlier windows a transaction may read for one request. Reading them takes about a
- * second, and keeps others from the store. A single column never needs more. */
-static const double max_reads = 4e6;
-
-/* Reads the sum that a column's windows are compared with. If the store has no sum, as after a change of the number
- * of windows that are compared with, adds it up, unless the transaction has read enough. */
-static bool make_sum(struct api_monitors *monitors, struct api_monitor *monitor, double *reads)
-{
-    int64_t k = api_settings_running(&monitor->config->settings), n = 0;
-    struct api_pending_monitor *pending = k > 0 ? api_pending_of(monitors, monitor) : NULL;
-    if (k == 0)
-        return true;
-    if (!pending || !api_pending_previous(monitors, pending, false))
-        return false;
-    if (pending->previous.holds || monitors->is_concurrent)
-        return true;
-    if (!count_windows(monitors, monitor, INT64_MIN, k, &n))
-        return false;
-    *reads += (double)n * (double)monitor->config->bins.n_bins;
-    return *reads > max_reads || api_pending_previous(monitors, pending, true);
-}
-
-/* As make_sum, reads the windows of a column's pools if they are not in memory. */
-static bool make_pool(struct api_monitors *monitors, struct api_monitor *monitor, double *reads)
-{
-    size_t windows = api_settings_pool(&monitor->config->settings);
-    bool is_there = monitor->pending ? monitor->pending->pool : monitor->pool;
-    if (windows == 1 || is_there)
-        return true;
-    *reads += (double)windows * (double)monitor->config->bins.n_bins;
-    struct api_pending_monitor *pending =
-        *reads > max_reads ? NULL : api_pending_of(monitors, monitor);
-    return *reads > max_reads || (pending && api_pending_pool(monitors, pending));
-}
-
-/* Makes the sums and pools that are missing. If that would be too much for one transaction, keeps some, and the
- * request runs again. */
-static enum api_outcome make_sums(struct api_observations *o, struct api_monitors *monitors)
+static bool check_reads(struct api_observations *o)
 {
     double reads = 0;
-    for (size_t i = 0; i < o->n && reads <= max_reads; i++)
-        if (!make_sum(monitors, o->observed[i].monitor, &reads) ||
-            !make_pool(monitors, o->observed[i].monitor, &reads))
-            return API_FAILED;
-    return reads > max_reads ? API_RUN_AGAIN : API_DONE;
-}
-
-/* Adds how many counts are read when a monitor goes back to a window: see api_previous_add_up. */
-static bool add_reads(struct api_observations *o, struct api_monitors *monitors,
-                      const struct api_observed *observed, double *reads)
-{
-    const struct api_monitor *monitor = observed->monitor;
-    const struct api_monitor_settings *settings = &monitor->config->settings;
-    int64_t k = api_settings_running(settings), n = 0, time = api_observed_first(o, observed);
-    double bins = (double)(monitor->config->bins.n_bins * api_observed_windows(observed));
-    const struct api_previous *sum = k > 0 ? &monitor->pending->previous : NULL;
-    if (settings->period > 0)
-        *reads += settings->previous * bins;
-    if (api_settings_pool(settings) > 1 && time < monitor->status.last.start)
-        *reads += 2 * settings->pool * bins; /* for the window, and for the newest */
-    if (!sum || sum->n == 0 || time >= sum->newest.start)
-        return true;
-    if (!count_windows(monitors, monitor, time, k / 2 + 1, &n))
-        return false;
-    *reads += (double)(2 * n < k ? 2 * n : k) * bins;
-    return true;
-}
-
-static bool check_reads(struct api_observations *o, struct api_monitors *monitors)
-{
-    double reads = 0;
-    for (size_t i = 0; i < o->n && reads <= max_reads; i++)
-        if (!add_reads(o, monitors, &o->observed[i], &reads))
-            return false;
+    for (size_t i = 0; i < o->n; i++) {
+        const struct api_monitor_settings *settings = &o->observed[i].held.config->settings;
+        reads += settings->previous * (double)api_observed_windows(&o->observed[i]);
+    }
     return reads <= max_reads ||
            api_fail(&o->x->problem, "too_many_columns",
-                    "adding up the windows to compare with takes too long: before the newest "
-                    "window, or of a season, they are many; send fewer columns%s at once",
-                    o->is_timed ? ", or a shorter time," : "");
+                    "there are %.0f windows to be compared with, and at most %.0f are read for a "
+                    "request; send fewer columns%s at once",
+                    reads, max_reads, o->is_timed ? ", or a shorter time," : "");
 }
 
 static bool observe(const struct api_observations *o, struct api_monitors *monitors,
@@ -221,31 +142,12 @@ static bool observe(const struct api_observations *o, struct api_monitors *monit
     if (!api_observe(monitors, observed->monitor, &part->tally, o->time, &observed->dirty))
         return false;
     observed->window = observed->dirty->snapshot->window.id;
-    return api_unseen_store(monitors->store, observed->held.id, observed->window,
-                            monitors->is_concurrent ? monitors->server : 0, &part->unseen);
-}
-
-/* Sets *adds if the request only adds to open windows; their numbers are then known. Beside other servers, sums of
- * the windows before are not stored. */
-static bool only_adds(struct api_observations *o, struct api_monitors *monitors, bool *adds)
-{
-    *adds = true;
-    if (!api_server_number(monitors))
-        return false;
-    for (size_t i = 0; i < o->n && *adds; i++) {
-        struct api_observed *observed = &o->observed[i];
-        struct api_monitor *monitor = observed->monitor;
-        if (!api_observe_only_adds(monitors, monitor, o->time, &observed->window))
-            return false;
-        *adds = observed->window != 0 && (api_settings_running(&monitor->config->settings) == 0 ||
-                                          monitor->pending->previous.holds);
-    }
-    return true;
+    return api_unseen_store(monitors->store, observed->held.id, observed->window, &part->unseen);
 }
 
 static bool check_all(struct api_observations *o, struct api_monitors *monitors)
 {
-    if (!check_reads(o, monitors))
+    if (!check_reads(o))
         return false;
     for (size_t i = 0; i < o->n; i++)
         if (!api_check_age(o, monitors, &o->observed[i]) || !check_total(o, &o->observed[i]))
@@ -253,31 +155,16 @@ static bool check_all(struct api_observations *o, struct api_monitors *monitors)
     return true;
 }
 
-/* Tells whether a concurrent transaction can store observations, before anything is done for them; claims their key. */
-static enum api_outcome check_concurrent(struct api_observations *o, struct api_monitors *monitors)
-{
-    bool adds, misses;
-    if (!api_count_missed(o, monitors, true, &misses) || !only_adds(o, monitors, &adds))
-        return API_FAILED;
-    adds &= !misses && o->columns.size == 0;
-    if (adds && o->x->job.key && !store_idempotency(o, monitors, &adds))
-        return API_FAILED;
-    return adds ? API_DONE : API_RUN_EXCLUSIVE;
-}
-
 static bool store(struct api_observations *o, struct api_monitors *monitors)
 {
-    bool claims, misses;
     if (o->is_timed && !api_timed_store(o, monitors))
         return false;
     for (size_t i = 0; i < o->n && !o->is_timed; i++)
         if (!observe(o, monitors, &o->observed[i]))
             return false;
-    if (monitors->is_concurrent)
-        return true;
-    return api_count_missed(o, monitors, false, &misses) &&
+    return api_count_missed(o, monitors) &&
            (o->columns.size == 0 || api_columns_renew(monitors, &o->columns, &o->renewed)) &&
-           (!o->x->job.key || store_idempotency(o, monitors, &claims));
+           (!o->x->job.key || store_idempotency(o, monitors));
 }
 
 enum api_outcome api_apply_run(struct api_exchange *x, struct api_monitors *monitors)
@@ -297,13 +184,7 @@ enum api_outcome api_apply_run(struct api_exchange *x, struct api_monitors *moni
         return API_PARSE_AGAIN;
     if (!api_check_store(monitors, &x->problem))
         return API_FAILED;
-    enum api_outcome outcome = make_sums(o, monitors);
-    if (outcome != API_DONE)
-        return outcome;
-    if (!check_all(o, monitors))
-        return API_FAILED;
-    outcome = monitors->is_concurrent ? check_concurrent(o, monitors) : API_DONE;
-    return outcome == API_DONE ? api_outcome_of(store(o, monitors)) : outcome;
+    return api_outcome_of(check_all(o, monitors) && store(o, monitors));
 }
 
 /* Reads the present window of a repeated request: the one that its observations went to when it came first. */

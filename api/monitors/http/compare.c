@@ -4,6 +4,7 @@
 
 #include "api/monitors/http/request.h"
 #include "api/monitors/state/window_load.h"
+#include "api/store/counts.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -51,9 +52,8 @@ static bool weigh(struct weighed *w, struct api_monitors *monitors,
     if (!one)
         return api_transaction_fail_oom(monitors);
     one->window.revision = monitor->revision;
-    bool good = api_counts_run(one->counts, n_bins, monitors->store, API_SQL_COUNTS,
-                               API_ROW(monitor->id, window->id)) &&
-                api_snapshot_compare(monitors, monitor->id, NULL, api_position_of(window), one);
+    api_counts_add(window->counts, window->counts_size, one->counts, n_bins);
+    bool good = api_snapshot_compare(monitors, monitor->id, api_position_of(window), one);
     for (size_t i = 0; good && i < n_bins; i++) {
         n += one->counts[i];
         n_reference += one->reference[i];
@@ -119,7 +119,7 @@ static bool set_reference(struct api_exchange *x, struct api_monitors *monitors,
     const struct api_position first = {c->period.first, INT64_MIN};
     bool is_season = monitor->config->settings.period > 0;
     if (!c->has_against && !is_season)
-        return api_snapshot_compare(monitors, monitor->id, NULL, first, c->snapshot);
+        return api_snapshot_compare(monitors, monitor->id, first, c->snapshot);
     struct api_moments moments = {.n = 0};
     c->snapshot->reference = calloc(monitor->config->bins.n_bins, sizeof *c->snapshot->reference);
     if (!c->snapshot->reference)

@@ -336,12 +336,10 @@ static int compare_pointers(const void *a, const void *b)
     return (*first > *second) - (*first < *second);
 }
 
-bool api_count_missed(const struct api_observations *o, struct api_monitors *monitors, bool looks,
-                      bool *misses)
+bool api_count_missed(const struct api_observations *o, struct api_monitors *monitors)
 {
     const struct api_registry *registry = &monitors->registry;
     size_t n_group, first = api_registry_group(registry, api_group_of(o->x), &n_group);
-    *misses = false;
     if (api_name_of(o->x) || n_group == o->n)
         return true;
     const struct api_monitor **observed = malloc((o->n + 1) * sizeof *observed);
@@ -358,9 +356,8 @@ bool api_count_missed(const struct api_observations *o, struct api_monitors *mon
             !isinf(api_settings_stale_after(&monitor->config->settings)) ||
             bsearch(&monitor, observed, o->n, sizeof *observed, compare_pointers))
             continue;
-        *misses = true;
-        good = looks || api_pending_of(monitors, monitor);
-        if (good && !looks)
+        good = api_pending_of(monitors, monitor);
+        if (good)
             monitor->pending->status.missed++;
     }
     free(observed);

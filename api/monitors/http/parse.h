@@ -80,10 +80,8 @@ bool api_check_age(struct api_observations *o, struct api_monitors *monitors,
 /* Forgets the columns and their warnings. */
 void api_observations_drop(struct api_observations *o);
 
-/* Counts a request that lacks columns for their monitors, if these are stale by requests; *misses becomes true if there is
- * one. With `looks` nothing is counted. */
-bool api_count_missed(const struct api_observations *o, struct api_monitors *monitors, bool looks,
-                      bool *misses);
+/* Counts a request that lacks columns for their monitors, if these are stale by requests. */
+bool api_count_missed(const struct api_observations *o, struct api_monitors *monitors);
 
 /* Steps in the store's thread: counts are added to windows, or the windows of an earlier request with the
  * same key are read. */

@@ -73,7 +73,7 @@ static enum api_outcome run_evaluation(struct api_exchange *x, struct api_monito
     for (size_t i = 0; i < o->n; i++) {
         struct api_observed *observed = &o->observed[i];
         if (observed->snapshot->settings.previous > 0 &&
-            !api_snapshot_compare(monitors, observed->held.id, NULL, before, observed->snapshot))
+            !api_snapshot_compare(monitors, observed->held.id, before, observed->snapshot))
             return API_FAILED;
     }
     return API_DONE;

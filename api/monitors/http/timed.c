@@ -240,7 +240,7 @@ static bool add_step(struct api_observations *o, struct api_monitors *monitors,
             continue;
         if (!api_observe(monitors, observed->monitor, &part->tally, time, &observed->dirty) ||
             !api_unseen_store(monitors->store, observed->held.id,
-                              observed->dirty->snapshot->window.id, 0, &part->unseen))
+                              observed->dirty->snapshot->window.id, &part->unseen))
             return false;
     }
     return true;

@@ -33,8 +33,7 @@ struct api_snapshot *api_snapshot_copy(const struct api_snapshot *snapshot)
     if (!copy)
         return NULL;
     copy->window = snapshot->window;
-    copy->window.settings = NULL;
-    copy->window.reference = NULL;
+    copy->window.settings = copy->window.reference = copy->window.counts = NULL;
     copy->state = snapshot->state;
     copy->exact = snapshot->exact;
     copy->unseen_share = snapshot->unseen_share;

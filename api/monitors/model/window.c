@@ -26,8 +26,8 @@ void api_window_free(struct api_window *window)
 {
     free(window->settings);
     free(window->reference);
-    window->settings = NULL;
-    window->reference = NULL;
+    free(window->counts);
+    window->settings = window->reference = window->counts = NULL;
 }
 
 void api_window_write(const struct api_window *window, struct api_buffer *out)

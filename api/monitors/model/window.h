@@ -89,8 +89,10 @@ struct api_window {
     struct api_scores scores;
     enum api_verdict state; /* of the monitor after the window, once closed */
     char *settings;         /* by which it was scored, as JSON; NULL if it was not */
-    double *reference;      /* counts that it was compared with, unless the config's; or NULL */
-    size_t n_reference;     /* number of those */
+    /* As api/store/counts.h has them: those that it was compared with, unless the config's; those of a row that was
+     * read. Or NULL. */
+    char *reference, *counts;
+    size_t reference_size, counts_size;
 };
 
 /* The window of time that a time is in; from the time to itself for other windows. All in microseconds. Windows of a day

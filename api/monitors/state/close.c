@@ -2,9 +2,9 @@
 
 #include "api/json/format.h"
 #include "api/monitors/state/gc.h"
-#include "api/monitors/state/server_counts.h"
 #include "api/monitors/state/status.h"
 #include "api/monitors/state/window_load.h"
+#include "api/store/counts.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -34,10 +34,9 @@ static bool keep_reference(struct api_snapshot *snapshot)
     window->reference = NULL;
     if (snapshot->settings.previous == 0 || !snapshot->reference)
         return true;
-    window->reference = malloc(n_bins * sizeof *window->reference);
-    window->n_reference = n_bins;
+    window->reference = malloc(n_bins * API_COUNT_BYTES);
     if (window->reference)
-        memcpy(window->reference, snapshot->reference, n_bins * sizeof *window->reference);
+        window->reference_size = api_counts_write(snapshot->reference, n_bins, window->reference);
     return window->reference != NULL;
 }
 
@@ -62,73 +61,13 @@ static bool score(struct api_monitors *monitors, struct api_pending_monitor *pen
 {
     snapshot->settings = pending->monitor->config->settings;
     snapshot->window.closed = false; /* so that earlier windows are counted as they are now */
-    return api_snapshot_compare(monitors, pending->monitor->id, pending,
-                                api_position_of(&snapshot->window), snapshot) &&
+    return api_snapshot_compare(monitors, pending->monitor->id, api_position_of(&snapshot->window),
+                                snapshot) &&
            api_snapshot_pool(monitors, pending->monitor, snapshot) &&
            api_score_closed(monitors, pending, snapshot);
 }
 
 /* ---- Writing */
-
-/* Runs the statement for as many rows as it takes. */
-static bool add_rows(struct api_monitors *monitors, const struct api_datum *row, size_t n)
-{
-    enum api_statement statement = n == 16  ? API_SQL_COUNT_ADD_16
-                                   : n == 4 ? API_SQL_COUNT_ADD_4
-                                            : API_SQL_COUNT_ADD;
-    return api_store_run(monitors->store, statement, row);
-}
-
-static bool write_added(struct api_monitors *monitors, const struct api_pending_monitor *pending,
-                        const struct api_dirty_window *dirty)
-{
-    enum { MAX_ROWS = 16 };
-    const struct api_snapshot *snapshot = dirty->snapshot;
-    struct api_datum row[2 + 2 * MAX_ROWS] = {API_INTEGER(pending->monitor->id),
-                                              API_INTEGER(snapshot->window.id)};
-    size_t n_bins = dirty->added ? snapshot->config->bins.n_bins : 0, n = 0;
-    for (size_t i = 0; i < n_bins; i++) {
-        if (dirty->added[i] > 0) {
-            row[2 + 2 * n] = API_INTEGER(i);
-            row[3 + 2 * n++] = API_INTEGER(dirty->added[i]);
-        }
-        if (n == MAX_ROWS) {
-            if (!add_rows(monitors, row, n))
-                return false;
-            n = 0;
-        }
-    }
-    for (size_t part; n > 0; n -= part) {
-        part = n >= 4 ? 4 : 1;
-        if (!add_rows(monitors, row, part))
-            return false;
-        memmove(row + 2, row + 2 + 2 * part, 2 * (n - part) * sizeof *row);
-    }
-    return true;
-}
-
-/* Writes what observations change of a window. */
-static bool write_n(struct api_monitors *monitors, const struct api_pending_monitor *pending,
-                    const struct api_window *window)
-{
-    const struct api_datum *row =
-        API_ROW(window->start, window->end, API_INTEGER(window->n),
-                api_moments_datum(&window->moments), pending->monitor->id, window->id);
-    return api_store_run(monitors->store, API_SQL_WINDOW_N, row);
-}
-
-/* Writes an open window: all of it if it is new, else what observations change. */
-static bool write_open(struct api_monitors *monitors, struct api_pending_monitor *pending,
-                       const struct api_dirty_window *dirty)
-{
-    const struct api_window *window = &dirty->snapshot->window;
-    int64_t monitor = pending->monitor->id;
-    if (monitors->is_concurrent)
-        return api_server_counts_add(monitors, pending, dirty);
-    if (dirty->is_new)
-        return api_window_store(monitors->store, monitor, window);
-    return write_n(monitors, pending, window);
-}
 
 /* Judges the newest window, which was closed earlier. Pools may hold it with the counts that it was compared with
  * then. */
@@ -169,7 +108,7 @@ static bool write_closed(struct api_monitors *monitors, struct api_pending_monit
         window->state = pending->status.state;
     snapshot->state = window->state;
     api_pending_forget_pool(pending, window->start);
-    return api_window_store(monitors->store, pending->monitor->id, window) &&
+    return api_window_store(monitors->store, pending->monitor->id, snapshot) &&
            judge_newest(monitors, pending);
 }
 
@@ -177,17 +116,16 @@ static bool write_window(struct api_monitors *monitors, struct api_pending_monit
                          struct api_dirty_window *dirty)
 {
     struct api_snapshot *snapshot = dirty->snapshot;
+    int64_t monitor = pending->monitor->id;
     if (dirty->closes || dirty->rescored)
-        return write_closed(monitors, pending, snapshot, dirty->closes) &&
-               (!dirty->closes || api_previous_close(&pending->previous, monitors->store,
-                                                     api_position_of(&snapshot->window),
-                                                     snapshot->counts, &snapshot->window.moments));
+        return write_closed(monitors, pending, snapshot, dirty->closes);
     snapshot->state = pending->status.state;
     return (snapshot->settings.previous == 0 ||
-            api_snapshot_compare(monitors, pending->monitor->id, pending,
-                                 api_position_of(&snapshot->window), snapshot)) &&
+            api_snapshot_compare(monitors, monitor, api_position_of(&snapshot->window),
+                                 snapshot)) &&
            api_snapshot_pool(monitors, pending->monitor, snapshot) &&
-           write_open(monitors, pending, dirty);
+           (dirty->is_new ? api_window_store(monitors->store, monitor, snapshot)
+                          : api_window_store_n(monitors->store, monitor, snapshot));
 }
 
 /* Deletes windows that are too old beside the newest; if they are many, the rest is deleted later. While the newest
@@ -210,14 +148,10 @@ static bool write_windows(struct api_monitors *monitors, struct api_pending_moni
                           bool *closed)
 {
     for (struct api_dirty_window *t = pending->windows; t; t = t->next) {
-        if (!api_server_counts_take(monitors, pending, t) || !write_added(monitors, pending, t))
-            return false;
-        if (!t->rescored || t->closes || !t->added)
+        if (!t->rescored || t->closes)
             continue;
-        if (pending->previous.of.k > 0 && !write_n(monitors, pending, &t->snapshot->window))
+        if (!api_window_store_n(monitors->store, pending->monitor->id, t->snapshot))
             return false;
-        api_previous_restate(&pending->previous, api_position_of(&t->snapshot->window), t->added,
-                             &t->moments);
         api_pending_forget_pool(pending, t->snapshot->window.start);
     }
     for (struct api_dirty_window *t = pending->windows; t; t = t->next) {
@@ -234,25 +168,13 @@ static bool flush_monitor(struct api_monitors *monitors, struct api_pending_moni
     if (api_start_is_ahead(monitors, pending->status.last.start) &&
         !api_status_read_recent(monitors, pending->monitor, &pending->status))
         return false;
-    if ((pending->windows && !api_pending_previous(monitors, pending, true)) ||
-        !expire(monitors, pending, &expired))
+    if (!expire(monitors, pending, &expired))
         return false;
     pending->monitor->may_have_expired |= expired;
     return write_windows(monitors, pending, &closed) &&
            (!closed || api_status_read_next_close(monitors, pending->monitor, &pending->status)) &&
            (!expired || api_status_read_recent(monitors, pending->monitor, &pending->status)) &&
-           (!pending->previous.has_changed ||
-            api_previous_store(&pending->previous, monitors->store)) &&
-           api_status_store(monitors, pending) && api_server_counts_total(monitors, pending);
-}
-
-/* Adds to open windows, beside other servers. */
-static bool flush_additions(struct api_monitors *monitors, struct api_pending_monitor *pending)
-{
-    bool good = true;
-    for (struct api_dirty_window *t = pending->windows; good && t; t = t->next)
-        good = write_window(monitors, pending, t);
-    return good;
+           api_status_store(monitors, pending);
 }
 
 bool api_flush(struct api_monitors *monitors)
@@ -260,8 +182,7 @@ bool api_flush(struct api_monitors *monitors)
     bool good = true;
     for (struct api_pending_monitor *pending = monitors->staged; good && pending;
          pending = pending->next)
-        good = monitors->is_concurrent ? flush_additions(monitors, pending)
-                                       : flush_monitor(monitors, pending);
+        good = flush_monitor(monitors, pending);
     return good;
 }
 
@@ -278,13 +199,12 @@ bool api_close_open(struct api_monitors *monitors, struct api_monitor *monitor, 
         return false;
     if (good && list.n == 0) /* another window than was thought is due */
         good = api_status_read_next_close(monitors, monitor, &pending->status);
-    good = good && (list.n == 0 || api_pending_previous(monitors, pending, true));
     for (size_t i = 0; good && i < list.n; i++) {
         struct api_dirty_window *dirty =
             api_mark_dirty(monitors, pending, api_snapshot_of(monitors, monitor, &list.windows[i]));
         good = dirty != NULL;
         if (dirty)
-            dirty->closes = dirty->is_read = true;
+            dirty->closes = true;
     }
     api_window_list_free(&list);
     return good;

@@ -4,11 +4,6 @@
 #include "api/monitors/model/moments.h"
 #include "api/monitors/state/transaction.h"
 
-/* *window becomes the number of the window that a time belongs to, if it is open and stays so for now: then a
- * concurrent transaction can add to it. Else it becomes 0. False if the store or memory fails. */
-bool api_observe_only_adds(struct api_monitors *monitors, struct api_monitor *monitor, int64_t time,
-                           int64_t *window);
-
 /* Adds what was counted to the window that a time belongs to; *dirty becomes that window. */
 bool api_observe(struct api_monitors *monitors, struct api_monitor *monitor,
                  const struct api_tally *tally, int64_t time, struct api_dirty_window **dirty);
@@ -26,6 +21,6 @@ bool api_score_closed(struct api_monitors *monitors, struct api_pending_monitor 
 
 /* Deletes a window, and judges those after it again, by what is left: the ones whose pool or reference had it, and states
  * as far as they change; of 10,000 windows after it at most, or those of a million counts. Events of the past stay. Fails with
- * window_not_found; with window_open if another server counts in it. */
+ * window_not_found. */
 bool api_erase_window(struct api_monitors *monitors, struct api_monitor *monitor, int64_t window,
                       struct api_problem *problem);

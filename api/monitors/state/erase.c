@@ -3,7 +3,6 @@
 #include "api/monitors/model/state.h"
 #include "api/monitors/state/close.h"
 #include "api/monitors/state/gc.h"
-#include "api/monitors/state/server_counts.h"
 #include "api/monitors/state/status.h"
 #include "api/monitors/state/window_load.h"
 
@@ -195,8 +194,8 @@ static bool compare(struct judging *j, struct api_snapshot *snapshot, bool *chan
     if (!*changes && settings_of(j)->previous > 0)
         return true;
     if (!is_running)
-        return api_snapshot_compare(j->monitors, j->pending->monitor->id, NULL,
-                                    api_position_of(window), snapshot);
+        return api_snapshot_compare(j->monitors, j->pending->monitor->id, api_position_of(window),
+                                    snapshot);
     struct api_moments moments = {.n = 0};
     double *reference = realloc(snapshot->reference, size);
     if (!reference)
@@ -243,14 +242,13 @@ static bool judge(struct judging *j, struct api_snapshot *snapshot)
     window->state = j->history.state;
     if (window->state != before) {
         j->cause = *window;
-        j->cause.settings = NULL;
-        j->cause.reference = NULL;
+        j->cause.settings = j->cause.reference = j->cause.counts = NULL;
     }
     bool stays = is_same(&stored, &window->scores) && state == window->state;
     j->quiet = stays && !is_compared ? j->quiet + 1 : 0;
     j->n_after++;
     return (is_reached
-                ? api_window_store(j->monitors->store, j->pending->monitor->id, window)
+                ? api_window_store(j->monitors->store, j->pending->monitor->id, snapshot)
                 : state == window->state ||
                       api_store_run(j->monitors->store, API_SQL_WINDOW_STATE,
                                     API_ROW(window->state, j->pending->monitor->id, window->id))) &&
@@ -311,42 +309,6 @@ static bool judge_again(struct api_monitors *monitors, struct api_pending_monito
 
 /* ---- The window */
 
-/* Counts for the monitor what servers have counted of an open window, before it goes. */
-static bool take_counts(struct api_monitors *monitors, struct api_pending_monitor *pending,
-                        struct api_window *window, struct api_problem *problem)
-{
-    int64_t others = 0;
-    if (window->closed || !api_store_is_shared(monitors->store))
-        return true;
-    if (!api_store_number(monitors->store, API_SQL_SERVER_COUNTS_OTHERS,
-                          API_ROW(pending->monitor->id, window->id, monitors->server), &others))
-        return false;
-    if (others > 0)
-        return api_fail(problem, "window_open",
-                        "another server counts in the window %" PRId64
-                        "; delete it once it is closed",
-                        window->id);
-    struct api_window copy = *window;
-    copy.settings = NULL;
-    copy.reference = NULL;
-    struct api_dirty_window dirty = {.snapshot = api_snapshot_of(monitors, pending->monitor, &copy),
-                                     .is_read = true};
-    bool good = dirty.snapshot && api_server_counts_take(monitors, pending, &dirty);
-    free(dirty.added);
-    api_snapshot_release(dirty.snapshot);
-    return good;
-}
-
-static bool delete_rows(struct api_monitors *monitors, struct api_pending_monitor *pending,
-                        const struct api_window *window, bool counts)
-{
-    struct api_previous *previous = &pending->previous;
-    return (!counts || (api_pending_previous(monitors, pending, false) &&
-                        api_previous_delete(previous, monitors->store, api_position_of(window)))) &&
-           api_gc_delete_window(monitors, pending->monitor->id, window->id) &&
-           (!counts || api_previous_refill(previous, monitors->store));
-}
-
 /* Finds the end of the newest window, and when the next one closes. */
 static bool update_ends(struct api_monitors *monitors, struct api_pending_monitor *pending)
 {
@@ -358,14 +320,13 @@ static bool update_ends(struct api_monitors *monitors, struct api_pending_monito
 }
 
 static bool erase(struct api_monitors *monitors, struct api_pending_monitor *pending,
-                  struct api_window *window, struct api_problem *problem)
+                  const struct api_window *window)
 {
     bool counts = window->closed && window->revision == pending->monitor->revision;
     api_pool_release(pending->pool);
     pending->pool = NULL;
-    return take_counts(monitors, pending, window, problem) &&
-           delete_rows(monitors, pending, window, counts) && update_ends(monitors, pending) &&
-           (!counts || judge_again(monitors, pending, window));
+    return api_gc_delete_window(monitors, pending->monitor->id, window->id) &&
+           update_ends(monitors, pending) && (!counts || judge_again(monitors, pending, window));
 }
 
 bool api_erase_window(struct api_monitors *monitors, struct api_monitor *monitor, int64_t window,
@@ -378,7 +339,7 @@ bool api_erase_window(struct api_monitors *monitors, struct api_monitor *monitor
         good = api_fail(problem, "window_not_found", "there is no window %" PRId64 " of '%.128s'",
                         window, monitor->name);
     struct api_pending_monitor *pending = good ? api_pending_of(monitors, monitor) : NULL;
-    good = pending && erase(monitors, pending, &list.windows[0], problem);
+    good = pending && erase(monitors, pending, &list.windows[0]);
     api_window_list_free(&list);
     monitors->log_has_deleted |= good;
     monitor->may_have_expired |= good; /* its revision */

@@ -8,13 +8,9 @@
 /* STEP: windows that one step deletes. */
 enum { STEP = 100 };
 
-/* expired: windows that go; `revision` is of closed ones. */
+/* expired: windows that go. */
 struct expired {
-    struct {
-        struct api_position position;
-        int64_t revision;
-        bool closed;
-    } windows[STEP];
+    struct api_position windows[STEP];
     size_t n;
 };
 
@@ -24,17 +20,14 @@ static void add_window(void *context, const struct api_datum *values)
     size_t i = expired->n;
     if (i == STEP)
         return;
-    expired->windows[i].position = (struct api_position){values[1].integer, values[0].integer};
-    expired->windows[i].revision = values[2].integer;
-    expired->windows[i].closed = values[3].integer != 0;
+    expired->windows[i] = (struct api_position){values[1].integer, values[0].integer};
     expired->n++;
 }
 
 bool api_gc_delete_window(struct api_monitors *monitors, int64_t monitor, int64_t window)
 {
     const struct api_datum *of = API_ROW(monitor, window);
-    return api_store_run(monitors->store, API_SQL_COUNTS_DELETE, of) &&
-           api_store_run(monitors->store, API_SQL_UNSEEN_DELETE, of) &&
+    return api_store_run(monitors->store, API_SQL_UNSEEN_DELETE, of) &&
            api_store_run(monitors->store, API_SQL_WINDOW_DELETE, of);
 }
 
@@ -47,19 +40,12 @@ static bool delete_windows(struct api_monitors *monitors, int64_t monitor,
     bool good =
         api_store_read(monitors->store, API_SQL_WINDOWS_EXPIRED,
                        API_ROW(monitor, before, pending != NULL, STEP), add_window, &expired);
-    for (size_t i = 0; good && i < expired.n; i++) {
-        struct api_position position = expired.windows[i].position;
-        bool counts = pending && expired.windows[i].closed &&
-                      expired.windows[i].revision == pending->monitor->revision;
-        good = (!counts || (api_pending_previous(monitors, pending, false) &&
-                            api_previous_delete(&pending->previous, monitors->store, position))) &&
-               api_gc_delete_window(monitors, monitor, position.id);
-    }
+    for (size_t i = 0; good && i < expired.n; i++)
+        good = api_gc_delete_window(monitors, monitor, expired.windows[i].id);
     if (pending && expired.n > 0)
-        api_pending_forget_pool(pending, expired.windows[expired.n - 1].position.start);
+        api_pending_forget_pool(pending, expired.windows[expired.n - 1].start);
     *n = expired.n;
-    return good &&
-           (!pending || *n == 0 || api_previous_refill(&pending->previous, monitors->store));
+    return good;
 }
 
 bool api_gc_expire(struct api_monitors *monitors, struct api_pending_monitor *pending,
@@ -92,9 +78,7 @@ static bool collect_tombstone(struct api_monitors *monitors, size_t *n)
         return false;
     if (*n == STEP)
         return true;
-    if (!api_store_run(monitors->store, API_SQL_SERVER_COUNTS_DELETE, of) ||
-        !api_store_run(monitors->store, API_SQL_EVENTS_DELETE, of) ||
-        !api_store_run(monitors->store, API_SQL_SUM_DELETE, of) ||
+    if (!api_store_run(monitors->store, API_SQL_EVENTS_DELETE, of) ||
         !api_store_run(monitors->store, API_SQL_REVISIONS_DELETE, of) ||
         (monitors->n_tombstones == 1 &&
          !api_store_run(monitors->store, API_SQL_OUTBOX_PRUNE, NULL)))

@@ -3,6 +3,7 @@
 #include "api/monitors/model/pool.h"
 #include "api/monitors/state/gc.h"
 #include "api/monitors/state/group_rows.h"
+#include "api/monitors/state/others.h"
 #include "api/monitors/state/status.h"
 
 #include <stdlib.h>
@@ -13,7 +14,7 @@
 struct loading {
     struct api_monitors *monitors;
     struct api_registry read, unread;
-    int64_t schema, oldest, change, deletion, mute, column;
+    int64_t schema, oldest, change, deletion, mute, column, writer;
     struct api_named_rows mutes;   /* all of them, if some were changed */
     struct api_named_rows columns; /* likewise */
     struct api_buffer ids;         /* int64_t: of all monitors of the store, if some were deleted */
@@ -28,13 +29,6 @@ struct loading {
 
 /* Copies a text of a row and ends it with a NUL. */
 static char *text_of(const struct api_datum *datum) { return strndup(datum->text, datum->size); }
-
-/* The later of two times. */
-static int64_t last_of(const struct api_datum *first, const struct api_datum *second)
-{
-    int64_t a = api_time_of(first), b = api_time_of(second);
-    return a > b ? a : b;
-}
 
 /* True if the registry has this version of this monitor. After a new connection, which may be to another copy of the
  * database, the texts of the row are compared, too. */
@@ -106,7 +100,7 @@ static struct api_monitor *make_monitor(struct loading *loading, const struct ap
     monitor->version = values[4].integer;
     monitor->status.state = api_verdict_of(values[6].integer);
     monitor->status.observations = values[7].integer;
-    monitor->status.last_observation = last_of(&values[8], &values[22]);
+    monitor->status.last_observation = api_time_of(&values[8]);
     monitor->status.last_window = values[9].integer;
     monitor->status.severity_since = api_time_of(&values[10]);
     monitor->status.newest_end = api_time_of(&values[11]);
@@ -167,7 +161,8 @@ static void read_number(void *context, const struct api_datum *values)
         int64_t *number;
     } numbers[] = {{"schema", &loading->schema}, {"oldest", &loading->oldest},
                    {"change", &loading->change}, {"deletion", &loading->deletion},
-                   {"mute", &loading->mute},     {"columns", &loading->column}};
+                   {"mute", &loading->mute},     {"columns", &loading->column},
+                   {"writer", &loading->writer}};
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         if (strlen(numbers[i].name) == values[0].size &&
             memcmp(numbers[i].name, values[0].text, values[0].size) == 0)
@@ -245,8 +240,6 @@ static void renew(struct api_monitor *monitor, struct api_monitor *read)
     monitor->may_have_expired = true;
     api_snapshot_release(monitor->open);
     monitor->open = NULL;
-    free(monitor->own);
-    monitor->own = NULL;
     api_pool_release(monitor->pool);
     monitor->pool = NULL;
 }
@@ -336,24 +329,24 @@ bool api_load(struct api_monitors *monitors)
                               .all = !atomic_load(&monitors->loaded) ||
                                      api_store_last(monitors->store)->is_new};
     size_t n_tombstones = monitors->n_tombstones;
-    if (!loading.all && !api_store_is_shared(monitors->store))
+    monitors->is_alone = !api_store_is_shared(monitors->store);
+    if (!loading.all && monitors->is_alone)
         return true;
     if (loading.all) {
         /* beside the monitors, which are read below; deleted ones are among the orphans */
         api_config_release(monitors->former);
         monitors->former = NULL;
         monitors->n_tombstones = 0;
-        monitors->server = 0;
     }
-    bool good =
-        run(&loading, API_SQL_META, NULL, read_number) &&
-        api_store_knows(monitors->store, loading.schema, loading.oldest) &&
-        ((!loading.all && loading.change <= monitors->change) ||
-         (read_monitors(&loading) &&
-          (!has_changed(&loading, loading.mute) || api_mutes_read(monitors, &loading.mutes)) &&
-          (!has_changed(&loading, loading.column) ||
-           api_columns_read(monitors, &loading.columns)) &&
-          apply(&loading)));
+    bool good = run(&loading, API_SQL_META, NULL, read_number);
+    api_others_note(monitors, loading.writer);
+    good = good && api_store_knows(monitors->store, loading.schema, loading.oldest) &&
+           ((!loading.all && loading.change <= monitors->change) ||
+            (read_monitors(&loading) &&
+             (!has_changed(&loading, loading.mute) || api_mutes_read(monitors, &loading.mutes)) &&
+             (!has_changed(&loading, loading.column) ||
+              api_columns_read(monitors, &loading.columns)) &&
+             apply(&loading)));
     if (good) {
         monitors->change = loading.change;
         atomic_store(&monitors->loaded, true);

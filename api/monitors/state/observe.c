@@ -3,8 +3,6 @@
 #include "api/monitors/state/status.h"
 #include "api/monitors/state/window_load.h"
 
-#include <stdlib.h>
-
 static struct api_dirty_window *add_window(struct api_monitors *monitors,
                                            struct api_pending_monitor *pending, int64_t start,
                                            int64_t end)
@@ -32,18 +30,14 @@ static bool mark_stored(struct api_monitors *monitors, struct api_pending_monito
                         : api_snapshot_read(monitors, pending->monitor, statement, of, &snapshot);
     bool is_there = snapshot;
     *dirty = api_mark_dirty(monitors, pending, snapshot);
-    if (*dirty)
-        (*dirty)->is_read = !is_open && !(*dirty)->snapshot->window.closed;
     return good && (*dirty || !is_there);
 }
 
-/* True if the open window that starts then is the one that was last added to, and memory has it as it is stored.
- * Other servers may have added to it meanwhile, unless servers keep their counts apart. */
-static bool is_kept(const struct api_monitors *monitors, const struct api_monitor *monitor,
-                    int64_t start)
+/* True if the open window that starts then is the one that was last added to, and memory has it as it is stored: of a
+ * monitor that another server has changed, api_load forgets it, or api_pending_of reads it again. */
+static bool is_kept(const struct api_monitor *monitor, int64_t start)
 {
-    return monitor->open && monitor->open->window.start == start &&
-           (monitors->is_concurrent || !api_store_is_shared(monitors->store));
+    return monitor->open && monitor->open->window.start == start;
 }
 
 /* The window that observations of a time go to. Of seconds it is the one that the time is in; of a count the
@@ -61,7 +55,7 @@ static struct api_dirty_window *find_window(struct api_monitors *monitors,
     for (struct api_dirty_window *t = pending->windows; t; t = t->next)
         if (of_count || (of_seconds && t->snapshot->window.start == start))
             dirty = t;
-    bool is_open = of_count ? monitor->open != NULL : is_kept(monitors, monitor, start);
+    bool is_open = of_count ? monitor->open != NULL : is_kept(monitor, start);
     if (!dirty && (of_seconds || of_count) &&
         !mark_stored(monitors, pending, is_open,
                      of_seconds ? API_SQL_WINDOW_AT : API_SQL_WINDOW_OPEN,
@@ -75,41 +69,6 @@ static struct api_dirty_window *find_window(struct api_monitors *monitors,
         window->end = time > window->end ? time : window->end;
     }
     return dirty;
-}
-
-/* Keeps the window that a statement gives, if it is open. */
-static bool keep_open(struct api_monitors *monitors, struct api_monitor *monitor,
-                      const struct api_datum *of)
-{
-    struct api_window_list list;
-    bool good = api_window_list_run(&list, monitors->store, API_SQL_WINDOW_AT, of);
-    if (good && list.n > 0 && !list.windows[0].closed) {
-        api_snapshot_release(monitor->open);
-        monitor->open = api_snapshot_of(monitors, monitor, &list.windows[0]);
-        good = monitor->open != NULL;
-    }
-    api_window_list_free(&list);
-    return good;
-}
-
-bool api_observe_only_adds(struct api_monitors *monitors, struct api_monitor *monitor, int64_t time,
-                           int64_t *window)
-{
-    const struct api_monitor_settings *settings = &monitor->config->settings;
-    const struct api_window_span span = api_window_span(settings, time);
-    int64_t start = span.start, end = span.end;
-    *window = 0;
-    if (settings->window != API_SECONDS ||
-        end + (int64_t)settings->grace * API_SECOND_US <= monitors->now ||
-        api_end_is_ahead(monitors, monitor, monitor->status.newest_end) ||
-        api_start_is_ahead(monitors, monitor->status.last.start))
-        return true;
-    if (!is_kept(monitors, monitor, start) &&
-        !keep_open(monitors, monitor, API_ROW(monitor->id, monitor->revision, start, end)))
-        return false;
-    if (is_kept(monitors, monitor, start))
-        *window = monitor->open->window.id;
-    return true;
 }
 
 /* Decides if a window that was added to closes. */
@@ -141,17 +100,11 @@ bool api_observe(struct api_monitors *monitors, struct api_monitor *monitor,
     struct api_dirty_window *to = *dirty;
     if (!to)
         return false;
-    if (!to->added)
-        to->added = calloc(n_bins, sizeof *to->added);
-    if (!to->added)
-        return api_transaction_fail_oom(monitors);
     for (size_t i = 0; i < n_bins; i++) {
-        to->added[i] += (double)counts[i];
         to->snapshot->counts[i] += (double)counts[i];
         n += (double)counts[i];
     }
     to->snapshot->window.n += n;
-    api_moments_add(&to->moments, &tally->moments);
     api_moments_add(&to->snapshot->window.moments, &tally->moments);
     pending->status.observations += (int64_t)n;
     pending->counted += (int64_t)n;

@@ -142,7 +142,6 @@ void api_monitor_free(struct api_monitor *monitor)
         return;
     api_config_release(monitor->config);
     api_snapshot_release(monitor->open);
-    free(monitor->own);
     api_pool_release(monitor->pool);
     free(monitor->group);
     free(monitor->name);

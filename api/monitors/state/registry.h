@@ -54,9 +54,8 @@ struct api_monitor_status {
     size_t n_recent;
 };
 
-/* api_monitor: one monitor. `pending`, `open` and `own` belong to the store's thread. */
+/* api_monitor: one monitor. `pending` and `open` belong to the store's thread. */
 struct api_pending_monitor;
-struct api_server_counts;
 struct api_snapshot;
 struct api_monitor {
     int64_t id; /* no other monitor ever has it, also no deleted one */
@@ -68,8 +67,7 @@ struct api_monitor {
     struct api_snapshot
         *open;             /* the open window that was last added to, as it is stored; or NULL */
     struct api_pool *pool; /* the last closed windows as they are stored, or NULL if not read yet */
-    struct api_server_counts
-        *own;              /* this server's row of an open window as it is stored, or NULL */
+    int64_t epoch; /* in which the numbers and `open` are as they are stored: see others.h */
     bool may_have_expired; /* windows, or a revision without windows */
 };
 

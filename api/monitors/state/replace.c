@@ -138,16 +138,6 @@ bool api_replace_dry_run(struct api_monitors *monitors, struct api_replacement *
     return check_room(monitors, replacements, n, problem);
 }
 
-/* Deletes the sum of the previous windows if other windows are compared with from now on. */
-static bool forget_sum(struct api_monitors *monitors, const struct api_pending_monitor *pending,
-                       const struct api_replacement *r)
-{
-    const struct api_config *config = pending->monitor->config;
-    bool fits = !r->revises && api_settings_running(&config->settings) ==
-                                   api_settings_running(&r->config->settings);
-    return fits || api_store_run(monitors->store, API_SQL_SUM_DELETE, API_ROW(r->id));
-}
-
 bool api_replace_after_windows(struct api_monitors *monitors, struct api_replacement *replacements,
                                size_t n)
 {
@@ -156,7 +146,7 @@ bool api_replace_after_windows(struct api_monitors *monitors, struct api_replace
         if (!r->changes || r->is_new)
             continue;
         struct api_pending_monitor *pending = api_pending_of(monitors, find(monitors, r));
-        if (!pending || !forget_sum(monitors, pending, r))
+        if (!pending)
             return false;
         double longer = r->config->settings.grace - pending->monitor->config->settings.grace;
         if (r->revises)

@@ -2,6 +2,7 @@
 
 #include "api/json/format.h"
 #include "api/monitors/state/window_rows.h"
+#include "api/store/counts.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -62,15 +63,6 @@ static int compare_ids(const void *a, const void *b)
     return (first->id > second->id) - (first->id < second->id);
 }
 
-static void add_count(void *context, const struct api_datum *values)
-{
-    const struct history *h = context;
-    const struct slot key = {.id = values[0].integer};
-    const struct slot *slot = bsearch(&key, h->slots, h->n, sizeof key, compare_ids);
-    if (slot && values[1].integer >= 0 && (size_t)values[1].integer < h->n_bins)
-        h->counts[slot->i * h->n_bins + (size_t)values[1].integer] += api_datum_number(&values[2]);
-}
-
 static void add_unseen(void *context, const struct api_datum *values)
 {
     const struct history *h = context;
@@ -92,12 +84,13 @@ static bool read_counts(struct history *h, struct api_monitors *monitors,
     h->unseen = calloc(labelled ? h->n + 1 : 1, sizeof *h->unseen);
     if (!h->counts || !h->slots || !h->unseen)
         return api_transaction_fail_oom(monitors);
-    for (size_t i = 0; i < h->n; i++)
-        h->slots[i] = (struct slot){h->list.windows[i].id, i};
+    for (size_t i = 0; i < h->n; i++) {
+        const struct api_window *window = &h->list.windows[i];
+        h->slots[i] = (struct slot){window->id, i};
+        api_counts_add(window->counts, window->counts_size, h->counts + i * h->n_bins, h->n_bins);
+    }
     qsort(h->slots, h->n, sizeof *h->slots, compare_ids);
-    return api_store_read(monitors->store, API_SQL_COUNTS_OF_POOL, of, add_count, h) &&
-           (!labelled ||
-            api_store_read(monitors->store, API_SQL_UNSEEN_OF_POOL, of, add_unseen, h));
+    return !labelled || api_store_read(monitors->store, API_SQL_UNSEEN_OF_POOL, of, add_unseen, h);
 }
 
 /* ---- What a window is compared with */
@@ -133,16 +126,14 @@ static void add_previous(const struct history *h, size_t i)
 static void set_reference(const struct history *h, size_t i)
 {
     const struct api_window *window = &h->list.windows[i];
-    size_t size = h->n_bins * sizeof(double);
     if (h->snapshot->settings.previous == 0)
         return;
-    if (window->reference && window->n_reference == h->n_bins && window->settings &&
-        strncmp(window->settings, h->compared.data, h->compared.size) == 0) {
-        memcpy(h->snapshot->reference, window->reference, size);
-        return;
-    }
-    memset(h->snapshot->reference, 0, size);
-    add_previous(h, i);
+    memset(h->snapshot->reference, 0, h->n_bins * sizeof(double));
+    if (!window->reference || !window->settings ||
+        strncmp(window->settings, h->compared.data, h->compared.size) != 0 ||
+        !api_counts_add(window->reference, window->reference_size, h->snapshot->reference,
+                        h->n_bins))
+        add_previous(h, i);
 }
 
 static bool begin(struct history *h, struct api_config *config)

@@ -33,8 +33,7 @@ bool api_status_newest_end(struct api_monitors *monitors, const struct api_monit
 static void set_last(struct api_monitor_status *status, const struct api_window *window)
 {
     status->last = *window;
-    status->last.settings = NULL;
-    status->last.reference = NULL;
+    status->last.settings = status->last.reference = status->last.counts = NULL;
 }
 
 bool api_status_explain(struct api_monitors *monitors, int64_t monitor,
@@ -143,9 +142,28 @@ static void add_newest(struct api_monitor_status *status, const struct api_windo
     status->recent[status->n_recent - 1] = window->scores.drift.kl;
 }
 
+/* True if values were added to open windows, and nothing else has changed. */
+static bool is_counted_alone(const struct api_pending_monitor *pending)
+{
+    const struct api_monitor_status *now = &pending->status, *before = &pending->monitor->status;
+    for (const struct api_dirty_window *t = pending->windows; t; t = t->next)
+        if (t->is_new || t->snapshot->window.closed)
+            return false;
+    return pending->windows && now->state == before->state &&
+           now->newest_end == before->newest_end && now->silence == before->silence &&
+           now->missed == before->missed && now->told == before->told;
+}
+
 bool api_status_store(struct api_monitors *monitors, struct api_pending_monitor *pending)
 {
     const struct api_monitor_status *status = &pending->status;
+    if (is_counted_alone(pending)) {
+        int64_t counted = pending->counted;
+        pending->counted = 0;
+        return api_store_run(
+            monitors->store, API_SQL_MONITOR_COUNTED,
+            API_ROW(counted, api_time_datum(status->last_observation), pending->monitor->id));
+    }
     const struct api_datum row[] = {API_INTEGER(status->state),
                                     API_INTEGER(pending->counted),
                                     api_time_datum(status->last_observation),
@@ -252,7 +270,7 @@ static bool write_newest(struct api_monitors *monitors, struct api_pending_monit
     struct api_window *window = &snapshot->window;
     snapshot->state = window->state = state;
     return api_change_state(monitors, pending, state, window) &&
-           api_window_store(monitors->store, pending->monitor->id, window);
+           api_window_store(monitors->store, pending->monitor->id, snapshot);
 }
 
 /* The state by pools, after the newest window. */
@@ -296,7 +314,7 @@ bool api_update_state(struct api_monitors *monitors, struct api_pending_monitor 
     if (!needs_none && !read_history(monitors, pending->monitor, window, &history))
         return false;
     if (!newest) {
-        if (!api_window_store(monitors->store, pending->monitor->id, window) ||
+        if (!api_window_store(monitors->store, pending->monitor->id, snapshot) ||
             !replay(monitors, pending, &history, window) ||
             !api_status_read_recent(monitors, pending->monitor, &pending->status))
             return false;

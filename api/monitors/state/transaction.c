@@ -1,11 +1,57 @@
 #include "api/monitors/state/transaction.h"
 
+#include "api/monitors/state/window_rows.h"
+#include "api/store/counts.h"
+
 #include <stdlib.h>
+#include <string.h>
 
 bool api_transaction_fail_oom(struct api_monitors *monitors)
 {
     monitors->out_of_memory = true;
     return false;
+}
+
+/* ---- What other servers have counted */
+
+struct renewed {
+    struct api_pending_monitor *pending;
+    struct api_snapshot *open; /* or NULL */
+};
+
+static void read_numbers(void *context, const struct api_datum *values)
+{
+    struct renewed *renewed = context;
+    struct api_monitor_status *status = &renewed->pending->status;
+    struct api_snapshot *open = renewed->open;
+    status->observations = values[0].integer;
+    status->last_observation = api_time_of(&values[1]);
+    if (!open)
+        return;
+    open->window.start = values[2].integer;
+    open->window.end = values[3].integer;
+    open->window.n = api_datum_number(&values[4]);
+    open->window.moments = (struct api_moments){.n = 0};
+    api_moments_read(&values[5], &open->window.moments);
+    memset(open->counts, 0, open->config->bins.n_bins * sizeof *open->counts);
+    api_counts_add(values[6].text, values[6].size, open->counts, open->config->bins.n_bins);
+}
+
+/* Unless the monitor is known as it is in this epoch, reads its numbers, and those of the open window that it has. */
+static bool renew(struct api_monitors *monitors, struct api_pending_monitor *pending)
+{
+    struct api_monitor *monitor = pending->monitor;
+    struct api_snapshot *known = monitor->open;
+    if (monitor->epoch == monitors->epoch)
+        return true;
+    struct renewed renewed = {pending, known ? api_snapshot_copy(known) : NULL};
+    if (known && !renewed.open)
+        return api_transaction_fail_oom(monitors);
+    api_snapshot_release(known);
+    monitor->open = renewed.open;
+    return api_store_read(monitors->store, API_SQL_NUMBERS,
+                          API_ROW(renewed.open ? renewed.open->window.id : INT64_C(0), monitor->id),
+                          read_numbers, &renewed);
 }
 
 /* ---- Pending monitors */
@@ -15,7 +61,6 @@ void api_pending_clear(struct api_pending_monitor *pending)
     for (struct api_dirty_window *t = pending->windows, *next; t; t = next) {
         next = t->next;
         api_snapshot_release(t->snapshot);
-        free(t->added);
         free(t);
     }
     pending->windows = NULL;
@@ -25,9 +70,7 @@ void api_pending_clear(struct api_pending_monitor *pending)
 static void free_pending(struct api_pending_monitor *pending)
 {
     api_pending_clear(pending);
-    api_previous_free(&pending->previous);
     api_pool_release(pending->pool);
-    free(pending->own);
     pending->monitor->pending = NULL;
     free(pending);
 }
@@ -60,7 +103,7 @@ struct api_pending_monitor *api_pending_of(struct api_monitors *monitors,
     if (monitors->trace)
         pending->trace = *monitors->trace;
     monitors->staged = monitor->pending = pending;
-    return pending;
+    return renew(monitors, pending) ? pending : NULL;
 }
 
 void api_pending_forget_pool(struct api_pending_monitor *pending, int64_t start)

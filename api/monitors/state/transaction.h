@@ -2,8 +2,8 @@
 #pragma once
 
 #include "api/monitors/model/score.h"
+#include "api/monitors/model/window.h"
 #include "api/monitors/state/metrics.h"
-#include "api/monitors/state/previous.h"
 #include "api/request/job.h"
 #include "api/store/store.h"
 #include "api/store/store_metrics.h"
@@ -14,10 +14,7 @@
 struct api_dirty_window {
     struct api_dirty_window *next;
     struct api_snapshot *snapshot;
-    double *added;              /* counts of this transaction; NULL if none */
-    struct api_moments moments; /* likewise */
     bool is_new, closes, rescored;
-    bool is_read; /* open, and from the store: it may have server_counts */
 };
 
 /* api_pending_monitor: a monitor as it is in this transaction. */
@@ -25,12 +22,9 @@ struct api_pending_monitor {
     struct api_pending_monitor *next;
     struct api_monitor *monitor;
     struct api_monitor_status status;
-    struct api_trace trace;        /* of the last request that has one, and changes it */
-    struct api_previous previous;  /* read if windows are compared with those before */
-    struct api_pool *pool;         /* as in the monitor, after the windows that are written */
-    struct api_server_counts *own; /* as in the monitor, likewise; NULL if nothing is known of it */
-    int64_t counted;               /* values that the row of the monitor does not have yet */
-    bool has_taken;                /* server_counts went into kldiv_counts */
+    struct api_trace trace; /* of the last request that has one, and changes it */
+    struct api_pool *pool;  /* as in the monitor, after the windows that are written */
+    int64_t counted;        /* values that the row of the monitor does not have yet */
     struct api_dirty_window *windows, **last;
 };
 
@@ -46,10 +40,7 @@ struct api_monitors {
     bool store_is_full; /* it is in memory, of which monitors have no more */
 
     /* Owned by the thread: */
-    int64_t now;         /* of this transaction, in microseconds since 1970 */
-    bool is_concurrent;  /* this transaction: it adds to server_counts alone */
-    double next_refresh; /* time, as api_seconds has it, to learn what other servers counted */
-    int64_t server;      /* number of this server by this connection, or 0: see server_counts.h */
+    int64_t now; /* of this transaction, in microseconds since 1970 */
     struct api_pending_monitor *staged;
     const struct api_trace *trace; /* of the request whose job runs, or NULL */
     bool out_of_memory;            /* the reason of a failure that is not the store's */
@@ -68,6 +59,10 @@ struct api_monitors {
     size_t n_tombstones;
     int64_t change;                /* number of the last change of monitors that is known */
     bool changes;                  /* the transaction changes some, with the next number */
+    int64_t server;                /* number of this server by this connection, or 0 */
+    bool is_alone;                 /* no other server has written since this one did, or may */
+    int64_t epoch;                 /* number of transactions before which another had */
+    double next_learning;          /* time, as api_seconds has it, of what others counted */
     struct api_buffer load_errors; /* sentences on monitors that were left out, each with a NUL */
 
     /* Shared, under the lock: */

@@ -1,7 +1,7 @@
 #include "api/monitors/state/window_load.h"
 
 #include "api/json/json_load.h"
-#include "api/monitors/state/server_counts.h"
+#include "api/store/counts.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -67,18 +67,10 @@ static void add_pool_window(void *context, const struct api_datum *values)
     memset(api_pool_counts(pool, i), 0, size * (pool->compared ? 2 : 1));
     if (pool->unseen)
         pool->unseen[i].n = 0;
-    if (pool->compared && values[2].kind == API_SQL_BYTES && values[2].size == size)
-        memcpy(api_pool_reference(pool, i), values[2].text, size);
+    if (pool->compared && values[2].kind == API_SQL_BYTES)
+        api_counts_add(values[2].text, values[2].size, api_pool_reference(pool, i), pool->n_bins);
+    api_counts_add(values[3].text, values[3].size, api_pool_counts(pool, i), pool->n_bins);
     pool->n++;
-}
-
-static void add_pool_count(void *context, const struct api_datum *values)
-{
-    struct api_pool *pool = context;
-    for (size_t i = 0; i < pool->n; i++)
-        if (pool->ids[i] == values[0].integer && values[1].integer >= 0 &&
-            (size_t)values[1].integer < pool->n_bins)
-            api_pool_counts(pool, i)[values[1].integer] += api_datum_number(&values[2]);
 }
 
 static void add_pool_unseen(void *context, const struct api_datum *values)
@@ -102,7 +94,6 @@ static struct api_pool *read_pool(struct api_monitors *monitors, const struct ap
     const struct api_datum *before =
         API_ROW(monitor->id, monitor->revision, at.start, at.id, pool->max);
     if (api_store_read(monitors->store, API_SQL_POOL, before, add_pool_window, pool) &&
-        api_store_read(monitors->store, API_SQL_COUNTS_OF_POOL, before, add_pool_count, pool) &&
         (!pool->unseen ||
          api_store_read(monitors->store, API_SQL_UNSEEN_OF_POOL, before, add_pool_unseen, pool)))
         return pool;
@@ -166,16 +157,6 @@ bool api_pending_add_to_pool(struct api_monitors *monitors, struct api_pending_m
     return pending->pool || api_transaction_fail_oom(monitors);
 }
 
-bool api_pending_previous(struct api_monitors *monitors, struct api_pending_monitor *pending,
-                          bool may_build)
-{
-    const struct api_monitor *monitor = pending->monitor;
-    const struct api_previous_of of = {monitor->id, monitor->revision,
-                                       api_settings_running(&monitor->config->settings),
-                                       monitor->config->bins.n_bins};
-    return of.k == 0 || api_previous_read(&pending->previous, monitors->store, &of, may_build);
-}
-
 /* Adds the counts and moments of closed windows at the same time of the periods before. A statement takes those of a time of
  * the year without a change of clocks, after which they start as many seconds apart as a period has. */
 static bool add_season(struct api_monitors *monitors, int64_t monitor, int64_t start,
@@ -195,27 +176,9 @@ static bool add_season(struct api_monitors *monitors, int64_t monitor, int64_t s
             n++;
         const struct api_datum *of =
             API_ROW(first + period, period, n, monitor, snapshot->window.revision);
-        good = api_counts_run(snapshot->reference, snapshot->config->bins.n_bins, monitors->store,
-                              API_SQL_COUNTS_OF_SEASON, of) &&
-               (snapshot->config->bins.labelled ||
-                api_moments_run(moments, monitors->store, API_SQL_MOMENTS_OF_SEASON, of));
+        good = api_counts_run(snapshot->reference, snapshot->config->bins.n_bins, moments,
+                              monitors->store, API_SQL_COUNTS_OF_SEASON, of);
     }
-    return good;
-}
-
-/* Adds the counts and moments of the last closed windows before a position. */
-static bool add_running(struct api_monitors *monitors, const struct api_previous_of *of,
-                        const struct api_pending_monitor *pending, struct api_position at,
-                        struct api_snapshot *snapshot, struct api_moments *moments)
-{
-    struct api_previous previous = {.n = 0};
-    _Static_assert(sizeof *of == 4 * sizeof(int64_t), "it has no padding");
-    if (pending && pending->previous.is_read && memcmp(&pending->previous.of, of, sizeof *of) == 0)
-        return api_previous_add_up(&pending->previous, monitors->store, at, snapshot->reference,
-                                   moments);
-    bool good = api_previous_read(&previous, monitors->store, of, false) &&
-                api_previous_add_up(&previous, monitors->store, at, snapshot->reference, moments);
-    api_previous_free(&previous);
     return good;
 }
 
@@ -226,14 +189,12 @@ void api_snapshot_set_spread(struct api_snapshot *snapshot, const struct api_mom
     snapshot->reference_spread = api_moments_spread(moments, bins, n);
 }
 
-bool api_snapshot_compare(struct api_monitors *monitors, int64_t monitor,
-                          const struct api_pending_monitor *pending, struct api_position at,
+bool api_snapshot_compare(struct api_monitors *monitors, int64_t monitor, struct api_position at,
                           struct api_snapshot *snapshot)
 {
     const struct api_window *window = &snapshot->window;
     size_t n_bins = snapshot->config->bins.n_bins;
-    const struct api_previous_of of = {monitor, window->revision,
-                                       api_settings_running(&snapshot->settings), n_bins};
+    int64_t running = api_settings_running(&snapshot->settings);
     free(snapshot->reference);
     snapshot->reference = NULL;
     if (snapshot->settings.previous == 0)
@@ -242,14 +203,17 @@ bool api_snapshot_compare(struct api_monitors *monitors, int64_t monitor,
     snapshot->exact = false;
     if (!snapshot->reference)
         return api_transaction_fail_oom(monitors);
-    if (window->closed && window->reference && window->n_reference == n_bins) {
-        memcpy(snapshot->reference, window->reference, n_bins * sizeof *snapshot->reference);
+    if (window->closed && window->reference &&
+        api_counts_add(window->reference, window->reference_size, snapshot->reference, n_bins)) {
         snapshot->reference_spread = window->scores.reference_spread;
         return true;
     }
     struct api_moments moments = {.n = 0};
-    bool good = of.k == 0 ? add_season(monitors, monitor, at.start, snapshot, &moments)
-                          : add_running(monitors, &of, pending, at, snapshot, &moments);
+    bool good = running == 0
+                    ? add_season(monitors, monitor, at.start, snapshot, &moments)
+                    : api_counts_run(snapshot->reference, n_bins, &moments, monitors->store,
+                                     API_SQL_COUNTS_BEFORE,
+                                     API_ROW(monitor, window->revision, at.start, at.id, running));
     api_snapshot_set_spread(snapshot, &moments);
     return good;
 }
@@ -264,7 +228,6 @@ static bool needs_pool(const struct api_window *window)
 struct api_snapshot *api_snapshot_of(struct api_monitors *monitors,
                                      const struct api_monitor *monitor, struct api_window *window)
 {
-    const struct api_datum *of = API_ROW(monitor->id, window->id);
     struct api_config *config = window->revision == monitor->revision
                                     ? api_config_hold(monitor->config)
                                     : former_config(monitors, monitor, window->revision);
@@ -275,15 +238,12 @@ struct api_snapshot *api_snapshot_of(struct api_monitors *monitors,
     if (!snapshot)
         return NULL;
     snapshot->window = *window;
-    window->settings = NULL;
-    window->reference = NULL;
+    window->settings = window->reference = window->counts = NULL;
+    api_counts_add(snapshot->window.counts, snapshot->window.counts_size, snapshot->counts,
+                   config->bins.n_bins);
     snapshot->state = snapshot->window.closed ? snapshot->window.state : monitor->status.state;
     if (read_settings(monitors, snapshot) &&
-        (snapshot->window.n == 0 || api_counts_run(snapshot->counts, snapshot->config->bins.n_bins,
-                                                   monitors->store, API_SQL_COUNTS, of)) &&
-        api_server_counts_read(monitors, monitor->id, snapshot) &&
-        api_snapshot_compare(monitors, monitor->id, monitor->pending,
-                             api_position_of(&snapshot->window), snapshot) &&
+        api_snapshot_compare(monitors, monitor->id, api_position_of(&snapshot->window), snapshot) &&
         (!needs_pool(&snapshot->window) || api_snapshot_pool(monitors, monitor, snapshot)))
         return snapshot;
     api_snapshot_release(snapshot);
@@ -330,7 +290,6 @@ bool api_period_add_up(struct api_monitors *monitors, const struct api_monitor *
                            "more than %" PRId64 " windows start between %s and %s, which have more "
                            "counts than are added up for a request; ask for a shorter period",
                            max, names[0], names[1]);
-    return api_counts_run(counts, monitor->config->bins.n_bins, monitors->store,
-                          API_SQL_COUNTS_BETWEEN, between) &&
-           api_moments_run(moments, monitors->store, API_SQL_MOMENTS_BETWEEN, between);
+    return api_counts_run(counts, monitor->config->bins.n_bins, moments, monitors->store,
+                          API_SQL_COUNTS_BETWEEN, between);
 }

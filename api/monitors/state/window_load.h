@@ -15,11 +15,9 @@ bool api_snapshot_read(struct api_monitors *monitors, const struct api_monitor *
                        enum api_statement statement, const struct api_datum *of,
                        struct api_snapshot **snapshot);
 
-/* Sets the reference of a snapshot: that of the config; counts of the windows before a position, by the sum of
- * the pending monitor, which may be NULL, if it is of these; or those that a closed window was compared
- * with. */
-bool api_snapshot_compare(struct api_monitors *monitors, int64_t monitor,
-                          const struct api_pending_monitor *pending, struct api_position at,
+/* Sets the reference of a snapshot: that of the config; counts of the windows before a position; or those that a closed
+ * window was compared with. */
+bool api_snapshot_compare(struct api_monitors *monitors, int64_t monitor, struct api_position at,
                           struct api_snapshot *snapshot);
 
 /* Sets what is known of the values of a reference of counts. */
@@ -40,10 +38,6 @@ bool api_pending_pool(struct api_monitors *monitors, struct api_pending_monitor 
 /* Adds a window that has closed to those in memory, if it is after them; else they are read again later. */
 bool api_pending_add_to_pool(struct api_monitors *monitors, struct api_pending_monitor *pending,
                              const struct api_snapshot *snapshot);
-
-/* Reads the sum that the windows of a pending monitor are compared with, if they are: see api_previous_read. */
-bool api_pending_previous(struct api_monitors *monitors, struct api_pending_monitor *pending,
-                          bool may_build);
 
 /* api_period: closed windows of a monitor's revision that start in [from, to), and what they add up to. */
 struct api_period {

@@ -1,5 +1,7 @@
 #include "api/monitors/state/window_rows.h"
 
+#include "api/store/counts.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,15 +14,26 @@ static bool read_settings(struct api_window *window, const struct api_datum *dat
     return window->settings != NULL;
 }
 
-static bool read_reference(struct api_window *window, const struct api_datum *datum)
+/* ---- Values of rows */
+
+enum { MAX_COUNTS = API_MAX_BINS + KL_OUTER_BINS, MAX_BYTES = MAX_COUNTS * API_COUNT_BYTES };
+
+static struct api_datum counts_datum(const struct api_snapshot *snapshot, char bytes[MAX_BYTES])
 {
-    if (datum->kind != API_SQL_BYTES || datum->size == 0)
-        return true;
-    window->reference = malloc(datum->size);
-    if (window->reference)
-        memcpy(window->reference, datum->text, datum->size);
-    window->n_reference = datum->size / sizeof *window->reference;
-    return window->reference != NULL;
+    return API_BYTES(bytes,
+                     api_counts_write(snapshot->counts, snapshot->config->bins.n_bins, bytes));
+}
+
+/* A copy of bytes, NULL if there are none or memory is exhausted, which sets *good to false. */
+static char *read_bytes(const struct api_datum *datum, size_t *size, bool *good)
+{
+    bool is_there = datum->kind == API_SQL_BYTES;
+    *size = is_there ? datum->size : 0;
+    char *copy = is_there ? malloc(*size + 1) : NULL;
+    if (copy && *size > 0)
+        memcpy(copy, datum->text, *size);
+    *good &= copy || !is_there;
+    return copy;
 }
 
 void api_moments_read(const struct api_datum *datum, struct api_moments *moments)
@@ -36,17 +49,6 @@ struct api_datum api_moments_datum(const struct api_moments *moments)
 {
     return moments->covered > 0 ? API_BYTES((const char *)moments, sizeof *moments)
                                 : (struct api_datum){.kind = API_SQL_NULL};
-}
-
-static void add_moments(void *context, const struct api_datum *values)
-{
-    api_moments_read(&values[0], context);
-}
-
-bool api_moments_run(struct api_moments *moments, struct api_store *store,
-                     enum api_statement statement, const struct api_datum *parameters)
-{
-    return api_store_read(store, statement, parameters, add_moments, moments);
 }
 
 struct api_datum api_time_datum(int64_t time)
@@ -109,14 +111,29 @@ static bool read_window(struct api_window *window, const struct api_datum *value
     read_pooled(&window->scores, &values[18]);
     api_moments_read(&values[25], &window->moments);
     window->scores.reference_spread = read_spread(&values[26]);
-    if (read_settings(window, &values[27]) && read_reference(window, &values[28]))
-        return true;
-    api_window_free(window);
-    return false;
+    bool good = read_settings(window, &values[27]);
+    window->reference = read_bytes(&values[28], &window->reference_size, &good);
+    window->counts = read_bytes(&values[29], &window->counts_size, &good);
+    if (!good)
+        api_window_free(window);
+    return good;
 }
 
-bool api_window_store(struct api_store *store, int64_t monitor, const struct api_window *window)
+bool api_window_store_n(struct api_store *store, int64_t monitor,
+                        const struct api_snapshot *snapshot)
 {
+    const struct api_window *window = &snapshot->window;
+    char bytes[MAX_BYTES];
+    const struct api_datum *row = API_ROW(window->start, window->end, API_INTEGER(window->n),
+                                          api_moments_datum(&window->moments),
+                                          counts_datum(snapshot, bytes), monitor, window->id);
+    return api_store_run(store, API_SQL_WINDOW_N, row);
+}
+
+bool api_window_store(struct api_store *store, int64_t monitor, const struct api_snapshot *snapshot)
+{
+    const struct api_window *window = &snapshot->window;
+    char bytes[MAX_BYTES];
     const struct api_scores *scores = &window->scores;
     const struct kl_drift *drift = &scores->drift;
     const struct api_pooled *pooled = &scores->pooled;
@@ -158,9 +175,8 @@ bool api_window_store(struct api_store *store, int64_t monitor, const struct api
             ? API_BYTES((const char *)&scores->reference_spread, sizeof scores->reference_spread)
             : null,
         window->settings ? api_datum_text(window->settings) : null,
-        window->reference ? API_BYTES((const char *)window->reference,
-                                      window->n_reference * sizeof *window->reference)
-                          : null};
+        window->reference ? API_BYTES(window->reference, window->reference_size) : null,
+        counts_datum(snapshot, bytes)};
     return api_store_run(store, API_SQL_WINDOW_PUT, parameters);
 }
 
@@ -202,25 +218,27 @@ void api_window_list_free(struct api_window_list *list)
 struct counts {
     double *counts;
     size_t n_bins;
+    struct api_moments *moments;
 };
 
-static void add_count(void *context, const struct api_datum *values)
+static void add_counts(void *context, const struct api_datum *values)
 {
     const struct counts *to = context;
-    if (values[0].integer >= 0 && (size_t)values[0].integer < to->n_bins)
-        to->counts[values[0].integer] += api_datum_number(&values[1]);
+    api_counts_add(values[0].text, values[0].size, to->counts, to->n_bins);
+    api_moments_read(&values[1], to->moments);
 }
 
-bool api_counts_run(double *counts, size_t n_bins, struct api_store *store,
-                    enum api_statement statement, const struct api_datum *parameters)
+bool api_counts_run(double *counts, size_t n_bins, struct api_moments *moments,
+                    struct api_store *store, enum api_statement statement,
+                    const struct api_datum *parameters)
 {
-    struct counts to = {counts, n_bins};
-    return api_store_read(store, statement, parameters, add_count, &to);
+    struct counts to = {counts, n_bins, moments};
+    return api_store_read(store, statement, parameters, add_counts, &to);
 }
 
 /* ---- Texts that are no labels */
 
-bool api_unseen_store(struct api_store *store, int64_t monitor, int64_t window, int64_t server,
+bool api_unseen_store(struct api_store *store, int64_t monitor, int64_t window,
                       struct api_label_table *unseen)
 {
     size_t n = 0;
@@ -230,11 +248,10 @@ bool api_unseen_store(struct api_store *store, int64_t monitor, int64_t window, 
     for (size_t i = 0; good && i < n; i++)
         good = api_store_run(store, API_SQL_UNSEEN_ADD,
                              (struct api_datum[]){API_INTEGER(monitor), API_INTEGER(window),
-                                                  API_INTEGER(server),
                                                   API_BYTES(top[i].text, strlen(top[i].text)),
                                                   API_INTEGER(top[i].count)});
     return good && (n == 0 || api_store_run(store, API_SQL_UNSEEN_PRUNE,
-                                            API_ROW(monitor, window, server, API_UNSEEN_KEPT)));
+                                            API_ROW(monitor, window, API_UNSEEN_KEPT)));
 }
 
 static void write_unseen(void *context, const struct api_datum *values)

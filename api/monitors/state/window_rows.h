@@ -9,20 +9,18 @@
 void api_moments_read(const struct api_datum *datum, struct api_moments *moments);
 struct api_datum api_moments_datum(const struct api_moments *moments);
 
-/* Adds the moments that a statement gives. */
-bool api_moments_run(struct api_moments *moments, struct api_store *store,
-                     enum api_statement statement, const struct api_datum *parameters);
-
 /* A time as a value, and back: NULL for API_NO_TIME. */
 struct api_datum api_time_datum(int64_t time);
 int64_t api_time_of(const struct api_datum *datum);
 
-/* Writes the row of a window. */
-bool api_window_store(struct api_store *store, int64_t monitor, const struct api_window *window);
+/* Write the row of the window of a snapshot; what observations change of it. */
+bool api_window_store(struct api_store *store, int64_t monitor,
+                      const struct api_snapshot *snapshot);
+bool api_window_store_n(struct api_store *store, int64_t monitor,
+                        const struct api_snapshot *snapshot);
 
-/* Adds the most frequent texts of a request that are no labels to those of its window; in a concurrent transaction to
- * those of this server, else to those of server 0. */
-bool api_unseen_store(struct api_store *store, int64_t monitor, int64_t window, int64_t server,
+/* Adds the most frequent texts of a request that are no labels to those of its window. */
+bool api_unseen_store(struct api_store *store, int64_t monitor, int64_t window,
                       struct api_label_table *unseen);
 
 /* Append them as objects: those that a statement gives, and those of a window. */
@@ -41,6 +39,7 @@ bool api_window_list_run(struct api_window_list *list, struct api_store *store,
                          enum api_statement statement, const struct api_datum *parameters);
 void api_window_list_free(struct api_window_list *list);
 
-/* Adds the counts that a statement gives as rows of bin and count. */
-bool api_counts_run(double *counts, size_t n_bins, struct api_store *store,
-                    enum api_statement statement, const struct api_datum *parameters);
+/* Adds the counts and the moments of the windows that a statement gives. */
+bool api_counts_run(double *counts, size_t n_bins, struct api_moments *moments,
+                    struct api_store *store, enum api_statement statement,
+                    const struct api_datum *parameters);

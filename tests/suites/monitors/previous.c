@@ -239,96 +239,23 @@ Test(monitors_previous, sums_of_windows_that_overlap_are_those_added_up_anew)
 
 /* ---- Work */
 
-/* PREVIOUS: windows that are compared with. WIDE: columns, of 1,000 bins. */
-enum { PREVIOUS = 1000, WIDE = 5, WINDOWS = PREVIOUS / 2 + 1, ALL = 810 };
-
-static void make_wide(const struct api_service *service)
-{
-    struct api_buffer bins = {0};
-    api_append_text(&bins, "{\"bins\":{\"edges\":[0");
-    for (int i = 1; i <= 1000; i++)
-        api_append_format(&bins, ",%d", i);
-    api_append(&bins, "]}}", 4);
-    for (int i = 0; i < WIDE; i++) {
-        char line[80];
-        snprintf(line, sizeof line, "PUT /monitors/wide/c%d?compare=previous:%d", i, PREVIOUS);
-        monitors_expect(service, line, bins.data, 201);
-    }
-    api_buffer_free(&bins);
-}
-
-static const char row[] = "c0,c1,c2,c3,c4\n1,2,3,4,5\n";
-
-/* Formats the request that posts at a time to the wide group. */
-static const char *at_time(int time)
-{
-    static char line[80];
-    snprintf(line, sizeof line, "POST /monitors/wide/observations?timestamp=%d", time);
-    return line;
-}
-
-/* A service that has `n` windows of each wide monitor. */
-static struct api_service with_windows(int n)
-{
-    struct api_service service = monitors_new(10);
-    make_wide(&service);
-    for (int i = 0; i < n; i++)
-        monitors_expect(&service, at_time(BEGIN + i), row, 200);
-    return service;
-}
-
-/* A request that comes before many windows may have as many columns as can be added up in a second. */
+/* A request may have as many windows to compare with as can be read in a second. */
 Test(monitors_previous, work_of_one_request_is_bounded)
 {
-    struct api_service service = with_windows(WINDOWS);
-    monitors_refused(&service, at_time(BEGIN - 1), row, "too_many_columns ~fewer columns");
-    monitors_expect(&service, at_time(BEGIN - 1), "c0,c1,c2\n1,2,3\n", 200);
-    monitors_expect(&service, at_time(BEGIN + WINDOWS - 20), row, 200);
-    monitors_end(&service);
-}
-
-/* Transactions that were begun to write. */
-static double transactions(const struct api_service *service)
-{
-    static const char name[] =
-        "\nkldiv_store_operation_duration_seconds_count{operation=\"write\"} ";
-    struct answer answer = monitors_ask(service, "GET /metrics", NULL);
-    char *text = body_of(&answer), *line = strstr(text, name);
-    cr_assert(line);
-    double n = atof(line + sizeof name - 1);
-    free(text);
-    answer_free(&answer);
-    return n;
-}
-
-static void compare_with(const struct api_service *service, int k)
-{
-    for (int i = 0; i < WIDE; i++) {
-        char line[80];
-        snprintf(line, sizeof line, "GET /monitors/wide/c%d", i);
-        json_t *config = monitors_get(service, line, NULL, 200);
-        cr_assert_eq(json_object_set_new(config, "compare", json_pack("{s:i}", "previous", k)), 0);
-        char *body = json_dumps(config, 0);
-        snprintf(line, sizeof line, "PUT /monitors/wide/c%d", i);
-        monitors_expect(service, line, body, 200);
-        free(body);
-        json_decref(config);
-    }
-}
-
-/* Sums that are not there, as after a change of k, are added up in as many transactions as it takes. */
-Test(monitors_previous, work_for_sums_that_lack_is_bounded)
-{
-    struct api_service service = with_windows(ALL);
-    compare_with(&service, PREVIOUS - 1);
-    double before = transactions(&service);
-    json_t *json = monitors_get(&service, at_time(BEGIN + ALL), row, 200);
-    cr_expect_geq(transactions(&service) - before, 2);
-    for (int i = 0; i < WIDE; i++) {
-        char path[40];
-        snprintf(path, sizeof path, "monitors.%d.n_reference", i);
-        cr_expect_eq(number_at(json, path), ALL);
-    }
-    json_decref(json);
+    enum { MINUTES = 501 };
+    struct api_service service = monitors_new(10);
+    struct api_buffer rows = {0};
+    monitors_expect(&service, "PUT /monitors/wide/c?compare=previous:1000&window=60s",
+                    "{\"bins\":{\"edges\":[0,1,2]}}", 201);
+    api_append_text(&rows, "at,c\n");
+    for (int i = 0; i < MINUTES; i++)
+        api_append_format(&rows, "%d,1\n", BEGIN + 60 * i);
+    api_append(&rows, "", 1);
+    monitors_refused(&service, "POST /monitors/wide/observations?time=at", rows.data,
+                     "too_many_columns ~501000 windows");
+    *strrchr(rows.data, '1') = '\0';
+    *strrchr(rows.data, '\n') = '\0';
+    monitors_expect(&service, "POST /monitors/wide/observations?time=at", rows.data, 200);
+    api_buffer_free(&rows);
     monitors_end(&service);
 }

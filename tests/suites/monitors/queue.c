@@ -156,7 +156,7 @@ static bool fail_once(struct api_store_job *job, struct api_monitors *monitors)
 static char *ask_twice(struct api_service *service, const struct question *question)
 {
     static char none[API_PADDING];
-    struct failing failing = {.job = {.read_back = fail_once, .is_concurrent = true}};
+    struct failing failing = {.job = {.read_back = fail_once}};
     struct api_exchange x;
     failing.job.problem = &failing.problem;
     api_monitors_stop(service->monitors);

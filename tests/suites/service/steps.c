@@ -121,8 +121,6 @@ Test(steps, are_taken_in_order)
         {"/here", {.parse = {API_REFRESH}}, "cepdeprwnd", 200},
         {"/adds", {.run = {API_PARSE_AGAIN}}, "ceprdeprbuwnd", 200},
         {"/adds", {.run = {API_PARSE_AGAIN, API_PARSE_AGAIN}}, "ceprdeprdeprbuwnd", 200},
-        {"/adds", {.run = {API_RUN_AGAIN}}, "ceprrbuwnd", 200},
-        {"/writes", {.run = {API_RUN_AGAIN, API_PARSE_AGAIN}}, "ceprrdeprbuwnd", 200},
         {"/adds", {.parse = {API_REFRESH}, .run = {API_PARSE_AGAIN}}, "cepdeprdeprbuwnd", 200},
     };
     struct api_service service = monitors_new(10);

@@ -13,7 +13,7 @@
 #define LIMIT "1M"
 #define GONE " was removed or replaced\"\n"
 
-/* BINS: of each monitor, so that a batch takes some 10 KB. WAIT: seconds for what upkeep does. */
+/* BINS: of each monitor, so that a batch takes some 4 KB. WAIT: seconds for what upkeep does. */
 enum { BINS = 400, WAIT = 5, MANY = 2000 };
 
 static struct api_buffer make_body(const char *before, const char *after)
@@ -127,7 +127,7 @@ Test(store_bounds, gives_back_what_its_store_does_not_need)
         struct server server = store_start(&database, NULL);
         cr_expect_eq(put(&server, "/monitors/g/m"), 201);
         cr_expect_eq(put(&server, "/monitors/small/m"), 201);
-        for (int i = 0; i < 250; i++)
+        for (int i = 0; i < 1000; i++)
             cr_expect_eq(post(&server, "/monitors/g/m/observations"), 200);
         cr_expect_eq(server_stop(&server, true), 0);
         if (is_former)

@@ -146,8 +146,9 @@ static void expect_all(const struct tally *tally, const struct database *databas
     cr_expect_eq(ask_file(database, "SELECT count(*) FROM pragma_integrity_check WHERE"
                                     " integrity_check <> 'ok'"),
                  0);
-    cr_expect_eq(ask_file(database, "SELECT sum(count) FROM kldiv_counts c JOIN kldiv_monitors m"
-                                    " ON m.id = c.monitor WHERE name = 'm'"),
+    cr_expect_eq(ask_file(database,
+                          "SELECT sum(count_of(counts)) FROM kldiv_windows c JOIN kldiv_monitors m"
+                          " ON m.id = c.monitor WHERE name = 'm'"),
                  total);
 }
 

@@ -121,7 +121,8 @@ Test(store_files, takes_a_store_that_another_server_has_for_no_store_of_its_own)
     expect_line(&database, "%s cannot be opened: another process has it open");
     free(expect_status(&server, "POST", "/monitors/g/observations", "a\n1\n", 200));
     cr_expect_eq(server_stop(&server, false), 0);
-    cr_expect_eq(ask_file(&database, "SELECT sum(count) FROM kldiv_counts WHERE window_id = 1"), 1);
+    cr_expect_eq(
+        ask_file(&database, "SELECT sum(count_of(counts)) FROM kldiv_windows WHERE id = 1"), 1);
     database_free(&database);
 }
 
@@ -292,7 +293,7 @@ Test(store_files, serves_a_store_with_values_that_mean_nothing)
     change_file(
         &database,
         "UPDATE kldiv_windows SET verdict = 99, state = -1, settings = '{', n = -5, top = -7;"
-        "UPDATE kldiv_monitors SET state = 4, since = 'x'; UPDATE kldiv_counts SET bin = 1000000;"
+        "UPDATE kldiv_monitors SET state = 4, since = 'x'; UPDATE kldiv_windows SET counts = NULL;"
         "INSERT INTO kldiv_events VALUES (1, 1, 0, 77, -1, NULL, 5);"
         "UPDATE kldiv_windows SET reference = x'00' WHERE id < 10");
     struct server server = store_start(&database, NULL);

@@ -225,10 +225,7 @@ void load_expect_sound(const struct database *database)
         "SELECT count(*) FROM pragma_integrity_check WHERE integrity_check <> 'ok'",
         "SELECT count(*) FROM kldiv_monitors m WHERE observations <>"
         " (SELECT sum(n) FROM kldiv_windows WHERE monitor = m.id)",
-        "SELECT count(*) FROM kldiv_windows w WHERE n <>"
-        " (SELECT sum(count) FROM kldiv_counts WHERE monitor = w.monitor AND window_id = w.id)",
-        "SELECT count(*) FROM kldiv_counts c WHERE NOT EXISTS"
-        " (SELECT 1 FROM kldiv_windows WHERE monitor = c.monitor AND id = c.window_id)",
+        "SELECT count(*) FROM kldiv_windows WHERE n <> count_of(counts)",
         "SELECT count(*) FROM kldiv_monitors m WHERE last_window <>"
         " (SELECT max(id) FROM kldiv_windows WHERE monitor = m.id)",
         "SELECT count(*) - 3 FROM (SELECT DISTINCT group_name, observations FROM kldiv_monitors)"};

@@ -34,7 +34,8 @@ static void expect_work(const char *location, const struct database *database, c
     server = server_start(flags);
     free(expect_status(&server, "POST", "/monitors/g/observations", "a,b\n1,2\n", 200));
     cr_expect_eq(server_stop(&server, false), 0);
-    cr_expect_eq(ask_file(database, "SELECT sum(count) FROM kldiv_counts"), 4, "%s", location);
+    cr_expect_eq(ask_file(database, "SELECT sum(count_of(counts)) FROM kldiv_windows"), 4, "%s",
+                 location);
     unlink(database->path);
 }
 

@@ -33,8 +33,11 @@ static void migrate(sqlite3 *sqlite, const char *migration)
 void schema_make(sqlite3 *sqlite, int64_t version)
 {
     char set[100];
-    for (int64_t i = 0; i < version; i++)
+    for (int64_t i = 0; i < version; i++) {
         migrate(sqlite, api_migrations[i].text);
+        if (api_migrations[i].end)
+            migrate(sqlite, api_migrations[i].end);
+    }
     snprintf(set, sizeof set, "UPDATE kldiv_meta SET value = %lld WHERE name = 'schema'",
              (long long)version);
     cr_assert_eq(sqlite3_exec(sqlite, set, NULL, NULL, NULL), SQLITE_OK);

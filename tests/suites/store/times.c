@@ -1,5 +1,6 @@
 /* Clocks that jump, and servers that start again: windows are closed once, and nothing is lost. */
 #include "tests/suites/faults/client.h"
+#include "tests/suites/store/schema.h"
 #include "tests/suites/support/crowd.h"
 #include "tests/suites/support/store.h"
 #include "tests/suites/support/support.h"
@@ -108,7 +109,7 @@ Test(store_times, clocks_that_jump_by_an_hour)
     cr_expect_eq(metric(&server, "kldiv_monitor_observations_total{group=\"g\",monitor=\"m\"} "),
                  28);
     cr_expect_eq(server_stop(&server, false), 0);
-    cr_expect_eq(ask_file(&database, "SELECT sum(count) FROM kldiv_counts"), 28);
+    cr_expect_eq(ask_file(&database, "SELECT sum(count_of(counts)) FROM kldiv_windows"), 28);
     faults_unload();
     database_free(&database);
 }
@@ -340,6 +341,7 @@ static void expect_same_after_start(const struct database *database,
 /* Makes the file one of the first version of the schema. */
 static void make_first(const struct database *database)
 {
+    change_file(database, SCHEMA_11 "DROP TABLE kldiv_server_counts");
     change_file(
         database,
         "DROP INDEX kldiv_events_by_time; DROP TABLE kldiv_unseen;"
@@ -369,7 +371,6 @@ static void make_first(const struct database *database)
         "DELETE FROM kldiv_meta WHERE name IN ('change', 'deletion', 'mute', 'note', 'server',"
         " 'notify_owner', 'notify_until', 'columns');"
         "DROP TABLE kldiv_mutes; DROP TABLE kldiv_notes; DROP TABLE kldiv_outbox;"
-        "DROP TABLE kldiv_server_counts;"
         "ALTER TABLE kldiv_monitors DROP COLUMN sentence;"
         "ALTER TABLE kldiv_monitors DROP COLUMN sentence_of;"
         "ALTER TABLE kldiv_monitors DROP COLUMN stale_told;"
@@ -453,32 +454,6 @@ Test(store_times, of_a_clock_that_was_ahead_are_corrected)
     }
     cr_expect(stale);
     cr_expect_eq(server_stop(&server, false), 0);
-    database_free(&database);
-}
-
-/* Another setting, or annotation, leaves the sum that windows are compared with as it is. */
-Test(store_times, keeps_sums_of_windows_while_what_they_are_of_stays)
-{
-    static const char config[] = "{\"bins\": {\"edges\": [0, 1, 2]}}";
-    static const struct {
-        const char *query;
-        int kept;
-    } changes[] = {{"?compare=previous:3&critical=0.7", 1},
-                   {"?compare=previous:3&retention_days=7", 1},
-                   {"?compare=previous:2&retention_days=7", 0}};
-    struct database database = database_new();
-    for (size_t i = 0; i < COUNT(changes); i++) {
-        struct server server = store_start(&database, NULL);
-        char target[100];
-        if (i == 0)
-            free(expect_status(&server, "PUT", MONITOR "?compare=previous:3", config, 201));
-        observe(&server, 3, "");
-        snprintf(target, sizeof target, MONITOR "%s", changes[i].query);
-        free(expect_status(&server, "PUT", target, config, 200));
-        cr_expect_eq(server_stop(&server, false), 0);
-        cr_expect_eq(ask_file(&database, "SELECT count(*) FROM kldiv_sums"), changes[i].kept, "%s",
-                     target);
-    }
     database_free(&database);
 }
 

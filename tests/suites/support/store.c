@@ -1,5 +1,6 @@
 #include "tests/suites/support/store.h"
 
+#include "api/store/counts.h"
 #include "tests/suites/support/support.h"
 
 #include <criterion/criterion.h>
@@ -133,9 +134,53 @@ static sqlite3 *open_file(const struct database *database)
     return sqlite;
 }
 
-double ask_file(const struct database *database, const char *query)
+enum { BINS = 5000 };
+
+static void read_counts(sqlite3_value *value, double counts[BINS])
+{
+    memset(counts, 0, BINS * sizeof *counts);
+    cr_assert(api_counts_add(sqlite3_value_blob(value), (size_t)sqlite3_value_bytes(value), counts,
+                             BINS));
+}
+
+static void count_of(sqlite3_context *context, int n, sqlite3_value **values)
+{
+    double counts[BINS], sum = 0;
+    read_counts(values[0], counts);
+    for (size_t i = 0; i < BINS; i++)
+        sum += n == 1 || sqlite3_value_int64(values[1]) == (sqlite3_int64)i ? counts[i] : 0;
+    sqlite3_result_double(context, sum);
+}
+
+static void doubles_of(sqlite3_context *context, int n, sqlite3_value **values)
+{
+    double counts[BINS];
+    (void)n;
+    if (sqlite3_value_type(values[0]) == SQLITE_NULL)
+        return;
+    read_counts(values[0], counts);
+    sqlite3_result_blob(context, counts, 100 * sizeof *counts, SQLITE_TRANSIENT);
+}
+
+static sqlite3 *open_with_counts(const struct database *database)
 {
     sqlite3 *sqlite = open_file(database);
+    const struct {
+        const char *name;
+        int n;
+        void (*function)(sqlite3_context *context, int n, sqlite3_value **values);
+    } functions[] = {
+        {"count_of", 1, count_of}, {"count_of", 2, count_of}, {"doubles_of", 1, doubles_of}};
+    for (size_t i = 0; i < COUNT(functions); i++)
+        cr_assert_eq(sqlite3_create_function(sqlite, functions[i].name, functions[i].n, SQLITE_UTF8,
+                                             NULL, functions[i].function, NULL, NULL),
+                     SQLITE_OK);
+    return sqlite;
+}
+
+double ask_file(const struct database *database, const char *query)
+{
+    sqlite3 *sqlite = open_with_counts(database);
     sqlite3_stmt *statement = NULL;
     int result = sqlite3_prepare_v2(sqlite, query, -1, &statement, NULL);
     cr_assert_eq(result, SQLITE_OK, "%s: %s", query, sqlite3_errmsg(sqlite));
@@ -147,7 +192,7 @@ double ask_file(const struct database *database, const char *query)
 
 void change_file(const struct database *database, const char *statements)
 {
-    sqlite3 *sqlite = open_file(database);
+    sqlite3 *sqlite = open_with_counts(database);
     int result = sqlite3_exec(sqlite, statements, NULL, NULL, NULL);
     cr_assert_eq(result, SQLITE_OK, "%s: %s", statements, sqlite3_errmsg(sqlite));
     sqlite3_close(sqlite);

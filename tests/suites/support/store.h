@@ -27,7 +27,8 @@ void expect_refused(const struct database *database, const char *location, const
 /* Names, sizes and bytes of the files in a folder, as a number. */
 unsigned long long hash_of_folder(const char *folder);
 
-/* First value that a query of the file gives; -1 if there is none. No server may have it open. */
+/* First value that a query of the file gives; -1 if there is none. No server may have it open. count_of(counts) is the sum of the
+ * counts of a window's row, count_of(counts, bin) one of them, doubles_of(counts) the first hundred as doubles. */
 double ask_file(const struct database *database, const char *query);
 
 /* Runs statements on the file. */

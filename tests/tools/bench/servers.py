@@ -13,8 +13,11 @@ MONITORS, ROUNDS, SECONDS, CONNECTIONS, SERVERS = 32, 3, 3, (32, 1), (1, 2, 3)
 
 
 def process_seconds(pid, with_ended=False):
-    """User's and system's time of a process, and of its children that ended."""
-    fields = open(f"/proc/{pid}/stat").read().rpartition(")")[2].split()
+    """User's and system's time of a process, and of its children that ended; 0 of one that is gone."""
+    try:
+        fields = open(f"/proc/{pid}/stat").read().rpartition(")")[2].split()
+    except FileNotFoundError:
+        return 0
     return sum(map(int, fields[11:15 if with_ended else 13])) / os.sysconf("SC_CLK_TCK")
 
 
