@@ -168,6 +168,7 @@ bool api_transact(struct api_monitors *monitors, struct api_store_job *jobs,
     if (ran)
         api_store_metrics_add(&monitors->store_metrics, API_OPERATION_COMMIT, start, good);
     api_change_end(monitors, good);
+    api_others_end(monitors, good);
     if (good ? api_store_last(monitors->store)->has_written : !is_oom(monitors))
         note(monitors, good);
     if (good) {

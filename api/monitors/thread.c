@@ -80,7 +80,7 @@ static bool prune_keys(struct api_monitors *monitors)
 /* Reads what other servers have counted, before a monitor is reported as stale: others may have observed it. */
 static bool learn_before_reporting(struct api_monitors *monitors)
 {
-    if (monitors->is_alone || !api_silence_is_due(monitors))
+    if (monitors->learned == monitors->epoch || !api_silence_is_due(monitors))
         return true;
     monitors->next_learning = 0;
     return api_others_learn(monitors);

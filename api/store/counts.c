@@ -8,7 +8,8 @@ size_t api_counts_write(const double *counts, size_t n, char *bytes)
     while (n > 0 && counts[n - 1] == 0)
         n--;
     for (size_t i = 0; i < n; i++) {
-        uint64_t rest = (uint64_t)counts[i];
+        double count = counts[i] > 0 ? counts[i] : 0; /* also of NaN */
+        uint64_t rest = (uint64_t)(count < 0x1p53 ? count : 0x1p53);
         for (; rest >= 0x80; rest >>= 7)
             bytes[size++] = (char)(rest | 0x80);
         bytes[size++] = (char)rest;

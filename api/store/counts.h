@@ -1,5 +1,5 @@
 /* The counts of a window as bytes: each in groups of 7 bits, the lowest first, all but its last with the high bit (LEB128).
- * Zeros at the end are left out. Counts are whole numbers up to 2^53. */
+ * Zeros at the end are left out. Counts are whole numbers up to 2^53; what is greater is written as that, what is none as 0. */
 #pragma once
 
 #include <stdbool.h>

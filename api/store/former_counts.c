@@ -30,8 +30,13 @@ struct count {
     double count;
 };
 
+/* MAX_BINS: more than a monitor has; a damaged row has others. */
+enum { MAX_BINS = 2000 };
+
 static void append(struct api_buffer *counts, int64_t window, int64_t bin, double count)
 {
+    if (bin < 0 || bin >= MAX_BINS)
+        return;
     api_append(counts, &(struct count){window, bin, count}, sizeof(struct count));
 }
 
@@ -221,6 +226,8 @@ static bool move_sums(struct api_database *database)
     struct api_buffer rows = {0};
     bool good = read(database, API_SQL_FORMER_SUMS, NULL, read_sums, &rows) && !rows.failed;
     const struct sums *sums = (const struct sums *)rows.data;
+    if (rows.failed)
+        run_out_of_memory(database);
     size_t n = rows.size / sizeof *sums;
     for (size_t i = 0; good && i < n;) {
         struct sums total = sums[i++];

@@ -152,9 +152,9 @@ static const char tenth[] =
 static const char eleventh[] = "ALTER TABLE kldiv_mutes ADD COLUMN muted_by TEXT;";
 
 /* Adds the counts of a window to its row, in place of a row for each bin; sums of windows, and what each server has counted of
- * open ones, are not stored any more. Adds the number of the server that wrote last: see api/monitors/state/others.h. */
+ * open ones, are not stored any more. Adds the number of transactions that wrote: see api/monitors/state/others.h. */
 static const char twelfth[] =
-    "INSERT INTO kldiv_meta VALUES ('writer', 0);"
+    "INSERT INTO kldiv_meta VALUES ('written', 0);"
     "ALTER TABLE kldiv_windows ADD COLUMN counts BYTEA;"
     "UPDATE kldiv_windows SET n = n + coalesce((SELECT CAST(sum(s.n) AS BIGINT) FROM"
     " kldiv_server_counts s WHERE s.monitor = kldiv_windows.monitor AND s.window_id ="
@@ -192,15 +192,15 @@ const struct api_migration api_migrations[] = {
     {NULL, NULL, 0, NULL},
 };
 
-#define WINDOW_OF(settings, reference)                                                             \
+#define WINDOW_OF(settings, reference, counts)                                                     \
     "id, revision, start_at, end_at, closed, restated, n, kl, kl_reverse, js, psi, p_value,"       \
     " unseen_ratio, missing_ratio, verdict, state, top, top_share, pooled_windows, pooled_n,"      \
     " pooled_kl, pooled_p_value, pooled_noise_floor, pooled_bins, pooled_ratio, "                  \
-    "moments, reference_spread, " settings ", " reference ", counts"
+    "moments, reference_spread, " settings ", " reference ", " counts
 
-/* WINDOW_NUMBERS: a row without settings and reference. */
-#define WINDOW_COLUMNS WINDOW_OF("settings", "reference")
-#define WINDOW_NUMBERS WINDOW_OF("NULL", "NULL")
+/* WINDOW_NUMBERS: a row without its long values. */
+#define WINDOW_COLUMNS WINDOW_OF("settings", "reference", "counts")
+#define WINDOW_NUMBERS WINDOW_OF("NULL", "NULL", "NULL")
 
 #define MONITORS                                                                                   \
     "SELECT id, group_name, name, m.revision, version, settings, state,"                           \

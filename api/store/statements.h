@@ -10,7 +10,7 @@ STATEMENT(SCHEMA_SET, /* both */
 STATEMENT(META, /* → name and value of each number about the whole */
           "SELECT name, value FROM kldiv_meta")
 /* number, name: 'change', 'deletion', 'mute' or 'columns', of the last change of monitors, that deleted some, of
- * mutes, of columns without a monitor; or 'writer', the server that wrote last */
+ * mutes, of columns without a monitor; or 'written', of the last transaction that wrote */
 STATEMENT(META_SET, "UPDATE kldiv_meta SET value = $1 WHERE name = $2")
 STATEMENT(META_NEXT, /* name: 'monitor', 'note' or 'server' → a number that none ever had */
           "UPDATE kldiv_meta SET value = value + 1 WHERE name = $1 RETURNING value")
@@ -106,9 +106,6 @@ STATEMENT(WINDOWS, /* monitor, from, to, start and id to go on below, limit */
 STATEMENT(WINDOWS_BEFORE, /* monitor, revision, start, id, limit → closed ones with a verdict */
           "SELECT " WINDOW_NUMBERS CLOSED "(start_at, id) < ($3, $4) AND verdict <> 0" NEWEST_FIRST
           " LIMIT $5")
-STATEMENT(WINDOWS_FROM, /* monitor, revision, start, id, latest start → closed ones, in order */
-          "SELECT " WINDOW_NUMBERS CLOSED
-          "(start_at, id) >= ($3, $4) AND start_at <= $5 ORDER BY start_at, id")
 STATEMENT(WINDOWS_LAST, /* monitor, revision, start, id, limit → closed ones before, newest first */
           "SELECT " WINDOW_COLUMNS CLOSED BEFORE)
 /* monitor, revision, start, id, latest start, limit → closed ones after, in order */
@@ -117,8 +114,6 @@ STATEMENT(WINDOWS_NEXT,
           "(start_at, id) > ($3, $4) AND start_at <= $5 ORDER BY start_at, id LIMIT $6")
 STATEMENT(WINDOWS_RECENT, /* monitor, revision, latest start, limit → closed ones, newest first */
           "SELECT " WINDOW_NUMBERS RECENT)
-STATEMENT(WINDOWS_RECENT_WHOLE, /* the same → with settings and reference */
-          "SELECT " WINDOW_COLUMNS RECENT)
 /* monitor, revision, from, to, limit → number, first and last start, last end of closed ones */
 STATEMENT(WINDOWS_SPAN, "SELECT count(*), min(start_at), max(start_at), max(end_at) FROM (SELECT "
                         "start_at, end_at" CLOSED BETWEEN " LIMIT $5) w")
@@ -297,17 +292,21 @@ STATEMENT(FORMER_WINDOWS, /* → monitor, id of all */
 STATEMENT(FORMER_COUNTS, /* monitor, window to begin with, to end with → window, bin, count */
           "SELECT window_id, bin, count FROM kldiv_counts WHERE monitor = $1 AND window_id >= $2 "
           "AND window_id <= $3")
-STATEMENT(FORMER_SERVER_COUNTS, /* the same → window, counts */
-          "SELECT window_id, counts FROM kldiv_server_counts WHERE monitor = $1 AND window_id >= "
-          "$2 AND window_id <= $3")
+STATEMENT(
+    FORMER_SERVER_COUNTS, /* the same → window, counts */
+    "SELECT window_id, s.counts FROM kldiv_server_counts s JOIN kldiv_windows w ON w.monitor = "
+    "s.monitor AND w.id = window_id AND closed = 0 WHERE s.monitor = $1 AND window_id >= $2 "
+    "AND window_id <= $3")
 STATEMENT(FORMER_REFERENCES, /* the same → window, doubles */
           "SELECT id, reference FROM kldiv_windows WHERE monitor = $1 AND id >= $2 AND id <= $3 "
           "AND reference IS NOT NULL")
 /* → monitor, window, moments of windows to which servers have added, and those that these have added, window by window */
-STATEMENT(FORMER_SUMS,
-          "SELECT monitor, id, moments FROM kldiv_windows w WHERE EXISTS (SELECT 1 FROM "
-          "kldiv_server_counts s WHERE s.monitor = w.monitor AND s.window_id = w.id) UNION ALL "
-          "SELECT monitor, window_id, moments FROM kldiv_server_counts ORDER BY 1, 2")
+STATEMENT(
+    FORMER_SUMS,
+    "SELECT monitor, id, moments FROM kldiv_windows w WHERE closed = 0 AND EXISTS (SELECT 1 "
+    "FROM kldiv_server_counts s WHERE s.monitor = w.monitor AND s.window_id = w.id) UNION "
+    "ALL SELECT s.monitor, window_id, s.moments FROM kldiv_server_counts s JOIN kldiv_windows "
+    "w ON w.monitor = s.monitor AND w.id = window_id AND closed = 0 ORDER BY 1, 2")
 STATEMENT(WINDOW_COUNTS, /* counts; monitor, id */
           "UPDATE kldiv_windows SET counts = $1 WHERE monitor = $2 AND id = $3")
 STATEMENT(WINDOW_REFERENCE, /* reference; monitor, id */

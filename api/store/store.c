@@ -299,9 +299,10 @@ const char *const *api_store_files(const struct api_store *store)
 bool api_store_read(struct api_store *store, enum api_statement statement,
                     const struct api_datum *parameters, api_row_reader *row, void *context)
 {
-    static const char reads[] = "SELECT";
+    const char *text = api_sql[statement];
     const struct api_rows rows = {row, context};
-    store->database->last.has_written |= strncmp(api_sql[statement], reads, sizeof reads - 1) != 0;
+    bool reads = strncmp(text, "SELECT ", 7) == 0 || strncmp(text, "WITH ", 5) == 0;
+    store->database->last.has_written |= !reads;
     return ASK(store, store->database->engine->run(store->database, statement, parameters,
                                                    row ? &rows : NULL)) &&
            !store->database->last.out_of_memory;

@@ -5,6 +5,7 @@
 #include "api/monitors/state/status.h"
 #include "api/monitors/state/window_load.h"
 
+#include <math.h>
 #include <string.h>
 
 struct idempotency_record {
@@ -117,22 +118,35 @@ static bool check_total(struct api_observations *o, const struct api_observed *o
                     "the monitor '%.128s' would have counted more than 2^53 values", monitor->name);
 }
 
-/* max_reads: how many earlier windows a transaction may read for one request. That takes about a second, for which others wait for
- * the store. */
-static const double max_reads = 500000;
-
-static bool check_reads(struct api_observations *o)
+/* Earlier windows that those of a column are compared with, and for late ones the windows of pools; as many of 20 bins as take the
+ * same time. */
+static double reads_of(const struct api_observations *o, const struct api_observed *observed)
 {
+    const struct api_monitor_settings *settings = &observed->held.config->settings;
+    const struct api_monitor *monitor = observed->monitor;
+    double n = (double)api_observed_windows(observed), previous = settings->previous;
+    double before = monitor ? (double)monitor->status.last_window : 0; /* at most */
+    double growing = fmin(n, fmax(0, previous - before));
+    bool is_late = monitor && api_observed_first(o, observed) < monitor->status.last.start;
+    double reads = growing * before + growing * (growing - 1) / 2 + (n - growing) * previous;
+    if (is_late && api_settings_pool(settings) > 1)
+        reads += 2 * n * (double)api_settings_pool(settings);
+    return reads * (1 + (double)observed->held.config->bins.n_bins / 1000);
+}
+
+/* MAX_READS takes some three seconds, for which others wait for the store. */
+bool api_check_reads(const struct api_observations *o)
+{
+    enum { MAX_READS = 2000000 };
     double reads = 0;
-    for (size_t i = 0; i < o->n; i++) {
-        const struct api_monitor_settings *settings = &o->observed[i].held.config->settings;
-        reads += settings->previous * (double)api_observed_windows(&o->observed[i]);
-    }
-    return reads <= max_reads ||
-           api_fail(&o->x->problem, "too_many_columns",
-                    "there are %.0f windows to be compared with, and at most %.0f are read for a "
-                    "request; send fewer columns%s at once",
-                    reads, max_reads, o->is_timed ? ", or a shorter time," : "");
+    for (size_t i = 0; i < o->n; i++)
+        reads += reads_of(o, &o->observed[i]);
+    return reads <= MAX_READS ||
+           api_fail(
+               &o->x->problem, "too_many_columns",
+               "some %.0f former windows are to be read for comparison, and a request may have "
+               "%d; send fewer columns%s at once",
+               reads, MAX_READS, o->is_timed ? ", or a shorter time," : "");
 }
 
 static bool observe(const struct api_observations *o, struct api_monitors *monitors,
@@ -147,7 +161,7 @@ static bool observe(const struct api_observations *o, struct api_monitors *monit
 
 static bool check_all(struct api_observations *o, struct api_monitors *monitors)
 {
-    if (!check_reads(o))
+    if (!api_check_reads(o))
         return false;
     for (size_t i = 0; i < o->n; i++)
         if (!api_check_age(o, monitors, &o->observed[i]) || !check_total(o, &o->observed[i]))

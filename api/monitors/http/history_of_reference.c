@@ -69,7 +69,7 @@ bool api_history_check(struct api_exchange *x, struct api_monitors *monitors)
         if (observed->monitor && !api_check_age(o, monitors, observed))
             return false;
     }
-    return true;
+    return !o->is_timed || api_check_reads(o);
 }
 
 /* The monitor, or one that stands in for it, with the config of its replacement; NULL without memory. */

@@ -343,11 +343,13 @@ bool api_count_missed(const struct api_observations *o, struct api_monitors *mon
     if (api_name_of(o->x) || n_group == o->n)
         return true;
     const struct api_monitor **observed = malloc((o->n + 1) * sizeof *observed);
-    for (size_t i = 0; observed && i < o->n; i++)
+    bool good = true;
+    if (!observed)
+        return api_transaction_fail_oom(monitors);
+    for (size_t i = 0; i < o->n; i++)
         observed[i] = o->observed[i].monitor;
-    if (observed && o->n > 0)
+    if (o->n > 0)
         qsort(observed, o->n, sizeof *observed, compare_pointers);
-    bool good = observed != NULL;
     for (size_t i = first; good && i < first + n_group; i++) {
         struct api_monitor *monitor = registry->monitors[i];
         const struct api_monitor_status *status =
@@ -361,5 +363,5 @@ bool api_count_missed(const struct api_observations *o, struct api_monitors *mon
             monitor->pending->status.missed++;
     }
     free(observed);
-    return good || api_transaction_fail_oom(monitors);
+    return good;
 }

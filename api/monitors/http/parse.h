@@ -74,6 +74,10 @@ void api_warn_of_some(struct api_observations *o,
 bool api_observations_count(struct api_observations *o, struct api_table *table);
 
 /* Fails with timestamp_invalid if observations are older than a monitor keeps its windows. */
+/* False with a problem if too many former windows would be read for comparison. Called in the store's thread, once `monitor` of what
+ * is observed is set; NULL for a new one. */
+bool api_check_reads(const struct api_observations *o);
+
 bool api_check_age(struct api_observations *o, struct api_monitors *monitors,
                    struct api_observed *observed);
 

@@ -70,6 +70,11 @@ static enum api_outcome run_evaluation(struct api_exchange *x, struct api_monito
 {
     struct api_observations *o = x->state;
     const struct api_position before = {o->time, INT64_MAX};
+    for (size_t i = 0; i < o->n; i++)
+        o->observed[i].monitor =
+            api_registry_find(&monitors->registry, api_group_of(x), o->observed[i].name);
+    if (!api_check_reads(o))
+        return API_FAILED;
     for (size_t i = 0; i < o->n; i++) {
         struct api_observed *observed = &o->observed[i];
         if (observed->snapshot->settings.previous > 0 &&
@@ -96,12 +101,15 @@ static bool reserve_response(struct api_observations *o)
             api_fail_oom(&o->x->problem));
 }
 
-/* Counts of the columns, which the store reads or writes. */
+/* Counts of the columns, which the store reads or writes; a former window takes as long as one of these. */
 static size_t count_bins(const struct api_observations *o)
 {
     size_t n = 0;
-    for (size_t i = 0; i < o->n; i++)
-        n += o->observed[i].held.config->bins.n_bins * api_observed_windows(&o->observed[i]);
+    for (size_t i = 0; i < o->n; i++) {
+        const struct api_config *config = o->observed[i].held.config;
+        size_t former = (size_t)config->settings.previous;
+        n += (config->bins.n_bins + former) * api_observed_windows(&o->observed[i]);
+    }
     return n;
 }
 

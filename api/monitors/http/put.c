@@ -208,7 +208,7 @@ static bool preview(struct api_exchange *x, struct api_monitors *monitors)
     struct api_replacing *d = x->state;
     const struct api_replacement *r = d->references.replacements;
     return api_replay_windows(monitors, api_registry_find(&monitors->registry, r->group, r->name),
-                              r->config, &d->replay, &x->problem);
+                              r->config, &d->replay);
 }
 
 static bool dry_run(struct api_exchange *x, struct api_monitors *monitors)

@@ -5,7 +5,7 @@
 #include "api/monitors/http/parse.h"
 #include "api/monitors/http/references.h"
 #include "api/monitors/http/request.h"
-#include "api/monitors/state/replay.h"
+#include "api/monitors/state/rejudge.h"
 #include "api/monitors/state/window_load.h"
 
 struct api_replacing {

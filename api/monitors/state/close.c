@@ -1,87 +1,62 @@
 #include "api/monitors/state/close.h"
 
-#include "api/json/format.h"
 #include "api/monitors/state/gc.h"
+#include "api/monitors/state/rejudge.h"
 #include "api/monitors/state/status.h"
 #include "api/monitors/state/window_load.h"
-#include "api/store/counts.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- Scores */
-
-static bool keep_settings(struct api_snapshot *snapshot)
-{
-    struct api_buffer text = {0};
-    api_append_text(&text, "{\"compare\":");
-    api_write_compare(&snapshot->settings, &text);
-    api_write_json(&text, ",'pseudocount':%g,'min_observations':%g,'thresholds':",
-                   snapshot->settings.pseudocount, snapshot->settings.min_observations);
-    api_write_thresholds(&snapshot->settings, &text);
-    api_append(&text, "}", 2);
-    free(snapshot->window.settings);
-    snapshot->window.settings = text.failed ? NULL : strdup(text.data);
-    api_buffer_free(&text);
-    return snapshot->window.settings != NULL;
-}
-
-static bool keep_reference(struct api_snapshot *snapshot)
-{
-    struct api_window *window = &snapshot->window;
-    size_t n_bins = snapshot->config->bins.n_bins;
-    free(window->reference);
-    window->reference = NULL;
-    if (snapshot->settings.previous == 0 || !snapshot->reference)
-        return true;
-    window->reference = malloc(n_bins * API_COUNT_BYTES);
-    if (window->reference)
-        window->reference_size = api_counts_write(snapshot->reference, n_bins, window->reference);
-    return window->reference != NULL;
-}
-
-bool api_score_closed(struct api_monitors *monitors, struct api_pending_monitor *pending,
-                      struct api_snapshot *snapshot)
-{
-    struct api_window *window = &snapshot->window;
-    struct kl_drift_bin of_bins[API_MAX_BINS + KL_OUTER_BINS];
-    window->closed = false;
-    api_snapshot_score(snapshot, &window->scores, of_bins);
-    window->closed = true;
-    if (!api_status_explain(monitors, pending->monitor->id, snapshot, &window->scores, of_bins,
-                            snapshot->sentence))
-        return false;
-    return (keep_settings(snapshot) && keep_reference(snapshot)) ||
-           api_transaction_fail_oom(monitors);
-}
-
-/* Scores a window that closes, or is restated, by the present settings. */
+/* Scores a window that closes, by the present settings; `is_compared` with what it has been compared with. */
 static bool score(struct api_monitors *monitors, struct api_pending_monitor *pending,
-                  struct api_snapshot *snapshot)
+                  struct api_snapshot *snapshot, bool is_compared)
 {
     snapshot->settings = pending->monitor->config->settings;
     snapshot->window.closed = false; /* so that earlier windows are counted as they are now */
-    return api_snapshot_compare(monitors, pending->monitor->id, api_position_of(&snapshot->window),
-                                snapshot) &&
+    return (is_compared || api_snapshot_compare(monitors, pending->monitor->id,
+                                                api_position_of(&snapshot->window), snapshot)) &&
            api_snapshot_pool(monitors, pending->monitor, snapshot) &&
            api_score_closed(monitors, pending, snapshot);
 }
 
+/* True for a window that was made, and compared, by this transaction, in which no other one of the monitor has changed or gone. */
+static bool is_compared(const struct api_pending_monitor *pending,
+                        const struct api_dirty_window *dirty)
+{
+    return dirty->is_new && pending->windows == dirty && !dirty->next && !pending->has_expired &&
+           pending->monitor->config->settings.window != API_COUNT; /* whose start may move */
+}
+
 /* ---- Writing */
 
-/* Judges the newest window, which was closed earlier. Pools may hold it with the counts that it was compared with
- * then. */
+static bool write_open(struct api_monitors *monitors, struct api_pending_monitor *pending,
+                       struct api_dirty_window *dirty)
+{
+    struct api_snapshot *snapshot = dirty->snapshot;
+    int64_t monitor = pending->monitor->id;
+    snapshot->state = pending->status.state;
+    return (snapshot->settings.previous == 0 || is_compared(pending, dirty) ||
+            api_snapshot_compare(monitors, monitor, api_position_of(&snapshot->window),
+                                 snapshot)) &&
+           api_snapshot_pool(monitors, pending->monitor, snapshot) &&
+           (dirty->is_new ? api_window_store(monitors->store, monitor, snapshot)
+                          : api_window_store_n(monitors->store, monitor, snapshot));
+}
+
+/* Judges the newest window, which was closed before. Pools may hold it with the counts that it was compared with then. */
 static bool judge_again(struct api_monitors *monitors, struct api_pending_monitor *pending,
                         struct api_snapshot *snapshot)
 {
-    if (!score(monitors, pending, snapshot) || !api_update_state(monitors, pending, snapshot))
+    if (!score(monitors, pending, snapshot, false) ||
+        !api_update_state(monitors, pending, snapshot))
         return false;
     if (snapshot->settings.period > 0)
         api_pending_forget_pool(pending, snapshot->window.start);
     return true;
 }
 
-/* Judges the newest window again, after one before it has changed. */
+/* Does so after a window before it has changed. */
 static bool judge_newest(struct api_monitors *monitors, struct api_pending_monitor *pending)
 {
     struct api_snapshot *newest;
@@ -92,40 +67,34 @@ static bool judge_newest(struct api_monitors *monitors, struct api_pending_monit
     return good;
 }
 
-/* Writes a window that was closed or restated, with its scores, and the state that follows from them. */
+/* Writes a window that was closed or restated, with its scores, and the state that follows from those of the newest window. */
 static bool write_closed(struct api_monitors *monitors, struct api_pending_monitor *pending,
-                         struct api_snapshot *snapshot, bool closes)
+                         const struct api_dirty_window *dirty)
 {
+    struct api_snapshot *snapshot = dirty->snapshot;
     struct api_window *window = &snapshot->window;
-    if (!closes && window->id == pending->status.last.id)
+    if (!dirty->closes && window->id == pending->status.last.id)
         return judge_again(monitors, pending, snapshot);
-    if (!score(monitors, pending, snapshot))
+    if (!score(monitors, pending, snapshot, is_compared(pending, dirty)))
         return false;
-    if (api_settings_pool(&snapshot->settings) == 1 || api_status_is_last(&pending->status, window))
+    if (api_status_is_newest(&pending->status, window))
         return api_update_state(monitors, pending, snapshot) &&
-               (!closes || api_pending_add_to_pool(monitors, pending, snapshot));
-    if (closes)
-        window->state = pending->status.state;
-    snapshot->state = window->state;
+               api_pending_add_to_pool(monitors, pending, snapshot);
+    snapshot->state = window->state = dirty->closes ? pending->status.state : window->state;
     api_pending_forget_pool(pending, window->start);
     return api_window_store(monitors->store, pending->monitor->id, snapshot) &&
            judge_newest(monitors, pending);
 }
 
-static bool write_window(struct api_monitors *monitors, struct api_pending_monitor *pending,
-                         struct api_dirty_window *dirty)
+/* Writes the counts of a window that is closed, or closes, and is judged later. */
+static bool write_counts(struct api_monitors *monitors, struct api_pending_monitor *pending,
+                         const struct api_dirty_window *dirty)
 {
     struct api_snapshot *snapshot = dirty->snapshot;
-    int64_t monitor = pending->monitor->id;
-    if (dirty->closes || dirty->rescored)
-        return write_closed(monitors, pending, snapshot, dirty->closes);
-    snapshot->state = pending->status.state;
-    return (snapshot->settings.previous == 0 ||
-            api_snapshot_compare(monitors, monitor, api_position_of(&snapshot->window),
-                                 snapshot)) &&
-           api_snapshot_pool(monitors, pending->monitor, snapshot) &&
-           (dirty->is_new ? api_window_store(monitors->store, monitor, snapshot)
-                          : api_window_store_n(monitors->store, monitor, snapshot));
+    if (!dirty->closes)
+        return api_window_store_n(monitors->store, pending->monitor->id, snapshot);
+    snapshot->window.closed = true;
+    return api_window_store(monitors->store, pending->monitor->id, snapshot);
 }
 
 /* Deletes windows that are too old beside the newest; if they are many, the rest is deleted later. While the newest
@@ -144,22 +113,46 @@ static bool expire(struct api_monitors *monitors, struct api_pending_monitor *pe
     return api_gc_expire(monitors, pending, expired);
 }
 
+/* True if a window was restated, or closes before another one that is closed. *first becomes the position of the first that
+ * is closed. */
+static bool find_late(const struct api_pending_monitor *pending, struct api_position *first)
+{
+    struct api_position newest = api_position_of(&pending->status.last);
+    bool has_newest = pending->status.last.id != 0, is_late = false;
+    *first = (struct api_position){INT64_MAX, INT64_MAX};
+    for (const struct api_dirty_window *t = pending->windows; t; t = t->next) {
+        struct api_position at = api_position_of(&t->snapshot->window);
+        if (!t->closes && !t->rescored)
+            continue;
+        is_late |= t->rescored || (has_newest && api_position_compare(at, newest) < 0);
+        *first = api_position_compare(at, *first) < 0 ? at : *first;
+        newest = at;
+        has_newest = true;
+    }
+    return is_late;
+}
+
+/* Without pools the windows after one that is late are judged again; with them the newest alone. */
 static bool write_windows(struct api_monitors *monitors, struct api_pending_monitor *pending,
                           bool *closed)
 {
-    for (struct api_dirty_window *t = pending->windows; t; t = t->next) {
-        if (!t->rescored || t->closes)
+    const struct api_monitor_settings *settings = &pending->monitor->config->settings;
+    struct api_position first;
+    bool rejudges = find_late(pending, &first) && api_settings_pool(settings) == 1, good = true;
+    for (struct api_dirty_window *t = pending->windows; good && t; t = t->next) {
+        if (!t->rescored && !(rejudges && t->closes))
             continue;
-        if (!api_window_store_n(monitors->store, pending->monitor->id, t->snapshot))
-            return false;
+        good = write_counts(monitors, pending, t);
         api_pending_forget_pool(pending, t->snapshot->window.start);
     }
-    for (struct api_dirty_window *t = pending->windows; t; t = t->next) {
-        if (!write_window(monitors, pending, t))
-            return false;
+    for (struct api_dirty_window *t = pending->windows; good && t; t = t->next) {
         *closed |= t->closes;
+        if (!t->closes && !t->rescored)
+            good = write_open(monitors, pending, t);
+        else if (!rejudges)
+            good = write_closed(monitors, pending, t);
     }
-    return true;
+    return good && (!rejudges || api_rejudge(monitors, pending, first, NULL));
 }
 
 static bool flush_monitor(struct api_monitors *monitors, struct api_pending_monitor *pending)
@@ -171,6 +164,7 @@ static bool flush_monitor(struct api_monitors *monitors, struct api_pending_moni
     if (!expire(monitors, pending, &expired))
         return false;
     pending->monitor->may_have_expired |= expired;
+    pending->has_expired |= expired;
     return write_windows(monitors, pending, &closed) &&
            (!closed || api_status_read_next_close(monitors, pending->monitor, &pending->status)) &&
            (!expired || api_status_read_recent(monitors, pending->monitor, &pending->status)) &&

@@ -14,11 +14,6 @@ bool api_flush(struct api_monitors *monitors);
 /* Marks all open windows of a monitor, or only the ones that are due, so that they close. */
 bool api_close_open(struct api_monitors *monitors, struct api_monitor *monitor, bool due_alone);
 
-/* Scores a closed window of which settings, reference, texts that are no labels, and windows before are set; keeps in it
- * what the store has of these. */
-bool api_score_closed(struct api_monitors *monitors, struct api_pending_monitor *pending,
-                      struct api_snapshot *snapshot);
-
 /* Deletes a window, and judges those after it again, by what is left: the ones whose pool or reference had it, and states
  * as far as they change; of 10,000 windows after it at most, or those of a million counts. Events of the past stay. Fails with
  * window_not_found. */

@@ -14,7 +14,7 @@
 struct loading {
     struct api_monitors *monitors;
     struct api_registry read, unread;
-    int64_t schema, oldest, change, deletion, mute, column, writer;
+    int64_t schema, oldest, change, deletion, mute, column, written;
     struct api_named_rows mutes;   /* all of them, if some were changed */
     struct api_named_rows columns; /* likewise */
     struct api_buffer ids;         /* int64_t: of all monitors of the store, if some were deleted */
@@ -159,10 +159,10 @@ static void read_number(void *context, const struct api_datum *values)
     const struct {
         const char *name;
         int64_t *number;
-    } numbers[] = {{"schema", &loading->schema}, {"oldest", &loading->oldest},
-                   {"change", &loading->change}, {"deletion", &loading->deletion},
-                   {"mute", &loading->mute},     {"columns", &loading->column},
-                   {"writer", &loading->writer}};
+    } numbers[] = {{"schema", &loading->schema},  {"oldest", &loading->oldest},
+                   {"change", &loading->change},  {"deletion", &loading->deletion},
+                   {"mute", &loading->mute},      {"columns", &loading->column},
+                   {"written", &loading->written}};
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         if (strlen(numbers[i].name) == values[0].size &&
             memcmp(numbers[i].name, values[0].text, values[0].size) == 0)
@@ -329,8 +329,7 @@ bool api_load(struct api_monitors *monitors)
                               .all = !atomic_load(&monitors->loaded) ||
                                      api_store_last(monitors->store)->is_new};
     size_t n_tombstones = monitors->n_tombstones;
-    monitors->is_alone = !api_store_is_shared(monitors->store);
-    if (!loading.all && monitors->is_alone)
+    if (!loading.all && !api_store_is_shared(monitors->store))
         return true;
     if (loading.all) {
         /* beside the monitors, which are read below; deleted ones are among the orphans */
@@ -339,7 +338,8 @@ bool api_load(struct api_monitors *monitors)
         monitors->n_tombstones = 0;
     }
     bool good = run(&loading, API_SQL_META, NULL, read_number);
-    api_others_note(monitors, loading.writer);
+    if (good)
+        api_others_note(monitors, loading.written);
     good = good && api_store_knows(monitors->store, loading.schema, loading.oldest) &&
            ((!loading.all && loading.change <= monitors->change) ||
             (read_monitors(&loading) &&

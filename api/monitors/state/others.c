@@ -3,22 +3,25 @@
 #include "api/monitors/state/group_rows.h"
 #include "api/monitors/state/window_rows.h"
 
-void api_others_note(struct api_monitors *monitors, int64_t writer)
+void api_others_note(struct api_monitors *monitors, int64_t written)
 {
-    if (api_store_last(monitors->store)->is_new)
-        monitors->server = 0;
-    monitors->is_alone = monitors->server != 0 && writer == monitors->server;
-    monitors->epoch += !monitors->is_alone;
+    monitors->epoch += api_store_last(monitors->store)->is_new || written != monitors->written;
+    monitors->written = written;
 }
 
 bool api_others_write(struct api_monitors *monitors)
 {
     struct api_store *store = monitors->store;
-    if (monitors->is_alone || !api_store_last(store)->has_written)
+    if (!api_store_is_shared(store) || !api_store_last(store)->has_written)
         return true;
-    return (monitors->server != 0 ||
-            api_store_number(store, API_SQL_META_NEXT, API_ROW("server"), &monitors->server)) &&
-           api_store_run(store, API_SQL_META_SET, API_ROW(monitors->server, "writer"));
+    monitors->writes = true;
+    return api_store_run(store, API_SQL_META_SET, API_ROW(monitors->written + 1, "written"));
+}
+
+void api_others_end(struct api_monitors *monitors, bool is_committed)
+{
+    monitors->written += monitors->writes && is_committed;
+    monitors->writes = false;
 }
 
 static void learn(struct api_monitors *monitors, struct api_monitor *monitor,
@@ -50,10 +53,11 @@ bool api_others_learn(struct api_monitors *monitors)
 {
     enum { REST = 20 };
     double start = api_seconds();
-    if (monitors->is_alone || start < monitors->next_learning)
+    if (monitors->learned == monitors->epoch || start < monitors->next_learning)
         return true;
     bool good = api_store_read(monitors->store, API_SQL_NUMBERS_OF_ALL, NULL, learn_row, monitors);
     double end = api_seconds(), rest_s = REST * (end - start);
+    monitors->learned = good ? monitors->epoch : monitors->learned;
     monitors->next_learning = end + (rest_s < 10 ? rest_s : 10);
     return good;
 }

@@ -1,14 +1,16 @@
 /* What other servers count. A server that shares its store has monitors and open windows in memory; of changes that only count
- * values they are not told, but by the number of the server that wrote last: if that is another, a transaction reads again what it
- * touches (api_pending_of), and the numbers of all are learned by the second. A server takes a new number with each connection, which no other ever had. */
+ * values it is not told. Transactions that write have a number in a row. When others have written since the last one that a server
+ * knows, an epoch begins: a transaction reads again what it touches (api_pending_of), and the numbers of all monitors are learned by
+ * the second. */
 #pragma once
 
 #include "api/monitors/state/transaction.h"
 
-/* Notes which server wrote last, at the beginning of a transaction, with which an epoch begins if it was another; and that it was this
- * one, before the end of one. */
-void api_others_note(struct api_monitors *monitors, int64_t writer);
+/* Notes the number of the last transaction, at the beginning of one; gives it the next one, if it has written; and notes whether it
+ * was committed. */
+void api_others_note(struct api_monitors *monitors, int64_t written);
 bool api_others_write(struct api_monitors *monitors);
+void api_others_end(struct api_monitors *monitors, bool is_committed);
 
-/* Reads the numbers of all monitors, unless that was too short a while ago; the registry has them. */
+/* Reads the numbers of all monitors into the registry, unless they are those of this epoch, or were read too short a while ago. */
 bool api_others_learn(struct api_monitors *monitors);

@@ -25,6 +25,7 @@ struct api_pending_monitor {
     struct api_trace trace; /* of the last request that has one, and changes it */
     struct api_pool *pool;  /* as in the monitor, after the windows that are written */
     int64_t counted;        /* values that the row of the monitor does not have yet */
+    bool has_expired;       /* windows that were too old are deleted */
     struct api_dirty_window *windows, **last;
 };
 
@@ -59,9 +60,9 @@ struct api_monitors {
     size_t n_tombstones;
     int64_t change;                /* number of the last change of monitors that is known */
     bool changes;                  /* the transaction changes some, with the next number */
-    int64_t server;                /* number of this server by this connection, or 0 */
-    bool is_alone;                 /* no other server has written since this one did, or may */
-    int64_t epoch;                 /* number of transactions before which another had */
+    int64_t written;               /* number of the last transaction that is known: see others.h */
+    bool writes;                   /* the transaction has the next number */
+    int64_t epoch, learned;        /* the present one; that in which numbers of all were learned */
     double next_learning;          /* time, as api_seconds has it, of what others counted */
     struct api_buffer load_errors; /* sentences on monitors that were left out, each with a NUL */
 

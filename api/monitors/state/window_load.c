@@ -240,7 +240,7 @@ struct api_snapshot *api_snapshot_of(struct api_monitors *monitors,
     snapshot->window = *window;
     window->settings = window->reference = window->counts = NULL;
     api_counts_add(snapshot->window.counts, snapshot->window.counts_size, snapshot->counts,
-                   config->bins.n_bins);
+                   snapshot->config->bins.n_bins);
     snapshot->state = snapshot->window.closed ? snapshot->window.state : monitor->status.state;
     if (read_settings(monitors, snapshot) &&
         api_snapshot_compare(monitors, monitor->id, api_position_of(&snapshot->window), snapshot) &&

@@ -33,7 +33,7 @@ static void expect_step(size_t statement, const char *step)
 static bool may_take_all(size_t statement)
 {
     static const enum api_statement may[] = {API_SQL_WINDOW_LATEST, API_SQL_WINDOWS_RECENT,
-                                             API_SQL_WINDOWS_RECENT_WHOLE, API_SQL_REVISIONS_PRUNE};
+                                             API_SQL_REVISIONS_PRUNE};
     for (size_t i = 0; i < COUNT(may); i++)
         if (may[i] == statement)
             return true;

@@ -15,7 +15,7 @@ void schema_make(sqlite3 *sqlite, int64_t version);
 #define SCHEMA_11                                                                                  \
     "UPDATE kldiv_meta SET value = 11 WHERE name = 'schema';"                                      \
     "UPDATE kldiv_meta SET value = 8 WHERE name = 'oldest';"                                       \
-    "DELETE FROM kldiv_meta WHERE name = 'writer';"                                                \
+    "DELETE FROM kldiv_meta WHERE name = 'written';"                                               \
     "CREATE TABLE kldiv_counts (monitor BIGINT NOT NULL, window_id BIGINT NOT NULL, bin BIGINT "   \
     "NOT NULL, count BIGINT NOT NULL, PRIMARY KEY (monitor, window_id, bin)) WITHOUT ROWID;"       \
     "WITH RECURSIVE bins (bin) AS (SELECT 0 UNION ALL SELECT bin + 1 FROM bins WHERE bin < 200) "  \

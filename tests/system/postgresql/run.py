@@ -324,6 +324,23 @@ def try_open_window(a, b):
     print("two servers add to one open window")
 
 
+def try_busy_server(a, b):
+    """A server that writes all the time learns what the other counts in windows that it knows."""
+    config = dict(BASKET, window={"seconds": 86400})
+    for name in "watched", "busy":
+        expect(a.ask("PUT", "/monitors/shared/" + name, config)[0] == 201, "PUT")
+        for server in a, b:
+            expect(server.ask("POST", "/monitors/shared/%s/observations" % name, {"counts": [1, 1, 1]})[0] == 200, "POST")
+    for _ in range(20):
+        expect(a.ask("POST", "/monitors/shared/watched/observations", {"counts": [1, 1, 1]})[0] == 200, "POST")
+
+    def knows():
+        expect(b.ask("POST", "/monitors/shared/busy/observations", {"counts": [1, 1, 1]})[0] == 200, "POST")
+        return b'kldiv_monitor_observations_total{group="shared",monitor="watched"} 66' in b.ask("GET", "/metrics")[1]
+    wait_until(knows, "the busy one knows of all", 20)
+    print("a busy server learns what the other counts")
+
+
 def try_load(a, b, port, seconds, what, trouble=None, also=()):
     sql("DROP DATABASE IF EXISTS scratch")
     for server in (a, b):
@@ -581,7 +598,7 @@ def try_names(folder):
         sql("DROP TABLE %s; ALTER TABLE kldiv_%s RENAME TO %s" % (name, name, name), "shared")
     for name in INDICES:
         sql("ALTER INDEX kldiv_%s RENAME TO %s" % (name, name), "shared")
-    sql("DROP TABLE kldiv_mutes, kldiv_notes, kldiv_outbox, kldiv_columns, kldiv_receivers; DELETE FROM meta WHERE name IN ('mute', 'note', 'server', 'notify_owner', 'notify_until', 'columns', 'writer'); UPDATE meta SET value = 3 WHERE name = 'schema'; "
+    sql("DROP TABLE kldiv_mutes, kldiv_notes, kldiv_outbox, kldiv_columns, kldiv_receivers; DELETE FROM meta WHERE name IN ('mute', 'note', 'server', 'notify_owner', 'notify_until', 'columns', 'written'); UPDATE meta SET value = 3 WHERE name = 'schema'; "
         "DROP INDEX kldiv_events_by_time; DROP TABLE kldiv_unseen; "
         "UPDATE monitors SET settings = replace(replace(settings, ',\"pool\":16', ''), ',\"stale_after\":null', ''); "
         "ALTER TABLE monitors DROP COLUMN since, DROP COLUMN pool_from, DROP COLUMN sentence, DROP COLUMN sentence_of, DROP COLUMN stale_told, DROP COLUMN missed, DROP COLUMN told, DROP COLUMN rose_at, DROP COLUMN rose_window; "
@@ -691,6 +708,7 @@ def main():
             try_sharing(a, b)
             try_deletions(a, b)
             try_open_window(a, b)
+            try_busy_server(a, b)
             try_unreadable(a, b)
             try_keys(a, b)
             try_load(a, b, port, 5, "two servers")

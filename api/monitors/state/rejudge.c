@@ -1,0 +1,484 @@
+#include "api/monitors/state/rejudge.h"
+
+#include "api/json/format.h"
+#include "api/monitors/state/status.h"
+#include "api/monitors/state/window_load.h"
+#include "api/store/counts.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* MAX_WINDOWS, MAX_COUNTS: that are judged again; those of a replay take some 100 ms. AT_ONCE: windows that are read at once.
+ * MAX_BEFORE: windows before, of which no pool, reference or state needs more. */
+enum {
+    MAX_WINDOWS = 10000,
+    MAX_COUNTS = 1000000,
+    DAYS = 60,
+    MAX_REPLAYED = 2000,
+    MAX_REPLAYED_COUNTS = 100000,
+    AT_ONCE = 100,
+    MAX_BEFORE = 1000
+};
+
+#define HOUR_US (INT64_C(3600) * API_SECOND_US)
+
+/* ---- Scores */
+
+static bool keep_settings(struct api_snapshot *snapshot)
+{
+    struct api_buffer text = {0};
+    api_append_text(&text, "{\"compare\":");
+    api_write_compare(&snapshot->settings, &text);
+    api_write_json(&text, ",'pseudocount':%g,'min_observations':%g,'thresholds':",
+                   snapshot->settings.pseudocount, snapshot->settings.min_observations);
+    api_write_thresholds(&snapshot->settings, &text);
+    api_append(&text, "}", 2);
+    free(snapshot->window.settings);
+    snapshot->window.settings = text.failed ? NULL : strdup(text.data);
+    api_buffer_free(&text);
+    return snapshot->window.settings != NULL;
+}
+
+static bool keep_reference(struct api_snapshot *snapshot)
+{
+    struct api_window *window = &snapshot->window;
+    size_t n_bins = snapshot->config->bins.n_bins;
+    free(window->reference);
+    window->reference = NULL;
+    if (snapshot->settings.previous == 0 || !snapshot->reference)
+        return true;
+    window->reference = malloc(n_bins * API_COUNT_BYTES);
+    if (window->reference)
+        window->reference_size = api_counts_write(snapshot->reference, n_bins, window->reference);
+    return window->reference != NULL;
+}
+
+bool api_score_closed(struct api_monitors *monitors, struct api_pending_monitor *pending,
+                      struct api_snapshot *snapshot)
+{
+    struct api_window *window = &snapshot->window;
+    struct kl_drift_bin of_bins[API_MAX_BINS + KL_OUTER_BINS];
+    window->closed = false;
+    api_snapshot_score(snapshot, &window->scores, of_bins);
+    window->closed = true;
+    if (!api_status_explain(monitors, pending->monitor->id, snapshot, &window->scores, of_bins,
+                            snapshot->sentence))
+        return false;
+    return (keep_settings(snapshot) && keep_reference(snapshot)) ||
+           api_transaction_fail_oom(monitors);
+}
+
+/* ---- Windows in order */
+
+/* ring: counts of the last k windows, and their sum. */
+struct ring {
+    size_t k, n, next, n_bins;
+    double *counts, *sum;
+    struct api_moments *moments;
+};
+
+/* judging: windows in order, from some before the first that is judged on. */
+struct judging {
+    struct api_monitors *monitors;
+    const struct api_monitor *monitor;
+    struct api_pending_monitor *pending; /* whose windows are written; NULL: `replay` is made */
+    struct api_replay *replay;
+    const struct api_monitor_settings *settings;
+    const struct api_window *gone;
+    struct api_buffer compared; /* how settings of windows begin that were compared by these */
+    struct api_position at;     /* of the last window */
+    struct api_state_history history;
+    struct api_turns turns;
+    struct api_pool *pool; /* windows before, or NULL without pools */
+    struct ring
+        ring; /* of those that a window is compared with, where that changes; unless they are of a season */
+    size_t n_before, n_after;
+    size_t quiet; /* windows with a verdict since the last that is not as it was */
+    struct api_window
+        cause; /* that changed the state last, without what it points to; id 0: none did */
+};
+
+static bool begin(struct judging *j)
+{
+    const struct api_config *config = j->monitor->config;
+    const struct api_monitor_settings *settings = j->settings;
+    struct ring *ring = &j->ring;
+    bool pools = api_settings_pool(settings) > 1;
+    ring->k = j->gone || j->replay ? (size_t)api_settings_running(settings) : 0;
+    ring->n_bins = config->bins.n_bins;
+    ring->counts = calloc(ring->k * ring->n_bins + 1, sizeof *ring->counts);
+    ring->sum = calloc(ring->n_bins, sizeof *ring->sum);
+    ring->moments = calloc(ring->k + 1, sizeof *ring->moments);
+    j->pool = pools ? api_pool_new(settings, &config->bins) : NULL;
+    if (j->pool)
+        j->pool->n = 0;
+    j->turns = API_NO_TURNS;
+    api_state_begin(&j->history, settings);
+    api_append_text(&j->compared, "{\"compare\":");
+    api_write_compare(settings, &j->compared);
+    api_append(&j->compared, ",", 1);
+    return (ring->counts && ring->sum && ring->moments && (!pools || j->pool) &&
+            !j->compared.failed) ||
+           api_transaction_fail_oom(j->monitors);
+}
+
+static void end(struct judging *j)
+{
+    free(j->ring.counts);
+    free(j->ring.sum);
+    free(j->ring.moments);
+    api_buffer_free(&j->compared);
+    api_pool_release(j->pool);
+}
+
+static void add_to_ring(struct ring *ring, const struct api_snapshot *snapshot)
+{
+    double *slot = ring->counts + ring->next * ring->n_bins;
+    if (ring->k == 0)
+        return;
+    for (size_t i = 0; i < ring->n_bins; i++) {
+        ring->sum[i] += snapshot->counts[i] - slot[i];
+        slot[i] = snapshot->counts[i];
+    }
+    ring->moments[ring->next] = snapshot->window.moments;
+    ring->next = (ring->next + 1) % ring->k;
+}
+
+/* Adds a window to those that later ones are judged by. */
+static bool add_window(struct judging *j, const struct api_snapshot *snapshot)
+{
+    const struct api_evidence evidence = api_snapshot_evidence(snapshot);
+    add_to_ring(&j->ring, snapshot);
+    j->at = evidence.at;
+    if (!j->pool)
+        return true;
+    struct api_pool *pool = api_pool_with(&evidence);
+    api_pool_release(j->pool);
+    j->pool = pool;
+    return pool || api_transaction_fail_oom(j->monitors);
+}
+
+/* ---- Windows before */
+
+/* Sets a reference of nothing, as pools of a season have of a window that was compared with something else. */
+static bool clear_reference(const struct judging *j, struct api_snapshot *snapshot)
+{
+    free(snapshot->reference);
+    snapshot->reference = calloc(j->ring.n_bins, sizeof *snapshot->reference);
+    return snapshot->reference || api_transaction_fail_oom(j->monitors);
+}
+
+/* Learns from a window before the first that is judged, whose state is known: a fall was decided by the smallest number of windows that
+ * suffices, which is found again. */
+static bool learn(struct judging *j, struct api_window *row)
+{
+    enum api_verdict state = row->state, before = j->history.state;
+    struct api_snapshot *snapshot = api_snapshot_of(j->monitors, j->monitor, row);
+    bool is_other = j->pool && j->pool->compared && snapshot && !snapshot->window.reference;
+    if (!snapshot || !api_snapshot_unseen(j->monitors, j->monitor->id, snapshot) ||
+        (is_other && !clear_reference(j, snapshot))) {
+        api_snapshot_release(snapshot);
+        return false;
+    }
+    snapshot->settings = *j->settings;
+    snapshot->pool = api_pool_hold(j->pool);
+    snapshot->turns = API_NO_TURNS;
+    const struct api_evidence evidence = api_snapshot_evidence(snapshot);
+    if (j->n_before > 0 && state > before)
+        j->turns.rose = evidence.at;
+    if (j->n_before > 0 && state < before && j->pool)
+        api_pool_fall(&evidence, before, API_INSUFFICIENT, &j->turns.pool_from);
+    j->history.state = state;
+    j->n_before++;
+    bool good = add_window(j, snapshot);
+    api_snapshot_release(snapshot);
+    return good;
+}
+
+/* How many windows before are needed: those of the pools of the windows that pools hold, of a reference. */
+static size_t needed_before(const struct judging *j)
+{
+    size_t pool = 2 * api_settings_pool(j->settings), n = j->ring.k > pool ? j->ring.k : pool;
+    return n < MAX_BEFORE ? n : MAX_BEFORE;
+}
+
+static bool learn_all(struct judging *j, struct api_position from)
+{
+    const struct api_datum *before =
+        API_ROW(j->monitor->id, j->monitor->revision, from.start, from.id, needed_before(j));
+    struct api_window_list list;
+    bool good = api_window_list_run(&list, j->monitors->store, API_SQL_WINDOWS_LAST, before);
+    for (size_t i = list.n; good && i > 0; i--)
+        good = learn(j, &list.windows[i - 1]);
+    api_window_list_free(&list);
+    return good && api_status_read_history(j->monitors, j->monitor, from, &j->history);
+}
+
+/* ---- What windows are compared with */
+
+/* True if a window of time may have been compared with the deleted one: it starts some periods later, or up to two hours
+ * more or less, which clocks are put. */
+static bool is_of_season(const struct judging *j, int64_t start)
+{
+    int64_t period = (int64_t)j->settings->period * API_SECOND_US, clocks = 2 * HOUR_US;
+    int64_t distance = start - j->gone->start;
+    if (period == 0 || distance > (int64_t)j->settings->previous * period + clocks)
+        return false;
+    return (distance + clocks) % period <= 2 * clocks;
+}
+
+/* True for windows after which none was compared with the deleted one. */
+static bool is_past_references(const struct judging *j, int64_t start)
+{
+    const struct api_monitor_settings *settings = j->settings;
+    double span_us = settings->previous * settings->period * 1e6 + 2. * (double)HOUR_US;
+    return !j->gone ||
+           (j->n_after >= j->ring.k &&
+            (settings->period == 0 || (double)start > (double)j->gone->start + span_us));
+}
+
+/* True if a window is to be compared with something else than it was: a deleted one is missing, it has changed itself, or settings
+ * would have it. */
+static bool compares_anew(const struct judging *j, const struct api_window *window, bool is_changed)
+{
+    if (j->settings->previous == 0)
+        return false;
+    if (!window->reference || is_changed)
+        return true;
+    if (j->replay)
+        return !window->settings ||
+               strncmp(window->settings, j->compared.data, j->compared.size) != 0;
+    return j->gone && (j->ring.k > 0 ? j->n_after < j->ring.k : is_of_season(j, window->start));
+}
+
+/* Sets the reference to the sum of the windows before, as the ring has them. */
+static bool compare_with_ring(const struct judging *j, struct api_snapshot *snapshot)
+{
+    struct api_moments moments = {.n = 0};
+    size_t size = j->ring.n_bins * sizeof(double);
+    double *reference = realloc(snapshot->reference, size);
+    if (!reference)
+        return api_transaction_fail_oom(j->monitors);
+    snapshot->reference = memcpy(reference, j->ring.sum, size);
+    snapshot->exact = false;
+    for (size_t i = 0; i < j->ring.k; i++)
+        api_moments_add(&moments, &j->ring.moments[i]);
+    api_snapshot_set_spread(snapshot, &moments);
+    return true;
+}
+
+static bool compare(struct judging *j, struct api_snapshot *snapshot, bool anew)
+{
+    if (!anew && j->settings->previous > 0)
+        return true;
+    return anew && j->ring.k > 0
+               ? compare_with_ring(j, snapshot)
+               : api_snapshot_compare(j->monitors, j->monitor->id,
+                                      api_position_of(&snapshot->window), snapshot);
+}
+
+/* ---- Judging */
+
+static bool is_same(const struct api_scores *a, const struct api_scores *b)
+{
+    double x = a->drift.kl, y = b->drift.kl;
+    return a->verdict == b->verdict && a->pooled.windows == b->pooled.windows &&
+           (x == y || (isnan(x) && isnan(y)));
+}
+
+static bool write(struct judging *j, struct api_snapshot *snapshot, bool is_reached,
+                  enum api_verdict state)
+{
+    const struct api_window *window = &snapshot->window;
+    struct api_store *store = j->monitors->store;
+    if (is_reached)
+        return api_window_store(store, j->monitor->id, snapshot);
+    return state == window->state ||
+           api_store_run(store, API_SQL_WINDOW_STATE,
+                         API_ROW(window->state, j->monitor->id, window->id));
+}
+
+/* Notes a change of the state, which a window brought. */
+static void note_change(struct judging *j, const struct api_window *window, enum api_verdict before)
+{
+    struct api_replay *replay = j->replay;
+    j->cause = *window;
+    j->cause.settings = j->cause.reference = j->cause.counts = NULL;
+    if (!replay)
+        return;
+    replay->alarms += window->state >= API_WARNING && window->state > before;
+    replay->events[replay->n_events++] = (struct api_event){
+        window->end, (int)before, (int)window->state, window->scores.drift.kl, window->id};
+}
+
+/* Judges the next window, and writes what has changed of it. A window that nothing reaches keeps its scores, which may be by
+ * settings of before. */
+static bool judge(struct judging *j, struct api_snapshot *snapshot, bool is_changed)
+{
+    struct api_window *window = &snapshot->window;
+    const struct api_scores stored = window->scores;
+    enum api_verdict state = window->state, before = j->history.state;
+    bool anew = compares_anew(j, window, is_changed);
+    bool is_reached = j->replay || is_changed || anew || j->quiet < api_settings_pool(j->settings);
+    api_pool_release(snapshot->pool);
+    snapshot->settings = *j->settings;
+    snapshot->pool = api_pool_hold(j->pool);
+    snapshot->turns = j->turns;
+    window->closed = false; /* so that it is scored, and compared with what there is now */
+    if (!compare(j, snapshot, anew) || !api_snapshot_unseen(j->monitors, j->monitor->id, snapshot))
+        return false;
+    api_snapshot_score(snapshot, &window->scores, NULL);
+    window->closed = true;
+    if (!is_reached) {
+        enum api_verdict alone = window->scores.alone;
+        window->scores = stored;
+        window->scores.alone = alone;
+    } else if (!j->replay && !api_score_closed(j->monitors, j->pending, snapshot)) {
+        return false;
+    }
+    const struct api_evidence evidence = api_snapshot_evidence(snapshot);
+    api_state_follow(&j->history, &evidence, &window->scores, &j->turns);
+    snapshot->state = window->state = j->history.state;
+    if (window->state != before)
+        note_change(j, window, before);
+    bool stays = is_same(&stored, &window->scores) && state == window->state;
+    if (!stays || anew || is_changed)
+        j->quiet = 0;
+    else
+        j->quiet += window->scores.verdict != API_INSUFFICIENT;
+    j->n_after++;
+    return (j->replay || write(j, snapshot, is_reached, state)) && add_window(j, snapshot);
+}
+
+/* True once windows are as they were for so long that those after them are, too. */
+static bool is_settled(const struct judging *j)
+{
+    return !j->replay && j->quiet >= api_settings_pool(j->settings) + j->history.max &&
+           is_past_references(j, j->at.start);
+}
+
+/* A snapshot of this transaction, whose counts are stored. */
+static struct api_snapshot *changed_window(const struct judging *j, int64_t id)
+{
+    for (struct api_dirty_window *t = j->pending ? j->pending->windows : NULL; t; t = t->next)
+        if (t->snapshot->window.id == id)
+            return t->snapshot;
+    return NULL;
+}
+
+static bool judge_row(struct judging *j, struct api_window *row)
+{
+    struct api_snapshot *changed = changed_window(j, row->id);
+    if (changed)
+        return judge(j, changed, true);
+    struct api_snapshot *snapshot = api_snapshot_of(j->monitors, j->monitor, row);
+    bool good = snapshot && judge(j, snapshot, false);
+    api_snapshot_release(snapshot);
+    return good;
+}
+
+/* Judges the next windows; *more is false if there are none. */
+static bool judge_next(struct judging *j, bool *more)
+{
+    const struct api_datum *after = API_ROW(j->monitor->id, j->monitor->revision, j->at.start,
+                                            j->at.id, j->monitors->now + API_DAY_US, AT_ONCE);
+    struct api_window_list list;
+    bool good = api_window_list_run(&list, j->monitors->store, API_SQL_WINDOWS_NEXT, after);
+    *more = list.n == AT_ONCE;
+    for (size_t i = 0; good && i < list.n && !is_settled(j); i++)
+        good = judge_row(j, &list.windows[i]);
+    api_window_list_free(&list);
+    return good;
+}
+
+/* Sets the state after the last window. Its event names the window that brought it; or, if that was before all that were judged,
+ * the last of all. */
+static bool set_state(struct judging *j)
+{
+    struct api_pending_monitor *pending = j->pending;
+    const struct api_window *last =
+        pending->status.last.id || !j->gone ? &pending->status.last : j->gone;
+    pending->status.turns = j->turns;
+    return api_change_state(j->monitors, pending, j->history.state, j->cause.id ? &j->cause : last);
+}
+
+bool api_rejudge(struct api_monitors *monitors, struct api_pending_monitor *pending,
+                 struct api_position from, const struct api_window *gone)
+{
+    struct judging j = {.monitors = monitors,
+                        .monitor = pending->monitor,
+                        .pending = pending,
+                        .settings = &pending->monitor->config->settings,
+                        .gone = gone};
+    size_t max = MAX_COUNTS / pending->monitor->config->bins.n_bins;
+    bool more = true, good = begin(&j) && learn_all(&j, from);
+    max = max < MAX_WINDOWS ? max : MAX_WINDOWS;
+    j.at = (struct api_position){from.start, from.id - 1};
+    api_pool_release(pending->pool);
+    pending->pool = NULL;
+    while (good && more && !is_settled(&j) && j.n_after < max)
+        good = judge_next(&j, &more);
+    pending->status.sentence_of = 0; /* the scores of the same window may be others */
+    good = good && api_status_read_recent(monitors, pending->monitor, &pending->status) &&
+           (more || is_settled(&j) || set_state(&j));
+    end(&j);
+    return good;
+}
+
+/* ---- Replays */
+
+/* Finds the position from which on windows are replayed. */
+static bool find_first(struct judging *j, size_t limit, struct api_position *first)
+{
+    struct api_window_list list;
+    const struct api_datum *of =
+        API_ROW(j->monitor->id, j->monitor->revision, j->monitors->now + API_DAY_US, limit);
+    bool good = api_window_list_run(&list, j->monitors->store, API_SQL_WINDOWS_RECENT, of);
+    size_t n = 0;
+    while (n < list.n && list.windows[n].start >= list.windows[0].start - DAYS * API_DAY_US)
+        *first = api_position_of(&list.windows[n++]);
+    j->replay->windows = n;
+    j->replay->from = n > 0 ? first->start : API_NO_TIME;
+    j->replay->to = n > 0 ? list.windows[0].end : API_NO_TIME;
+    j->replay->events = calloc(n + 1, sizeof *j->replay->events);
+    api_window_list_free(&list);
+    return good && (j->replay->events || api_transaction_fail_oom(j->monitors));
+}
+
+bool api_replay_windows(struct api_monitors *monitors, const struct api_monitor *monitor,
+                        struct api_config *config, struct api_replay *replay)
+{
+    struct judging j = {
+        .monitors = monitors, .monitor = monitor, .replay = replay, .settings = &config->settings};
+    size_t limit = MAX_REPLAYED_COUNTS / config->bins.n_bins;
+    struct api_position first = {0, 0};
+    bool more = true;
+    api_replay_free(replay);
+    bool good = begin(&j) && find_first(&j, limit < MAX_REPLAYED ? limit : MAX_REPLAYED, &first);
+    j.at = (struct api_position){first.start, first.id - 1};
+    more = replay->windows > 0;
+    while (good && more)
+        good = judge_next(&j, &more);
+    end(&j);
+    return good;
+}
+
+void api_replay_free(struct api_replay *replay)
+{
+    free(replay->events);
+    *replay = (struct api_replay){.from = API_NO_TIME, .to = API_NO_TIME};
+}
+
+void api_replay_write(const struct api_replay *replay, struct api_buffer *out)
+{
+    api_write_json(out, "{'from':%jd,'to':%jd,'windows':%zu,'changes':[", replay->from, replay->to,
+                   replay->windows);
+    for (size_t i = replay->n_events; i > 0; i--) {
+        api_append_text(out, i < replay->n_events ? ",{" : "{");
+        api_event_write(&replay->events[i - 1], out);
+        api_append(out, "}", 1);
+    }
+    api_write_json(out, "],'alarms':%zu}", replay->alarms);
+}
