@@ -106,6 +106,9 @@ STATEMENT(WINDOWS, /* monitor, from, to, start and id to go on below, limit */
 STATEMENT(WINDOWS_BEFORE, /* monitor, revision, start, id, limit → closed ones with a verdict */
           "SELECT " WINDOW_NUMBERS CLOSED "(start_at, id) < ($3, $4) AND verdict <> 0" NEWEST_FIRST
           " LIMIT $5")
+STATEMENT(WINDOWS_FROM, /* monitor, revision, start, id, latest start → closed ones, in order */
+          "SELECT " WINDOW_NUMBERS CLOSED
+          "(start_at, id) >= ($3, $4) AND start_at <= $5 ORDER BY start_at, id")
 STATEMENT(WINDOWS_LAST, /* monitor, revision, start, id, limit → closed ones before, newest first */
           "SELECT " WINDOW_COLUMNS CLOSED BEFORE)
 /* monitor, revision, start, id, latest start, limit → closed ones after, in order */

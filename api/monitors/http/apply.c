@@ -119,18 +119,22 @@ static bool check_total(struct api_observations *o, const struct api_observed *o
 }
 
 /* Earlier windows that those of a column are compared with, and for late ones the windows of pools; as many of 20 bins as take the
- * same time. */
+ * same time. A monitor that is new, or begins a revision, has none before. */
 static double reads_of(const struct api_observations *o, const struct api_observed *observed)
 {
     const struct api_monitor_settings *settings = &observed->held.config->settings;
     const struct api_monitor *monitor = observed->monitor;
+    bool is_known = monitor && monitor->config == observed->held.config;
     double n = (double)api_observed_windows(observed), previous = settings->previous;
-    double before = monitor ? (double)monitor->status.last_window : 0; /* at most */
+    double before = is_known ? (double)monitor->status.last_window : 0; /* at most */
     double growing = fmin(n, fmax(0, previous - before));
-    bool is_late = monitor && api_observed_first(o, observed) < monitor->status.last.start;
     double reads = growing * before + growing * (growing - 1) / 2 + (n - growing) * previous;
-    if (is_late && api_settings_pool(settings) > 1)
-        reads += 2 * n * (double)api_settings_pool(settings);
+    if (is_known && api_settings_pool(settings) > 1 && settings->window == API_SECONDS) {
+        double late_us =
+            (double)monitor->status.last.start - (double)api_observed_first(o, observed);
+        double late = fmin(n, fmax(0, late_us / (settings->window_size * 1e6)));
+        reads += 2 * late * (double)api_settings_pool(settings);
+    }
     return reads * (1 + (double)observed->held.config->bins.n_bins / 1000);
 }
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Scores a window that closes, by the present settings; `is_compared` with what it has been compared with. */
+/* Scores a window that closes, or is restated, by the present settings; `is_compared` with what it has been compared with. */
 static bool score(struct api_monitors *monitors, struct api_pending_monitor *pending,
                   struct api_snapshot *snapshot, bool is_compared)
 {
@@ -30,21 +30,8 @@ static bool is_compared(const struct api_pending_monitor *pending,
 
 /* ---- Writing */
 
-static bool write_open(struct api_monitors *monitors, struct api_pending_monitor *pending,
-                       struct api_dirty_window *dirty)
-{
-    struct api_snapshot *snapshot = dirty->snapshot;
-    int64_t monitor = pending->monitor->id;
-    snapshot->state = pending->status.state;
-    return (snapshot->settings.previous == 0 || is_compared(pending, dirty) ||
-            api_snapshot_compare(monitors, monitor, api_position_of(&snapshot->window),
-                                 snapshot)) &&
-           api_snapshot_pool(monitors, pending->monitor, snapshot) &&
-           (dirty->is_new ? api_window_store(monitors->store, monitor, snapshot)
-                          : api_window_store_n(monitors->store, monitor, snapshot));
-}
-
-/* Judges the newest window, which was closed before. Pools may hold it with the counts that it was compared with then. */
+/* Judges the newest window, which was closed earlier. Pools may hold it with the counts that it was compared with
+ * then. */
 static bool judge_again(struct api_monitors *monitors, struct api_pending_monitor *pending,
                         struct api_snapshot *snapshot)
 {
@@ -56,7 +43,7 @@ static bool judge_again(struct api_monitors *monitors, struct api_pending_monito
     return true;
 }
 
-/* Does so after a window before it has changed. */
+/* Judges the newest window again, after one before it has changed. */
 static bool judge_newest(struct api_monitors *monitors, struct api_pending_monitor *pending)
 {
     struct api_snapshot *newest;
@@ -67,34 +54,42 @@ static bool judge_newest(struct api_monitors *monitors, struct api_pending_monit
     return good;
 }
 
-/* Writes a window that was closed or restated, with its scores, and the state that follows from those of the newest window. */
+/* Writes a window that was closed or restated, with its scores, and the state that follows from them. */
 static bool write_closed(struct api_monitors *monitors, struct api_pending_monitor *pending,
                          const struct api_dirty_window *dirty)
 {
     struct api_snapshot *snapshot = dirty->snapshot;
     struct api_window *window = &snapshot->window;
-    if (!dirty->closes && window->id == pending->status.last.id)
+    bool closes = dirty->closes;
+    if (!closes && window->id == pending->status.last.id)
         return judge_again(monitors, pending, snapshot);
     if (!score(monitors, pending, snapshot, is_compared(pending, dirty)))
         return false;
-    if (api_status_is_newest(&pending->status, window))
+    if (api_settings_pool(&snapshot->settings) == 1 || api_status_is_last(&pending->status, window))
         return api_update_state(monitors, pending, snapshot) &&
-               api_pending_add_to_pool(monitors, pending, snapshot);
-    snapshot->state = window->state = dirty->closes ? pending->status.state : window->state;
+               (!closes || api_pending_add_to_pool(monitors, pending, snapshot));
+    if (closes)
+        window->state = pending->status.state;
+    snapshot->state = window->state;
     api_pending_forget_pool(pending, window->start);
     return api_window_store(monitors->store, pending->monitor->id, snapshot) &&
            judge_newest(monitors, pending);
 }
 
-/* Writes the counts of a window that is closed, or closes, and is judged later. */
-static bool write_counts(struct api_monitors *monitors, struct api_pending_monitor *pending,
-                         const struct api_dirty_window *dirty)
+static bool write_window(struct api_monitors *monitors, struct api_pending_monitor *pending,
+                         struct api_dirty_window *dirty)
 {
     struct api_snapshot *snapshot = dirty->snapshot;
-    if (!dirty->closes)
-        return api_window_store_n(monitors->store, pending->monitor->id, snapshot);
-    snapshot->window.closed = true;
-    return api_window_store(monitors->store, pending->monitor->id, snapshot);
+    int64_t monitor = pending->monitor->id;
+    if (dirty->closes || dirty->rescored)
+        return write_closed(monitors, pending, dirty);
+    snapshot->state = pending->status.state;
+    return (snapshot->settings.previous == 0 || is_compared(pending, dirty) ||
+            api_snapshot_compare(monitors, monitor, api_position_of(&snapshot->window),
+                                 snapshot)) &&
+           api_snapshot_pool(monitors, pending->monitor, snapshot) &&
+           (dirty->is_new ? api_window_store(monitors->store, monitor, snapshot)
+                          : api_window_store_n(monitors->store, monitor, snapshot));
 }
 
 /* Deletes windows that are too old beside the newest; if they are many, the rest is deleted later. While the newest
@@ -113,46 +108,22 @@ static bool expire(struct api_monitors *monitors, struct api_pending_monitor *pe
     return api_gc_expire(monitors, pending, expired);
 }
 
-/* True if a window was restated, or closes before another one that is closed. *first becomes the position of the first that
- * is closed. */
-static bool find_late(const struct api_pending_monitor *pending, struct api_position *first)
-{
-    struct api_position newest = api_position_of(&pending->status.last);
-    bool has_newest = pending->status.last.id != 0, is_late = false;
-    *first = (struct api_position){INT64_MAX, INT64_MAX};
-    for (const struct api_dirty_window *t = pending->windows; t; t = t->next) {
-        struct api_position at = api_position_of(&t->snapshot->window);
-        if (!t->closes && !t->rescored)
-            continue;
-        is_late |= t->rescored || (has_newest && api_position_compare(at, newest) < 0);
-        *first = api_position_compare(at, *first) < 0 ? at : *first;
-        newest = at;
-        has_newest = true;
-    }
-    return is_late;
-}
-
-/* Without pools the windows after one that is late are judged again; with them the newest alone. */
 static bool write_windows(struct api_monitors *monitors, struct api_pending_monitor *pending,
                           bool *closed)
 {
-    const struct api_monitor_settings *settings = &pending->monitor->config->settings;
-    struct api_position first;
-    bool rejudges = find_late(pending, &first) && api_settings_pool(settings) == 1, good = true;
-    for (struct api_dirty_window *t = pending->windows; good && t; t = t->next) {
-        if (!t->rescored && !(rejudges && t->closes))
+    for (struct api_dirty_window *t = pending->windows; t; t = t->next) {
+        if (!t->rescored || t->closes)
             continue;
-        good = write_counts(monitors, pending, t);
+        if (!api_window_store_n(monitors->store, pending->monitor->id, t->snapshot))
+            return false;
         api_pending_forget_pool(pending, t->snapshot->window.start);
     }
-    for (struct api_dirty_window *t = pending->windows; good && t; t = t->next) {
+    for (struct api_dirty_window *t = pending->windows; t; t = t->next) {
+        if (!write_window(monitors, pending, t))
+            return false;
         *closed |= t->closes;
-        if (!t->closes && !t->rescored)
-            good = write_open(monitors, pending, t);
-        else if (!rejudges)
-            good = write_closed(monitors, pending, t);
     }
-    return good && (!rejudges || api_rejudge(monitors, pending, first, NULL));
+    return true;
 }
 
 static bool flush_monitor(struct api_monitors *monitors, struct api_pending_monitor *pending)

@@ -23,8 +23,7 @@ static bool erase(struct api_monitors *monitors, struct api_pending_monitor *pen
     api_pool_release(pending->pool);
     pending->pool = NULL;
     return api_gc_delete_window(monitors, pending->monitor->id, window->id) &&
-           update_ends(monitors, pending) &&
-           (!counts || api_rejudge(monitors, pending, api_position_of(window), window));
+           update_ends(monitors, pending) && (!counts || api_rejudge(monitors, pending, window));
 }
 
 bool api_erase_window(struct api_monitors *monitors, struct api_monitor *monitor, int64_t window,

@@ -95,7 +95,7 @@ struct judging {
     struct ring
         ring; /* of those that a window is compared with, where that changes; unless they are of a season */
     size_t n_before, n_after;
-    size_t quiet; /* windows with a verdict since the last that is not as it was */
+    size_t quiet; /* windows since the last that is not as it was */
     struct api_window
         cause; /* that changed the state last, without what it points to; id 0: none did */
 };
@@ -174,7 +174,7 @@ static bool clear_reference(const struct judging *j, struct api_snapshot *snapsh
  * suffices, which is found again. */
 static bool learn(struct judging *j, struct api_window *row)
 {
-    enum api_verdict state = row->state, before = j->history.state;
+    enum api_verdict verdict = row->scores.verdict, state = row->state, before = j->history.state;
     struct api_snapshot *snapshot = api_snapshot_of(j->monitors, j->monitor, row);
     bool is_other = j->pool && j->pool->compared && snapshot && !snapshot->window.reference;
     if (!snapshot || !api_snapshot_unseen(j->monitors, j->monitor->id, snapshot) ||
@@ -182,6 +182,7 @@ static bool learn(struct judging *j, struct api_window *row)
         api_snapshot_release(snapshot);
         return false;
     }
+    api_pool_release(snapshot->pool);
     snapshot->settings = *j->settings;
     snapshot->pool = api_pool_hold(j->pool);
     snapshot->turns = API_NO_TURNS;
@@ -190,6 +191,7 @@ static bool learn(struct judging *j, struct api_window *row)
         j->turns.rose = evidence.at;
     if (j->n_before > 0 && state < before && j->pool)
         api_pool_fall(&evidence, before, API_INSUFFICIENT, &j->turns.pool_from);
+    api_state_advance(&j->history, verdict);
     j->history.state = state;
     j->n_before++;
     bool good = add_window(j, snapshot);
@@ -197,15 +199,17 @@ static bool learn(struct judging *j, struct api_window *row)
     return good;
 }
 
-/* How many windows before are needed: those of the pools of the windows that pools hold, of a reference. */
+/* How many windows before are needed: those of the pools of the windows that pools hold, of a reference, of a state. */
 static size_t needed_before(const struct judging *j)
 {
     size_t pool = 2 * api_settings_pool(j->settings), n = j->ring.k > pool ? j->ring.k : pool;
+    n = j->history.max > n ? j->history.max : n;
     return n < MAX_BEFORE ? n : MAX_BEFORE;
 }
 
-static bool learn_all(struct judging *j, struct api_position from)
+static bool learn_all(struct judging *j)
 {
+    const struct api_position from = j->at;
     const struct api_datum *before =
         API_ROW(j->monitor->id, j->monitor->revision, from.start, from.id, needed_before(j));
     struct api_window_list list;
@@ -213,7 +217,8 @@ static bool learn_all(struct judging *j, struct api_position from)
     for (size_t i = list.n; good && i > 0; i--)
         good = learn(j, &list.windows[i - 1]);
     api_window_list_free(&list);
-    return good && api_status_read_history(j->monitors, j->monitor, from, &j->history);
+    j->at = from;
+    return good;
 }
 
 /* ---- What windows are compared with */
@@ -239,13 +244,12 @@ static bool is_past_references(const struct judging *j, int64_t start)
             (settings->period == 0 || (double)start > (double)j->gone->start + span_us));
 }
 
-/* True if a window is to be compared with something else than it was: a deleted one is missing, it has changed itself, or settings
- * would have it. */
-static bool compares_anew(const struct judging *j, const struct api_window *window, bool is_changed)
+/* True if a window is to be compared with something else than it was: a deleted one is missing, or settings would have it. */
+static bool compares_anew(const struct judging *j, const struct api_window *window)
 {
     if (j->settings->previous == 0)
         return false;
-    if (!window->reference || is_changed)
+    if (!window->reference)
         return true;
     if (j->replay)
         return !window->settings ||
@@ -300,12 +304,18 @@ static bool write(struct judging *j, struct api_snapshot *snapshot, bool is_reac
                          API_ROW(window->state, j->monitor->id, window->id));
 }
 
+static struct api_window without_texts(const struct api_window *window)
+{
+    struct api_window copy = *window;
+    copy.settings = copy.reference = copy.counts = NULL;
+    return copy;
+}
+
 /* Notes a change of the state, which a window brought. */
 static void note_change(struct judging *j, const struct api_window *window, enum api_verdict before)
 {
     struct api_replay *replay = j->replay;
-    j->cause = *window;
-    j->cause.settings = j->cause.reference = j->cause.counts = NULL;
+    j->cause = without_texts(window);
     if (!replay)
         return;
     replay->alarms += window->state >= API_WARNING && window->state > before;
@@ -315,13 +325,13 @@ static void note_change(struct judging *j, const struct api_window *window, enum
 
 /* Judges the next window, and writes what has changed of it. A window that nothing reaches keeps its scores, which may be by
  * settings of before. */
-static bool judge(struct judging *j, struct api_snapshot *snapshot, bool is_changed)
+static bool judge(struct judging *j, struct api_snapshot *snapshot)
 {
     struct api_window *window = &snapshot->window;
     const struct api_scores stored = window->scores;
     enum api_verdict state = window->state, before = j->history.state;
-    bool anew = compares_anew(j, window, is_changed);
-    bool is_reached = j->replay || is_changed || anew || j->quiet < api_settings_pool(j->settings);
+    bool anew = compares_anew(j, window);
+    bool is_reached = j->replay || anew || j->quiet < api_settings_pool(j->settings);
     api_pool_release(snapshot->pool);
     snapshot->settings = *j->settings;
     snapshot->pool = api_pool_hold(j->pool);
@@ -344,10 +354,7 @@ static bool judge(struct judging *j, struct api_snapshot *snapshot, bool is_chan
     if (window->state != before)
         note_change(j, window, before);
     bool stays = is_same(&stored, &window->scores) && state == window->state;
-    if (!stays || anew || is_changed)
-        j->quiet = 0;
-    else
-        j->quiet += window->scores.verdict != API_INSUFFICIENT;
+    j->quiet = stays && !anew ? j->quiet + 1 : 0;
     j->n_after++;
     return (j->replay || write(j, snapshot, is_reached, state)) && add_window(j, snapshot);
 }
@@ -359,22 +366,10 @@ static bool is_settled(const struct judging *j)
            is_past_references(j, j->at.start);
 }
 
-/* A snapshot of this transaction, whose counts are stored. */
-static struct api_snapshot *changed_window(const struct judging *j, int64_t id)
-{
-    for (struct api_dirty_window *t = j->pending ? j->pending->windows : NULL; t; t = t->next)
-        if (t->snapshot->window.id == id)
-            return t->snapshot;
-    return NULL;
-}
-
 static bool judge_row(struct judging *j, struct api_window *row)
 {
-    struct api_snapshot *changed = changed_window(j, row->id);
-    if (changed)
-        return judge(j, changed, true);
     struct api_snapshot *snapshot = api_snapshot_of(j->monitors, j->monitor, row);
-    bool good = snapshot && judge(j, snapshot, false);
+    bool good = snapshot && judge(j, snapshot);
     api_snapshot_release(snapshot);
     return good;
 }
@@ -393,33 +388,32 @@ static bool judge_next(struct judging *j, bool *more)
     return good;
 }
 
-/* Sets the state after the last window. Its event names the window that brought it; or, if that was before all that were judged,
+/* Sets the state after the last window. Its event names the window that brought it; or, if that was before the deleted one,
  * the last of all. */
 static bool set_state(struct judging *j)
 {
     struct api_pending_monitor *pending = j->pending;
-    const struct api_window *last =
-        pending->status.last.id || !j->gone ? &pending->status.last : j->gone;
+    const struct api_window *last = pending->status.last.id ? &pending->status.last : j->gone;
     pending->status.turns = j->turns;
     return api_change_state(j->monitors, pending, j->history.state, j->cause.id ? &j->cause : last);
 }
 
 bool api_rejudge(struct api_monitors *monitors, struct api_pending_monitor *pending,
-                 struct api_position from, const struct api_window *gone)
+                 const struct api_window *gone)
 {
     struct judging j = {.monitors = monitors,
                         .monitor = pending->monitor,
                         .pending = pending,
                         .settings = &pending->monitor->config->settings,
-                        .gone = gone};
+                        .gone = gone,
+                        .at = api_position_of(gone)};
     size_t max = MAX_COUNTS / pending->monitor->config->bins.n_bins;
-    bool more = true, good = begin(&j) && learn_all(&j, from);
+    bool more = true, good = begin(&j) && learn_all(&j);
     max = max < MAX_WINDOWS ? max : MAX_WINDOWS;
-    j.at = (struct api_position){from.start, from.id - 1};
-    api_pool_release(pending->pool);
-    pending->pool = NULL;
     while (good && more && !is_settled(&j) && j.n_after < max)
         good = judge_next(&j, &more);
+    api_pool_release(pending->pool); /* a window may have read it before those in it were judged */
+    pending->pool = NULL;
     pending->status.sentence_of = 0; /* the scores of the same window may be others */
     good = good && api_status_read_recent(monitors, pending->monitor, &pending->status) &&
            (more || is_settled(&j) || set_state(&j));
@@ -453,6 +447,9 @@ bool api_replay_windows(struct api_monitors *monitors, const struct api_monitor 
     struct judging j = {
         .monitors = monitors, .monitor = monitor, .replay = replay, .settings = &config->settings};
     size_t limit = MAX_REPLAYED_COUNTS / config->bins.n_bins;
+    if (config->settings.period > 0 &&
+        limit > MAX_REPLAYED_COUNTS / (size_t)config->settings.previous)
+        limit = MAX_REPLAYED_COUNTS / (size_t)config->settings.previous;
     struct api_position first = {0, 0};
     bool more = true;
     api_replay_free(replay);

@@ -1,5 +1,4 @@
-/* The one program that goes through windows in order: after a window has changed, came late or is gone; or as other settings would
- * have it. */
+/* The program that goes through windows in order: after one is deleted; or as other settings would have it. */
 #pragma once
 
 #include "api/monitors/model/state.h"
@@ -19,16 +18,14 @@ struct api_replay {
     size_t n_events;
 };
 
-/* Judges the closed windows of a pending monitor's revision that are at a position or after it, by its settings, and writes those
- * that change: windows that this transaction has changed, later ones whose pools had them, and states as far as they change. The
- * event of a change names the window that brought it. `gone`: a window that was there and is deleted, of which later windows are
- * compared with others, too; or NULL. At most 10,000 windows are judged, or those of a million counts. */
+/* Judges the closed windows after a deleted one again, by what is left: the ones whose pool or reference had it, and states as far as
+ * they change; of 10,000 windows at most, or those of a million counts. Events of the past stay. */
 bool api_rejudge(struct api_monitors *monitors, struct api_pending_monitor *pending,
-                 struct api_position from, const struct api_window *gone);
+                 const struct api_window *gone);
 
 /* Judges the last closed windows of a monitor's revision, in order and from insufficient_data on, as they would have
  * been judged by the settings of a config: those that start at most 60 days before the newest one, at most 2,000, and
- * as many as have 100,000 counts. A window is compared with what it was compared with; or if that changes, with
+ * as many as have 100,000 counts, or are compared with 100,000 others of a season. A window is compared with what it was compared with; or if that changes, with
  * windows among these. Nothing is written. */
 bool api_replay_windows(struct api_monitors *monitors, const struct api_monitor *monitor,
                         struct api_config *config, struct api_replay *replay);

@@ -124,7 +124,8 @@ bool api_status_read(struct api_monitors *monitors, const struct api_monitor *mo
            api_status_read_next_close(monitors, monitor, status);
 }
 
-bool api_status_is_newest(const struct api_monitor_status *status, const struct api_window *window)
+/* True if a closed window starts after all that were closed before. */
+static bool is_newest(const struct api_monitor_status *status, const struct api_window *window)
 {
     return status->last.id == 0 ||
            api_position_compare(api_position_of(window), api_position_of(&status->last)) > 0;
@@ -186,11 +187,13 @@ bool api_status_store(struct api_monitors *monitors, struct api_pending_monitor 
 
 /* ---- States */
 
-bool api_status_read_history(struct api_monitors *monitors, const struct api_monitor *monitor,
-                             struct api_position at, struct api_state_history *history)
+/* Reads the verdicts before a window, and the state after them. */
+static bool read_history(struct api_monitors *monitors, const struct api_monitor *monitor,
+                         const struct api_window *window, struct api_state_history *history)
 {
+    api_state_begin(history, &monitor->config->settings);
     const struct api_datum *before =
-        API_ROW(monitor->id, monitor->revision, at.start, at.id, history->max);
+        API_ROW(monitor->id, window->revision, window->start, window->id, history->max);
     struct api_window_list list;
     bool good = api_window_list_run(&list, monitors->store, API_SQL_WINDOWS_BEFORE, before);
     history->n = list.n;
@@ -232,25 +235,94 @@ bool api_change_state(struct api_monitors *monitors, struct api_pending_monitor 
     return api_event_store(monitors, pending, window->end, window->id, &change);
 }
 
-bool api_update_state(struct api_monitors *monitors, struct api_pending_monitor *pending,
-                      struct api_snapshot *snapshot)
+/* Judges windows again from one that came late or was restated on, without those that lie ahead of the clock. The
+ * event names the window that brought the state; or, if an earlier window did, the window that changed the state in
+ * between. */
+static bool replay(struct api_monitors *monitors, struct api_pending_monitor *pending,
+                   struct api_state_history *history, struct api_window *from)
+{
+    const struct api_datum *onwards = API_ROW(pending->monitor->id, from->revision, from->start,
+                                              from->id, monitors->now + API_DAY_US);
+    const struct api_window *cause = from;
+    struct api_window_list list;
+    bool good = api_window_list_run(&list, monitors->store, API_SQL_WINDOWS_FROM, onwards);
+    for (size_t i = 0; good && i < list.n; i++) {
+        enum api_verdict before = history->state;
+        api_state_advance(history, list.windows[i].scores.verdict);
+        if (history->state != before)
+            cause = &list.windows[i];
+        if (list.windows[i].id == from->id)
+            from->state = history->state;
+        const struct api_datum *state =
+            API_ROW(history->state, pending->monitor->id, list.windows[i].id);
+        if (list.windows[i].state != history->state)
+            good = api_store_run(monitors->store, API_SQL_WINDOW_STATE, state);
+    }
+    good = good && api_change_state(monitors, pending, history->state, cause);
+    api_window_list_free(&list);
+    return good;
+}
+
+/* Writes the newest window, which may have been the newest before, with the state after it. */
+static bool write_newest(struct api_monitors *monitors, struct api_pending_monitor *pending,
+                         struct api_snapshot *snapshot, enum api_verdict state)
 {
     struct api_window *window = &snapshot->window;
+    snapshot->state = window->state = state;
+    return api_change_state(monitors, pending, state, window) &&
+           api_window_store(monitors->store, pending->monitor->id, snapshot);
+}
+
+/* The state by pools, after the newest window. */
+static bool update_pooled(struct api_monitors *monitors, struct api_pending_monitor *pending,
+                          struct api_snapshot *snapshot)
+{
+    const struct api_window *window = &snapshot->window;
     struct api_monitor_status *status = &pending->status;
-    const struct api_evidence evidence = api_snapshot_evidence(snapshot);
     struct api_state_history history;
-    bool newest = api_status_is_newest(status, window);
+    bool newest = is_newest(status, window);
+    const struct api_evidence evidence = api_snapshot_evidence(snapshot);
     api_state_begin(&history, &pending->monitor->config->settings);
-    if (history.max > 1 &&
-        !api_status_read_history(monitors, pending->monitor, evidence.at, &history))
+    if (history.fire_after > 1 && !read_history(monitors, pending->monitor, window, &history))
         return false;
-    keep_sentence(status, snapshot);
     history.state = status->state;
     api_state_follow(&history, &evidence, &window->scores, &status->turns);
     if (newest)
         add_newest(status, window);
-    snapshot->state = window->state = history.state;
-    return api_change_state(monitors, pending, history.state, window) &&
-           api_window_store(monitors->store, pending->monitor->id, snapshot) &&
+    return write_newest(monitors, pending, snapshot, history.state) &&
            (newest || api_status_read_recent(monitors, pending->monitor, status));
+}
+
+bool api_status_is_last(const struct api_monitor_status *status, const struct api_window *window)
+{
+    return is_newest(status, window) || window->id == status->last.id;
+}
+
+bool api_update_state(struct api_monitors *monitors, struct api_pending_monitor *pending,
+                      struct api_snapshot *snapshot)
+{
+    struct api_window *window = &snapshot->window;
+    struct api_state_history history;
+    const struct api_monitor_settings *settings = &pending->monitor->config->settings;
+    if (api_status_is_last(&pending->status, window))
+        keep_sentence(&pending->status, snapshot);
+    if (api_settings_pool(settings) > 1)
+        return update_pooled(monitors, pending, snapshot);
+    bool newest = is_newest(&pending->status, window);
+    bool needs_none = newest && settings->fire_after == 1 && settings->clear_after == 1;
+    api_state_begin(&history, settings);
+    if (!needs_none && !read_history(monitors, pending->monitor, window, &history))
+        return false;
+    if (!newest) {
+        if (!api_window_store(monitors->store, pending->monitor->id, snapshot) ||
+            !replay(monitors, pending, &history, window) ||
+            !api_status_read_recent(monitors, pending->monitor, &pending->status))
+            return false;
+        snapshot->state = window->state;
+        return true;
+    }
+    history.state = pending->status.state;
+    api_state_advance(&history, window->scores.verdict);
+    add_newest(&pending->status, window);
+    return write_newest(monitors, pending, snapshot, history.state);
 }

@@ -32,8 +32,8 @@ bool api_status_explain(struct api_monitors *monitors, int64_t monitor,
 /* Writes the live numbers of a pending monitor. */
 bool api_status_store(struct api_monitors *monitors, struct api_pending_monitor *pending);
 
-/* True if a window starts after all that were closed before. */
-bool api_status_is_newest(const struct api_monitor_status *status, const struct api_window *window);
+/* True if a window is the newest closed window, or would be once closed. */
+bool api_status_is_last(const struct api_monitor_status *status, const struct api_window *window);
 
 /* Writes a change as an event of a time, brought by a window or by none, which is 0; and for receivers. */
 bool api_event_store(struct api_monitors *monitors, struct api_pending_monitor *pending, int64_t at,
@@ -43,10 +43,8 @@ bool api_event_store(struct api_monitors *monitors, struct api_pending_monitor *
 bool api_change_state(struct api_monitors *monitors, struct api_pending_monitor *pending,
                       enum api_verdict state, const struct api_window *window);
 
-/* Reads the last verdicts before a position, and the state after them, into a history that has begun. */
-bool api_status_read_history(struct api_monitors *monitors, const struct api_monitor *monitor,
-                             struct api_position at, struct api_state_history *history);
-
-/* Updates the state after the newest window, which is scored, writes it, and the event of a change. */
+/* Updates the state after a window that is scored, writes the window, and the event of a change. Of windows
+ * that are judged alone, one that is not the newest has the ones after it judged again; of others it must be
+ * the newest. */
 bool api_update_state(struct api_monitors *monitors, struct api_pending_monitor *pending,
                       struct api_snapshot *snapshot);

@@ -201,6 +201,7 @@ bool api_snapshot_compare(struct api_monitors *monitors, int64_t monitor, struct
         return api_snapshot_refer(snapshot) || api_transaction_fail_oom(monitors);
     snapshot->reference = calloc(n_bins, sizeof *snapshot->reference);
     snapshot->exact = false;
+    snapshot->unseen_share = 1;
     if (!snapshot->reference)
         return api_transaction_fail_oom(monitors);
     if (window->closed && window->reference &&
