@@ -195,7 +195,7 @@ static bool move_all(struct api_database *database)
 
 /* ---- Sums of values that servers have added to open windows */
 
-/* sums: those of api_moments of the monitors: two numbers of values, and two sums of two doubles each. */
+/* sums: struct api_moments as six doubles: two numbers of values, and two sums of two doubles each. */
 struct sums {
     int64_t monitor, window;
     double sums[6];
@@ -220,7 +220,7 @@ static void add_long(double to[2], const double added[2])
     }
 }
 
-/* Adds the sums of values of servers to those of their windows. The rows of a window are one after another. */
+/* Adds the sums that servers kept to those of their windows. Rows are in order of windows. */
 static bool move_sums(struct api_database *database)
 {
     struct api_buffer rows = {0};

@@ -102,7 +102,7 @@ static const char sixth[] =
     "NOT NULL);"
     "CREATE INDEX kldiv_notes_by_start ON kldiv_notes (group_name, from_at, id);";
 
-/* Adds what each server has counted of open windows: of which no version after 11 has tables. Texts that are no labels
+/* Adds the counts of each server in open windows, which schema 12 drops. Texts that are no labels
  * are kept by the server that counted them, or 0. */
 static const char seventh[] =
     "CREATE TABLE kldiv_server_counts (monitor BIGINT NOT NULL, window_id BIGINT NOT NULL,"

@@ -48,7 +48,7 @@ static void learn_row(void *context, const struct api_datum *values)
         learn(monitors, monitor, values);
 }
 
-/* REST: a reading of all rows that took some time is followed by so many times that time without one, up to 10 s. */
+/* REST: the pause after a read of all rows, in times of what the read took; at most 10 s. */
 bool api_others_learn(struct api_monitors *monitors)
 {
     enum { REST = 20 };

@@ -1,4 +1,4 @@
-/* What other servers count. A server that shares its store has monitors and open windows in memory; of changes that only count
+/* Counts of other servers. A server that shares its store has monitors and open windows in memory; of changes that only count
  * values it is not told. Transactions that write have a number in a row. When others have written since the last one that a server
  * knows, an epoch begins: a transaction reads again what it touches (api_pending_of), and the numbers of all monitors are learned by
  * the second. */

@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* MAX_WINDOWS, MAX_COUNTS: that are judged again; those of a replay take some 100 ms. AT_ONCE: windows that are read at once.
- * MAX_BEFORE: windows before, of which no pool, reference or state needs more. */
+/* MAX_WINDOWS, MAX_COUNTS: limits after a deletion. DAYS, MAX_REPLAYED, MAX_REPLAYED_COUNTS: limits of a preview, which takes some 100
+ * ms. AT_ONCE: windows of one read. MAX_BEFORE: windows before the first that is judged; pools, references and states need no more. */
 enum {
     MAX_WINDOWS = 10000,
     MAX_COUNTS = 1000000,
@@ -74,7 +74,7 @@ bool api_score_closed(struct api_monitors *monitors, struct api_pending_monitor 
 
 /* ring: counts of the last k windows, and their sum. */
 struct ring {
-    size_t k, n, next, n_bins;
+    size_t k, next, n_bins;
     double *counts, *sum;
     struct api_moments *moments;
 };
@@ -86,9 +86,9 @@ struct judging {
     struct api_pending_monitor *pending; /* whose windows are written; NULL: `replay` is made */
     struct api_replay *replay;
     const struct api_monitor_settings *settings;
-    const struct api_window *gone;
-    struct api_buffer compared; /* how settings of windows begin that were compared by these */
-    struct api_position at;     /* of the last window */
+    const struct api_window *gone; /* the deleted window; NULL in a preview */
+    struct api_buffer compared;    /* how settings of windows begin that were compared by these */
+    struct api_position at;        /* of the last window */
     struct api_state_history history;
     struct api_turns turns;
     struct api_pool *pool; /* windows before, or NULL without pools */
@@ -106,7 +106,7 @@ static bool begin(struct judging *j)
     const struct api_monitor_settings *settings = j->settings;
     struct ring *ring = &j->ring;
     bool pools = api_settings_pool(settings) > 1;
-    ring->k = j->gone || j->replay ? (size_t)api_settings_running(settings) : 0;
+    ring->k = (size_t)api_settings_running(settings);
     ring->n_bins = config->bins.n_bins;
     ring->counts = calloc(ring->k * ring->n_bins + 1, sizeof *ring->counts);
     ring->sum = calloc(ring->n_bins, sizeof *ring->sum);
@@ -239,9 +239,8 @@ static bool is_past_references(const struct judging *j, int64_t start)
 {
     const struct api_monitor_settings *settings = j->settings;
     double span_us = settings->previous * settings->period * 1e6 + 2. * (double)HOUR_US;
-    return !j->gone ||
-           (j->n_after >= j->ring.k &&
-            (settings->period == 0 || (double)start > (double)j->gone->start + span_us));
+    return j->n_after >= j->ring.k &&
+           (settings->period == 0 || (double)start > (double)j->gone->start + span_us);
 }
 
 /* True if a window is to be compared with something else than it was: a deleted one is missing, or settings would have it. */
@@ -254,7 +253,7 @@ static bool compares_anew(const struct judging *j, const struct api_window *wind
     if (j->replay)
         return !window->settings ||
                strncmp(window->settings, j->compared.data, j->compared.size) != 0;
-    return j->gone && (j->ring.k > 0 ? j->n_after < j->ring.k : is_of_season(j, window->start));
+    return j->ring.k > 0 ? j->n_after < j->ring.k : is_of_season(j, window->start);
 }
 
 /* Sets the reference to the sum of the windows before, as the ring has them. */
@@ -304,18 +303,12 @@ static bool write(struct judging *j, struct api_snapshot *snapshot, bool is_reac
                          API_ROW(window->state, j->monitor->id, window->id));
 }
 
-static struct api_window without_texts(const struct api_window *window)
-{
-    struct api_window copy = *window;
-    copy.settings = copy.reference = copy.counts = NULL;
-    return copy;
-}
-
 /* Notes a change of the state, which a window brought. */
 static void note_change(struct judging *j, const struct api_window *window, enum api_verdict before)
 {
     struct api_replay *replay = j->replay;
-    j->cause = without_texts(window);
+    j->cause = *window;
+    j->cause.settings = j->cause.reference = j->cause.counts = NULL;
     if (!replay)
         return;
     replay->alarms += window->state >= API_WARNING && window->state > before;
@@ -323,8 +316,25 @@ static void note_change(struct judging *j, const struct api_window *window, enum
         window->end, (int)before, (int)window->state, window->scores.drift.kl, window->id};
 }
 
-/* Judges the next window, and writes what has changed of it. A window that nothing reaches keeps its scores, which may be by
- * settings of before. */
+/* Scores a row. One that is not reached by what has changed keeps its scores, which may be by settings of before, but for the level
+ * that it reached alone, which rows do not have. */
+static bool score_row(struct judging *j, struct api_snapshot *snapshot, bool is_reached)
+{
+    struct api_window *window = &snapshot->window;
+    const struct api_scores stored = window->scores;
+    if (is_reached && !j->replay)
+        return api_score_closed(j->monitors, j->pending, snapshot);
+    api_snapshot_score(snapshot, &window->scores, NULL);
+    window->closed = true;
+    if (!is_reached) {
+        enum api_verdict alone = window->scores.alone;
+        window->scores = stored;
+        window->scores.alone = alone;
+    }
+    return true;
+}
+
+/* Judges the next window, and writes what has changed of it. */
 static bool judge(struct judging *j, struct api_snapshot *snapshot)
 {
     struct api_window *window = &snapshot->window;
@@ -339,15 +349,8 @@ static bool judge(struct judging *j, struct api_snapshot *snapshot)
     window->closed = false; /* so that it is scored, and compared with what there is now */
     if (!compare(j, snapshot, anew) || !api_snapshot_unseen(j->monitors, j->monitor->id, snapshot))
         return false;
-    api_snapshot_score(snapshot, &window->scores, NULL);
-    window->closed = true;
-    if (!is_reached) {
-        enum api_verdict alone = window->scores.alone;
-        window->scores = stored;
-        window->scores.alone = alone;
-    } else if (!j->replay && !api_score_closed(j->monitors, j->pending, snapshot)) {
+    if (!score_row(j, snapshot, is_reached))
         return false;
-    }
     const struct api_evidence evidence = api_snapshot_evidence(snapshot);
     api_state_follow(&j->history, &evidence, &window->scores, &j->turns);
     snapshot->state = window->state = j->history.state;

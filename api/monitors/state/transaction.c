@@ -37,7 +37,7 @@ static void read_numbers(void *context, const struct api_datum *values)
     api_counts_add(values[6].text, values[6].size, open->counts, open->config->bins.n_bins);
 }
 
-/* Unless the monitor is known as it is in this epoch, reads its numbers, and those of the open window that it has. */
+/* Reads the numbers of a monitor, and those of its open window in memory, if they may be of an earlier epoch. */
 static bool renew(struct api_monitors *monitors, struct api_pending_monitor *pending)
 {
     struct api_monitor *monitor = pending->monitor;

@@ -173,7 +173,7 @@ Test(store_migrations, are_not_of_memory_or_of_a_store_in_use)
 
 /* ---- Counts, which the twelfth moves to the rows of windows */
 
-/* What the server tells of windows, monitors and numbers of values. */
+/* Answers of the server about windows and monitors. */
 static char *tell(const struct server *server)
 {
     static const char *const targets[] = {"/monitors/g/m/windows/1", "/monitors/g/m/windows/2",
