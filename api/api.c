@@ -48,7 +48,7 @@ static void add_cors(struct api_exchange *x)
     api_response_header(
         &x->response, "Access-Control-Expose-Headers",
         "ETag, Idempotent-Replayed, Inference-Header-Content-Length, KL-Div-Warnings, "
-        "Link, Location, Next-Cursor, Retry-After, Server-Timing, X-Request-Id");
+        "Link, Location, Retry-After, Server-Timing, X-Request-Id");
 }
 
 /* Adds X-Content-Type-Options to every response, and Strict-Transport-Security where clients come by

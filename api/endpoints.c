@@ -57,8 +57,6 @@ const struct api_endpoint api_endpoints[] = {
     {"POST", MONITOR "/observations", "Observations of a monitor", API_WRITES | API_OBSERVES,
      &api_observations},
     {"POST", MONITOR "/evaluate", "Score a body without storing it", 0, &api_evaluate},
-    {"POST", MONITOR "/reference", "Make closed windows the reference", API_WRITES,
-     &api_promote_windows},
     {"POST", MONITOR "/mute", "Mute a monitor until a time", API_WRITES, &api_mute},
     {"DELETE", MONITOR "/mute", "End the mute of a monitor", API_WRITES, &api_unmute},
     {"GET", MONITOR "/windows", "Windows of a monitor, newest first", API_TAGGED, &api_windows},

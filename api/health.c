@@ -3,6 +3,7 @@
 #include "api/json/format.h"
 #include "api/metrics/metrics.h"
 #include "api/monitors/monitors.h"
+#include "api/monitors/rows/metric_rows.h"
 #include "api/request/access.h"
 #include "api/request/coding.h"
 #include "api/request/response.h"
@@ -65,18 +66,43 @@ bool api_ready(struct api_exchange *x)
 
 /* ---- Metrics: lines of the host and of the store, and those of monitors, which all requests share */
 
-/* scrape: when it came, of api_seconds. */
+/* scrape: when it came, of api_seconds; numbers of monitors. */
 struct scrape {
     double came;
+    struct api_metric_samples samples;
 };
 
+static enum api_metrics_format format_of(const struct api_exchange *x)
+{
+    return api_metrics_choose(api_request_header(&x->request, "Accept"));
+}
+
+/* While the store fails, the last lines are sent. */
 static enum api_outcome parse(struct api_exchange *x)
 {
-    enum { FEW = 10 }; /* monitors whose lines a network thread may make */
-    struct api_monitors *monitors = x->service->monitors;
-    ((struct scrape *)x->state)->came = api_seconds();
-    x->cost_ns = monitors && api_monitors_count(monitors) > FEW ? 2 * API_LIGHT_NS : 0;
+    struct scrape *scrape = x->state;
+    struct api_outage outage;
+    scrape->came = api_seconds();
+    scrape->samples.of_monitors.budget = scrape->samples.labels.budget = x->service->budget;
+    if (x->service->monitors && !api_monitors_outage(x->service->monitors, &outage))
+        x->place = API_STORE_READS;
     return API_DONE;
+}
+
+static bool read_samples(struct api_exchange *x, struct api_monitors *monitors)
+{
+    enum { FEW = 10 }; /* monitors whose lines a network thread may make */
+    struct scrape *scrape = x->state;
+    bool good =
+        api_metric_samples_read(monitors, &x->token, format_of(x), scrape->came, &scrape->samples);
+    scrape->samples.is_short = !good && monitors->out_of_memory;
+    x->cost_ns = api_metric_samples_count(&scrape->samples) > FEW ? 2 * API_LIGHT_NS : 0;
+    return good;
+}
+
+static void drop_samples(struct api_exchange *x)
+{
+    api_metric_samples_free(&((struct scrape *)x->state)->samples);
 }
 
 static void write_own(const struct api_service *service, const struct api_token *token,
@@ -96,23 +122,31 @@ static bool write_metrics(struct api_exchange *x)
     const char *accepted = api_request_header(&x->request, "Accept-Encoding");
     const char *coding = api_coding_choose(accepted);
     struct api_monitors *monitors = x->service->monitors;
-    enum api_metrics_format format = api_metrics_choose(api_request_header(&x->request, "Accept"));
+    enum api_metrics_format format = format_of(x);
     x->response.content_type = api_metrics_content_types[format];
+    if (monitors &&
+        !api_monitor_metrics_update(&monitors->metrics, &((struct scrape *)x->state)->samples,
+                                    &x->token, format, &x->response, x->service->budget))
+        return api_fail_oom(&x->problem);
     write_own(x->service, &x->token, &x->response.body);
     if (format == API_METRICS_OPEN) {
         api_metrics_open(&x->response.body);
         api_append_text(&x->response.body, "# EOF\n");
     }
-    if (!monitors || api_monitors_count(monitors) == 0) {
-        x->response.compress = true;
-        return true;
+    if (monitors)
+        api_monitor_metrics_response(&monitors->metrics, &x->token, format,
+                                     coding && strcmp(coding, "gzip") == 0, &x->response,
+                                     x->service->budget);
+    x->response.compress = !x->response.shared;
+    if (x->response.shared) {
+        api_response_header(&x->response, "Vary", "Accept-Encoding");
+        api_response_header(&x->response, "Vary", "Accept");
     }
-    api_response_header(&x->response, "Vary", "Accept-Encoding");
-    api_response_header(&x->response, "Vary", "Accept");
-    return api_monitors_expose(monitors, &x->token, ((struct scrape *)x->state)->came, format,
-                               coding && strcmp(coding, "gzip") == 0, &x->response) ||
-           api_fail_oom(&x->problem);
+    return true;
 }
 
-const struct api_steps api_metrics = {
-    .state = sizeof(struct scrape), .parse = parse, .write = write_metrics};
+const struct api_steps api_metrics = {.state = sizeof(struct scrape),
+                                      .parse = parse,
+                                      .read_back = read_samples,
+                                      .write = write_metrics,
+                                      .drop = drop_samples};

@@ -1,6 +1,7 @@
 #include "api/steps.h"
 
 #include "api/memory/freelist.h"
+#include "api/monitors/http/request.h"
 #include "api/monitors/monitors.h"
 #include "api/monitors/test.h"
 #include "api/request/body.h"
@@ -49,6 +50,8 @@ void api_steps_end(struct api_exchange *x)
             free(x->state);
         x->state = NULL;
     }
+    api_known_release(x->known);
+    x->known = NULL;
     api_buffer_free(&x->inflated);
 }
 
@@ -69,16 +72,13 @@ static bool read_back(struct api_store_job *job, struct api_monitors *monitors)
     return x->outcome != API_DONE || !steps->read_back || steps->read_back(x, monitors);
 }
 
-static void publish(struct api_store_job *job, struct api_monitors *monitors)
+/* Has the store's thread read the monitors of the path. */
+static bool refresh(struct api_store_job *job, struct api_monitors *monitors)
 {
-    struct api_exchange *x = job->x;
-    const struct api_steps *steps = steps_of(x);
-    if (x->outcome == API_DONE && steps->publish)
-        steps->publish(x, monitors);
+    return job->x->captures.n == 0 || api_know_again(job->x, monitors);
 }
 
-/* Begins to wait: for the steps in the store, or for the store's thread to read what other servers changed, which it
- * does before any job. */
+/* Begins to wait: for the steps in the store, or for the monitors of the path. */
 static void wait_for_store(struct api_exchange *x)
 {
     bool refreshes = x->outcome == API_REFRESH;
@@ -87,9 +87,9 @@ static void wait_for_store(struct api_exchange *x)
     x->job.x = x;
     x->job.problem = &x->problem;
     x->job.exclusive = !refreshes && x->place == API_STORE_WRITES;
-    x->job.run = refreshes ? NULL : run;
+    x->job.is_probe = x->response.endpoint->flags & API_PROBE;
+    x->job.run = refreshes ? refresh : run;
     x->job.read_back = refreshes ? NULL : read_back;
-    x->job.publish = refreshes ? NULL : publish;
     x->work = &x->job;
 }
 
@@ -105,14 +105,18 @@ static void parse_again(struct api_exchange *x)
 static bool take_back(struct api_exchange *x)
 {
     x->work = NULL;
-    if (x->problem.code)
+    if (x->problem.code && !x->job.is_probe)
         return false;
+    x->problem = (struct api_problem){0}; /* a probe is answered without the store */
     switch (x->outcome) {
     case API_REFRESH:
         x->is_refreshed = true;
         parse_again(x);
         return true;
     case API_PARSE_AGAIN:
+        if (x->captures.n > 0)
+            api_forget_known(x);
+        x->is_refreshed = false;
         parse_again(x);
         return ++x->replaced < MAX_REPLACED ||
                api_fail(&x->problem, "overloaded",
@@ -151,7 +155,7 @@ static bool parse(struct api_exchange *x)
     x->place = steps->place;
     x->is_parsed = true;
     x->job.key = NULL;
-    x->job.counts = 0;
+    x->job.counts = x->job.n_touches = 0;
     x->outcome = steps->parse ? steps->parse(x) : API_DONE;
     if (x->outcome == API_REFRESH)
         wait_for_store(x);

@@ -156,6 +156,18 @@ bool api_budget_retain(struct api_budget *budget, size_t size, bool is_stored)
     return false;
 }
 
+void api_budget_keep(struct api_budget *budget, size_t size)
+{
+    if (budget)
+        atomic_fetch_add(&budget->retained, size);
+}
+
+void api_budget_keep_no_more(struct api_budget *budget, size_t size)
+{
+    if (budget)
+        atomic_fetch_sub(&budget->retained, size);
+}
+
 void api_budget_forget(struct api_budget *budget, size_t size)
 {
     if (!budget)

@@ -58,6 +58,10 @@ struct api_budget {
  * nothing if the budget or the memory is exhausted. `budget` may be NULL. */
 void *api_block_resize(struct api_budget *budget, void *old, size_t old_size, size_t *size);
 
+/* Notes that bytes which are used outlive requests, or not any more. */
+void api_budget_keep(struct api_budget *budget, size_t size);
+void api_budget_keep_no_more(struct api_budget *budget, size_t size);
+
 /* Minimal actual size, in bytes, of a block requested with `size`. */
 static inline size_t api_block_size(size_t size)
 {

@@ -1,9 +1,8 @@
 #include "api/monitors/batch.h"
 
+#include "api/monitors/rows/touch.h"
 #include "api/monitors/state/close.h"
-#include "api/monitors/state/group_rows.h"
-#include "api/monitors/state/others.h"
-#include "api/monitors/state/replace.h"
+#include "api/monitors/state/status.h"
 #include "api/notify/notifier.h"
 
 #include <pthread.h>
@@ -45,46 +44,6 @@ static void finish(struct api_store_job *jobs)
         next = job->next; /* the job may be freed once it is done */
         api_store_job_finish(job);
     }
-}
-
-/* ---- After a commit */
-
-/* Keeps the open window that was added to last, because the next observations will most likely be for it. If another
- * server adds to it, api_pending_of reads it again. */
-static void cache_open(struct api_pending_monitor *pending)
-{
-    struct api_monitor *monitor = pending->monitor;
-    api_snapshot_release(monitor->open);
-    monitor->open = NULL;
-    for (const struct api_dirty_window *t = pending->windows; t; t = t->next) {
-        if (t->snapshot->window.closed)
-            continue;
-        api_snapshot_release(monitor->open);
-        monitor->open = t->snapshot;
-        atomic_fetch_add(&monitor->open->refcount, 1);
-    }
-}
-
-/* Publishes what was committed to the other threads. */
-static void publish(struct api_monitors *monitors, struct api_store_job *jobs)
-{
-    pthread_rwlock_wrlock(&monitors->registry.lock);
-    for (struct api_pending_monitor *pending = monitors->staged; pending; pending = pending->next) {
-        struct api_pool *pool = pending->monitor->pool;
-        pending->monitor->status = pending->status;
-        pending->monitor->epoch = monitors->epoch;
-        pending->monitor->pool = pending->pool;
-        pending->pool = pool;
-        cache_open(pending);
-        if (pending->status.next_close < monitors->next_close)
-            monitors->next_close = pending->status.next_close;
-    }
-    for (struct api_store_job *job = jobs; job; job = job->next)
-        if (job->publish && !job->problem->code)
-            job->publish(job, monitors);
-    if (monitors->mutes.is_read)
-        api_named_move(&monitors->registry.mutes, &monitors->mutes, monitors->budget);
-    pthread_rwlock_unlock(&monitors->registry.lock);
 }
 
 /* ---- Transactions */
@@ -135,54 +94,115 @@ static void note(struct api_monitors *monitors, bool good)
     monitors->log(!good, sentence);
 }
 
-/* kept: what the thread's steps change beside staged monitors, as it was before a transaction. */
-struct kept {
-    size_t n_tombstones;
-    int64_t keys, keys_pruned;
-};
-
-/* Restores it after a failure. Monitors may have been marked as collected that are not. */
-static void restore(struct api_monitors *monitors, const struct kept *kept)
+/* Writes what rows of an older schema lack, and their settings as they are written now. */
+static bool fill(struct api_monitors *monitors)
 {
-    monitors->n_tombstones = kept->n_tombstones;
-    monitors->keys = kept->keys;
-    monitors->keys_pruned = kept->keys_pruned;
-    for (size_t i = 0; i < monitors->registry.n; i++)
-        monitors->registry.monitors[i]->may_have_expired = true;
+    enum { AT_ONCE = 100 };
+    for (struct api_buffer ids = {.size = 0};; ids.size = 0) {
+        struct api_monitor *monitor;
+        bool good = api_read_ids(monitors, API_SQL_MONITORS_UNFILLED, API_ROW(AT_ONCE), &ids);
+        size_t n = ids.size / sizeof(int64_t);
+        for (size_t i = 0; good && i < n; i++) {
+            int64_t id = ((const int64_t *)(const void *)ids.data)[i];
+            good = api_touch(monitors, id, NULL, &monitor);
+            if (good && !monitor)
+                good = api_store_run(monitors->store, API_SQL_MONITOR_SET_ASIDE, API_ROW(id));
+            if (!good || !monitor)
+                continue;
+            api_touch_all(monitor);
+            good = api_status_read(monitors, monitor) && api_touch_write(monitors, monitor) &&
+                   api_store_run(monitors->store, API_SQL_MONITOR_SETTINGS,
+                                 API_ROW(monitor->config->others, id)) &&
+                   api_store_run(monitors->store, API_SQL_REVISION_SET,
+                                 API_ROW(monitor->config->definition, id, monitor->revision));
+            if (api_touch_exceeds(monitors))
+                api_touch_forget(monitors);
+        }
+        api_touch_forget(monitors);
+        if (good && n > 0)
+            continue;
+        api_buffer_free(&ids);
+        return good;
+    }
+}
+
+/* Begins a transaction. After a new connection, which may be to another copy of the database that lacks the last transactions,
+ * nothing that is in memory holds. */
+static bool begin(struct api_monitors *monitors, bool is_beside)
+{
+    struct api_store *store = monitors->store;
+    is_beside &= atomic_load(&monitors->loaded);
+    monitors->out_of_memory = monitors->has_news = false;
+    monitors->now = api_now();
+    if (!api_store_begin(store, is_beside) ||
+        (api_store_is_shared(store) && !is_beside && !api_read_schema(monitors)))
+        return false;
+    if (!atomic_load(&monitors->loaded) || api_store_last(store)->is_new) {
+        api_touch_forget(monitors);
+        api_known_forget(&monitors->known, NULL);
+        monitors->has_orphans = monitors->looks_for_silence = true;
+        monitors->gc_from = monitors->next_close = -1;
+        size_t n = 0;
+        if (!api_check_all(monitors, &n) || !fill(monitors))
+            return false;
+        atomic_store(&monitors->n_at_start, n);
+    }
+    return api_note_size(monitors);
+}
+
+/* Ends a transaction that was committed, or rolled back. */
+static void end(struct api_monitors *monitors, bool is_committed)
+{
+    api_touch_end(monitors, is_committed);
+    if (is_committed) {
+        atomic_store(&monitors->loaded, true);
+        return;
+    }
+    monitors->has_orphans = monitors->looks_for_silence = true;
+    monitors->gc_from = monitors->next_close = -1;
+}
+
+/* True if the transaction of one job alone has a problem: nothing of it is stored. */
+static bool is_refused(const struct api_store_job *jobs)
+{
+    return jobs && jobs->exclusive && jobs->problem->code;
+}
+
+/* True if jobs say which monitors they change. */
+static bool is_all_of_touches(const struct api_store_job *jobs)
+{
+    for (; jobs; jobs = jobs->next)
+        if (jobs->n_touches == 0)
+            return false;
+    return true;
 }
 
 bool api_transact(struct api_monitors *monitors, struct api_store_job *jobs,
                   bool (*upkeep)(struct api_monitors *monitors))
 {
-    const struct kept kept = {monitors->n_tombstones, monitors->keys, monitors->keys_pruned};
     double start = api_seconds();
-    monitors->out_of_memory = monitors->has_news = false;
-    monitors->now = api_now();
-    bool began = api_store_begin(monitors->store) && api_load(monitors) && api_note_size(monitors);
-    bool ran = began &&
-               (upkeep ? upkeep(monitors) && api_flush(monitors) : run_jobs(monitors, jobs)) &&
-               api_change_store(monitors) && api_others_write(monitors);
+    bool is_beside = jobs && !jobs->exclusive && is_all_of_touches(jobs);
+    bool began =
+        begin(monitors, is_beside) &&
+        (!is_beside || !api_store_is_shared(monitors->store) || api_touch_jobs(monitors, jobs));
+    bool ran = began && (upkeep ? upkeep(monitors) : run_jobs(monitors, jobs));
     api_store_metrics_add(&monitors->store_metrics, API_OPERATION_WRITE, start, ran);
+    if (ran && is_refused(jobs)) {
+        api_store_rollback(monitors->store);
+        api_touch_end(monitors, false);
+        return true;
+    }
     start = api_seconds();
     bool good = ran && api_store_commit(monitors->store);
     if (ran)
         api_store_metrics_add(&monitors->store_metrics, API_OPERATION_COMMIT, start, good);
-    api_change_end(monitors, good);
-    api_others_end(monitors, good);
     if (good ? api_store_last(monitors->store)->has_written : !is_oom(monitors))
         note(monitors, good);
-    if (good) {
-        publish(monitors, jobs);
-        if (monitors->has_news)
-            monitors->notifier->wake();
-    } else {
+    if (good && monitors->has_news)
+        monitors->notifier->wake();
+    if (!good)
         api_store_rollback(monitors->store);
-        restore(monitors, &kept);
-    }
-    api_buffer_free(&monitors->mutes.list);
-    monitors->mutes.is_read = false;
-    while (monitors->staged)
-        api_pending_drop(monitors);
+    end(monitors, good);
     return good;
 }
 
@@ -202,6 +222,13 @@ static void fail_jobs(const struct api_monitors *monitors, struct api_store_job 
             api_fail(job->problem, "store_unavailable",
                      "the store cannot be written now, and nothing was stored; try again");
     }
+}
+
+void api_batch_refuse(struct api_store_job *jobs)
+{
+    for (struct api_store_job *job = jobs; job; job = job->next)
+        api_fail(job->problem, "store_unavailable", "the store does not answer");
+    finish(jobs);
 }
 
 /* ---- Jobs one by one */

@@ -1,7 +1,7 @@
 /* Transactions of the store's thread; a batch: the jobs of one, a list. */
 #pragma once
 
-#include "api/monitors/state/transaction.h"
+#include "api/monitors/rows/transaction.h"
 
 /* API_MAX_BATCH: jobs of a batch. */
 enum { API_MAX_BATCH = 256 };
@@ -12,6 +12,9 @@ bool api_transact(struct api_monitors *monitors, struct api_store_job *jobs,
 
 /* Runs a batch and finishes its jobs, which may be gone then. */
 void api_batch_run(struct api_monitors *monitors, struct api_store_job *jobs);
+
+/* Fails jobs that the store does not take, and finishes them. */
+void api_batch_refuse(struct api_store_job *jobs);
 
 /* Tells the thread or request that waits for a job that the job is done. Called by another thread. */
 void api_store_job_finish(struct api_store_job *job);

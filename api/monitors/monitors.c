@@ -1,20 +1,12 @@
 #include "api/monitors/monitors.h"
 
 #include "api/metrics/metrics.h"
-#include "api/monitors/state/replace.h"
-#include "api/monitors/state/transaction.h"
+#include "api/monitors/batch.h"
+#include "api/monitors/rows/touch.h"
 #include "api/notify/notifier.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-
-/* Reads a store that is open. */
-static bool load(struct api_monitors *monitors)
-{
-    monitors->now = api_now();
-    return api_store_begin(monitors->store) && api_load(monitors) && api_note_size(monitors) &&
-           api_store_commit(monitors->store);
-}
 
 static bool init_lock(struct api_monitors *monitors)
 {
@@ -22,9 +14,18 @@ static bool init_lock(struct api_monitors *monitors)
     if (pthread_condattr_init(&attributes) != 0)
         return false;
     bool good = pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC) == 0 &&
-                pthread_cond_init(&monitors->wake, &attributes) == 0;
+                pthread_cond_init(&monitors->wake, &attributes) == 0 &&
+                pthread_cond_init(&monitors->probe, &attributes) == 0;
     pthread_condattr_destroy(&attributes);
-    return good && pthread_mutex_init(&monitors->lock, NULL) == 0;
+    return good && pthread_mutex_init(&monitors->lock, NULL) == 0 &&
+           pthread_mutex_init(&monitors->known.lock, NULL) == 0;
+}
+
+/* Reads of each monitor whether it can be read, which is told. */
+static bool read_all(struct api_monitors *monitors)
+{
+    (void)monitors;
+    return true;
 }
 
 struct api_monitors *api_monitors_open(const char *location, size_t max_monitors,
@@ -36,13 +37,13 @@ struct api_monitors *api_monitors_open(const char *location, size_t max_monitors
         return NULL;
     monitors->max_monitors = max_monitors;
     monitors->budget = budget;
-    if (init_lock(monitors) && api_registry_init(&monitors->registry) &&
-        api_monitor_metrics_init(&monitors->metrics))
+    if (init_lock(monitors) && api_monitor_metrics_init(&monitors->metrics))
         monitors->store = api_store_open(location, reason, size);
     atomic_store(&monitors->stored, monitors->store && api_store_is_open(monitors->store));
     if (monitors->store && !api_monitors_are_stored(monitors))
         api_outage_note(&monitors->outage, api_now(), api_store_reason(monitors->store));
-    if (monitors->store && (!api_monitors_are_stored(monitors) || load(monitors)))
+    if (monitors->store &&
+        (!api_monitors_are_stored(monitors) || api_transact(monitors, NULL, read_all)))
         return monitors;
     if (monitors->store)
         snprintf(reason, size, "it cannot be read: %s", api_store_reason(monitors->store));
@@ -71,16 +72,17 @@ void api_monitors_free(struct api_monitors *monitors)
 {
     if (!monitors)
         return;
-    api_monitor_metrics_free(&monitors->metrics);
-    api_named_free(&monitors->registry.mutes, monitors->budget);
-    api_named_free(&monitors->registry.columns, monitors->budget);
-    api_registry_free(&monitors->registry);
-    api_config_release(monitors->former);
+    api_monitor_metrics_free(&monitors->metrics, monitors->budget);
+    api_touch_forget(monitors);
+    api_known_forget(&monitors->known, NULL);
+    api_buffer_free(&monitors->mutes.rows);
+    api_buffer_free(&monitors->unreadable);
     api_store_close(monitors->store);
     api_budget_forget(monitors->budget, monitors->counted);
     pthread_cond_destroy(&monitors->wake);
+    pthread_cond_destroy(&monitors->probe);
     pthread_mutex_destroy(&monitors->lock);
-    free(monitors->tombstones);
+    pthread_mutex_destroy(&monitors->known.lock);
     api_buffer_free(&monitors->load_errors);
     free(monitors);
 }
@@ -106,12 +108,9 @@ bool api_monitors_outage(struct api_monitors *monitors, struct api_outage *outag
     return outage->since != 0;
 }
 
-size_t api_monitors_count(struct api_monitors *monitors)
+size_t api_monitors_count(const struct api_monitors *monitors)
 {
-    pthread_rwlock_rdlock(&monitors->registry.lock);
-    size_t n = monitors->registry.n;
-    pthread_rwlock_unlock(&monitors->registry.lock);
-    return n;
+    return atomic_load(&monitors->n_at_start);
 }
 
 void api_monitors_write_store(struct api_monitors *monitors, const struct api_token *token,
@@ -130,15 +129,7 @@ void api_monitors_write_store(struct api_monitors *monitors, const struct api_to
         api_notifier_write_metrics(monitors->notifier, token, out);
 }
 
-bool api_monitors_expose(struct api_monitors *monitors, const struct api_token *token, double since,
-                         enum api_metrics_format format, bool with_gzip,
-                         struct api_response *response)
-{
-    return api_monitor_metrics_response(&monitors->metrics, &monitors->registry, token, since,
-                                        format, with_gzip, response, monitors->budget);
-}
-
 void api_monitors_trim(struct api_monitors *monitors, double seconds)
 {
-    api_monitor_metrics_trim(&monitors->metrics, seconds);
+    api_monitor_metrics_trim(&monitors->metrics, monitors->budget, seconds);
 }

@@ -46,18 +46,14 @@ bool api_monitors_are_stored(const struct api_monitors *monitors);
 
 /* If the last write failed, copies since when writes fail, and why; false if it did not. */
 bool api_monitors_outage(struct api_monitors *monitors, struct api_outage *outage);
-size_t api_monitors_count(struct api_monitors *monitors);
+
+/* Monitors that there were when the store was read last. */
+size_t api_monitors_count(const struct api_monitors *monitors);
 
 /* Appends the metrics of the store, and of the receivers that a token may see, as Prometheus text. */
 struct api_token;
 void api_monitors_write_store(struct api_monitors *monitors, const struct api_token *token,
                               struct api_buffer *out);
-
-/* Adds the metrics of the monitors that a token is for to a response whose body is complete; see
- * api_monitor_metrics_response. */
-bool api_monitors_expose(struct api_monitors *monitors, const struct api_token *token, double since,
-                         enum api_metrics_format format, bool with_gzip,
-                         struct api_response *response);
 
 /* Frees what was kept for requests and not used for `seconds`; call it now and then. */
 void api_monitors_trim(struct api_monitors *monitors, double seconds);

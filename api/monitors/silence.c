@@ -1,6 +1,7 @@
 #include "api/monitors/silence.h"
 
 #include "api/json/format.h"
+#include "api/monitors/rows/mute_rows.h"
 #include "api/monitors/state/outbox.h"
 #include "api/monitors/state/status.h"
 
@@ -8,64 +9,16 @@
 #include <stdio.h>
 #include <string.h>
 
-/* MAX_TOLD: monitors of one transaction. Observations of the past that come to a group are told once none has come for
- * SETTLED, or after LONGEST, so that a history that is loaded monitor by monitor is told once. */
+/* MAX_TOLD: monitors of one transaction. */
 enum { MAX_TOLD = 500 };
-#define SETTLED (INT64_C(10) * API_SECOND_US)
-#define LONGEST (INT64_C(10) * API_MINUTE_US)
 
-/* settling: whether those of a group are to be told, whose monitors end before the index `end`. */
-struct settling {
-    size_t end;
-    bool is_over;
-};
+/* Between two looks: for the end of a mute; for what other servers have changed. */
+#define MUTED_PAUSE (API_SECOND_US / 2)
+#define SHARED_PAUSE (2 * API_SECOND_US)
 
-/* Looks at the monitors of the group from the first with observations of the past. */
-static bool is_past_due(const struct api_registry *registry, size_t i, int64_t now,
-                        struct settling *settling)
+bool api_silence_is_due(const struct api_monitors *monitors, int64_t now)
 {
-    const char *group = registry->monitors[i]->group;
-    int64_t first = INT64_MAX, last = 0;
-    if (i < settling->end)
-        return settling->is_over;
-    for (; i < registry->n && strcmp(registry->monitors[i]->group, group) == 0; i++) {
-        const struct api_monitor_status *status = &registry->monitors[i]->status;
-        if (status->silence != API_OF_PAST)
-            continue;
-        first = status->past.first < first ? status->past.first : first;
-        last = status->past.last > last ? status->past.last : last;
-    }
-    settling->end = i;
-    settling->is_over = now - last > SETTLED || now - first > LONGEST || now < last;
-    return settling->is_over;
-}
-
-static bool is_silence_due(const struct api_registry *registry, size_t i, int64_t now,
-                           struct settling *settling)
-{
-    const struct api_monitor *monitor = registry->monitors[i];
-    return monitor->status.silence == API_OF_PAST
-               ? is_past_due(registry, i, now, settling)
-               : api_monitor_is_stale(monitor) != (monitor->status.silence != API_HEARD);
-}
-
-/* True if changes were withheld from receivers by a mute that is over. */
-static bool is_withheld(const struct api_monitors *monitors, const struct api_monitor *monitor,
-                        int64_t now)
-{
-    return monitors->notifier && monitor->status.told != API_NONE_WITHHELD &&
-           !api_monitor_is_muted(&monitors->registry, monitor, now);
-}
-
-bool api_silence_is_due(const struct api_monitors *monitors)
-{
-    struct settling settling = {.end = 0};
-    int64_t now = api_now();
-    for (size_t i = 0; i < monitors->registry.n; i++)
-        if (is_silence_due(&monitors->registry, i, now, &settling) ||
-            is_withheld(monitors, monitors->registry.monitors[i], now))
-            return true;
-    return false;
+    return monitors->looks_for_silence || monitors->next_silence <= now;
 }
 
 /* The change from a state to another one that no window brings. */
@@ -95,10 +48,10 @@ static struct api_change end_of_silence(const struct api_monitors *monitors,
 
 /* Stores the change from what receivers know to how the monitor is, after a mute. Of one that is silent the state comes
  * first, and the silence by the next call: a monitor has one change at a time. */
-static bool tell_withheld(struct api_monitors *monitors, struct api_pending_monitor *pending)
+static bool tell_withheld(struct api_monitors *monitors, struct api_monitor *monitor)
 {
-    struct api_monitor_status *status = &pending->status;
-    const bool is_silent = status->silence != API_HEARD && status->silence != API_OF_PAST;
+    struct api_monitor_status *status = &monitor->status;
+    const bool is_silent = status->silence == API_SILENT;
     const int told = status->told, state = (int)status->state;
     const bool tells_silence = is_silent && told == state;
     const struct api_change change = {.sentence = status->sentence,
@@ -109,9 +62,7 @@ static bool tell_withheld(struct api_monitors *monitors, struct api_pending_moni
                                       .kl = status->last.scores.drift.kl};
     const struct api_change silence = change_of(monitors, status, state, API_STALE);
     status->told = is_silent && !tells_silence ? state : API_NONE_WITHHELD;
-    if (tells_silence && status->silence == API_PAST_TOLD)
-        status->silence = API_PAST_FIRST;
-    return api_outbox_put(monitors, pending, tells_silence ? &silence : &change);
+    return api_outbox_put(monitors, monitor, tells_silence ? &silence : &change);
 }
 
 /* ---- Mutes */
@@ -135,34 +86,53 @@ static bool is_worse(const struct api_monitor *a, const struct api_monitor *b)
     return first != second ? first > second : a->status.since < b->status.since;
 }
 
+/* worst: the monitor that stands for a group. */
+struct worst {
+    struct api_monitor monitor;
+    bool is_there;
+};
+
+static void keep_worst(void *context, const struct api_datum *values)
+{
+    struct worst *worst = context;
+    struct api_monitor monitor;
+    api_monitor_read(&monitor, values);
+    if (api_outbox_known(&monitor.status) < API_WARNING ||
+        (worst->is_there && !is_worse(&monitor, &worst->monitor)))
+        return;
+    worst->monitor = monitor;
+    worst->is_there = true;
+}
+
 bool api_silence_tell_mute(struct api_monitors *monitors, const char *group, const char *name,
                            const struct api_mute *mute)
 {
-    const struct api_registry *registry = &monitors->registry;
-    const struct api_mute before = api_mutes_find(&registry->mutes, group, name, monitors->now);
-    const struct api_monitor *worst = NULL;
+    struct worst worst = {.is_there = false};
     char sentence[API_SENTENCE];
-    size_t n, first = api_registry_group(registry, group, &n);
+    if (!monitors->notifier)
+        return true;
+    if (!api_mutes_read(monitors, &monitors->mutes))
+        return false;
+    const struct api_mute before = api_mutes_find(&monitors->mutes, group, name, monitors->now);
     bool is_told = before.until != API_NO_TIME && strcmp(before.by, mute->by) == 0 &&
                    strcmp(before.reason, mute->reason) == 0;
-    for (size_t i = first; monitors->notifier && !is_told && i < first + n; i++) {
-        const struct api_monitor *monitor = registry->monitors[i];
-        if ((!name || strcmp(monitor->name, name) == 0) &&
-            api_outbox_known(&monitor->status) >= API_WARNING &&
-            (!worst || is_worse(monitor, worst)))
-            worst = monitor;
-    }
-    if (!worst)
+    if (is_told)
         return true;
-    int known = api_outbox_known(&worst->status);
-    struct api_change change = change_of(monitors, &worst->status, known, known);
-    if (known == (int)worst->status.state) {
-        change.since = worst->status.since;
+    if (!api_store_read(monitors->store, name ? API_SQL_MONITOR_NAMED : API_SQL_MONITORS_OF_GROUP,
+                        API_ROW(group, name ? name : ""), keep_worst, &worst))
+        return false;
+    if (!worst.is_there)
+        return true;
+    const struct api_monitor_status *status = &worst.monitor.status;
+    int known = api_outbox_known(status);
+    struct api_change change = change_of(monitors, status, known, known);
+    if (known == (int)status->state) {
+        change.since = status->since;
         change.at = monitors->now;
     }
     write_mute(mute, sentence);
     change.sentence = sentence;
-    change.monitor = worst->id;
+    change.monitor = worst.monitor.id;
     change.group = group;
     change.name = name ? name : "";
     if (monitors->trace)
@@ -176,101 +146,110 @@ static const char missed[] = "the last 3 tables for its group lack its column";
 _Static_assert(API_MISSED == 3, "the sentence says so");
 
 /* Stores the event that a monitor has become stale, or is not stale any more, and the change for receivers. */
-static bool tell_silence(struct api_monitors *monitors, struct api_pending_monitor *pending)
+static bool tell_silence(struct api_monitors *monitors, struct api_monitor *monitor)
 {
-    struct api_monitor_status *status = &pending->status;
+    struct api_monitor_status *status = &monitor->status;
     bool begins = status->silence == API_HEARD;
     int state = (int)status->state;
     struct api_change change =
         begins ? change_of(monitors, status, state, API_STALE) : end_of_silence(monitors, status);
-    if (begins && isinf(api_settings_stale_after(&pending->monitor->config->settings)))
+    if (begins && monitor->stale_after == INT64_MAX)
         change.sentence = missed;
     status->silence = begins ? API_SILENT : API_HEARD;
-    return api_event_store(monitors, pending, monitors->now, 0, &change);
+    return api_event_store(monitors, monitor, monitors->now, 0, &change);
 }
 
-/* ---- Observations of the past */
-
-/* past: monitors of a group, one after another, that are stale since long ago. */
-struct past {
-    struct api_pending_monitor *first;
-    size_t n;
-    int64_t newest;
-};
-
-/* Stores the one change of them all, and begins anew. */
-static bool tell_past(struct api_monitors *monitors, struct past *past)
+/* True if the last observation of a monitor came when the clock was ahead by more than servers' clocks differ. */
+static bool was_seen_ahead(const struct api_monitor *monitor, int64_t now)
 {
-    struct api_pending_monitor *first = past->first;
-    char sentence[API_SENTENCE], others[80] = "", newest[API_TIME_TEXT];
-    if (!first)
+    return monitor->status.last_observation > now + API_MINUTE_US;
+}
+
+/* True if changes were withheld from receivers by a mute that is over. */
+static bool is_withheld(const struct api_monitors *monitors, const struct api_monitor *monitor)
+{
+    return monitors->notifier && monitor->status.told != API_NONE_WITHHELD &&
+           api_mutes_find(&monitors->mutes, monitor->group, monitor->name, monitors->now).until ==
+               API_NO_TIME;
+}
+
+static bool is_due(const struct api_monitors *monitors, const struct api_monitor *monitor)
+{
+    return was_seen_ahead(monitor, monitors->now) || is_withheld(monitors, monitor) ||
+           api_monitor_is_stale(monitor) != (monitor->status.silence != API_HEARD);
+}
+
+/* Stores what is to be told of a monitor. */
+static bool tell(struct api_monitors *monitors, struct api_monitor *monitor)
+{
+    struct api_monitor_status *status = &monitor->status;
+    api_touch_all(monitor);
+    if (was_seen_ahead(monitor, monitors->now))
+        api_monitor_see(monitor, monitors->now, monitors->now);
+    if (is_withheld(monitors, monitor))
+        return tell_withheld(monitors, monitor);
+    bool is_stale = api_monitor_is_stale(monitor);
+    if (is_stale == (status->silence != API_HEARD))
         return true;
-    struct api_change change =
-        change_of(monitors, &first->status, (int)first->status.state, API_STALE);
-    if (past->n > 1)
-        snprintf(others, sizeof others, " and of %zu more monitors of the group", past->n - 1);
-    snprintf(sentence, sizeof sentence, "the newest observation of it%s is of %s", others,
-             api_time_text(past->newest, newest));
-    change.sentence = sentence;
-    *past = (struct past){.newest = API_NO_TIME};
-    return api_outbox_put(monitors, first, &change);
-}
-
-/* Adds a monitor to those of its group; one that is muted is told of at the end of its mute. */
-static bool add_to_past(struct api_monitors *monitors, struct api_pending_monitor *pending,
-                        struct past *past)
-{
-    if (api_monitor_is_muted(&monitors->registry, pending->monitor, monitors->now)) {
-        const struct api_change change =
-            change_of(monitors, &pending->status, (int)pending->status.state, API_STALE);
-        pending->status.silence = API_PAST_TOLD;
-        return api_outbox_put(monitors, pending, &change);
-    }
-    const struct api_pending_monitor *first = past->first;
-    if (first && strcmp(first->monitor->group, pending->monitor->group) != 0 &&
-        !tell_past(monitors, past))
-        return false;
-    if (!past->first)
-        past->first = pending;
-    if (pending->status.last_observation > past->newest)
-        past->newest = pending->status.last_observation;
-    pending->status.silence = past->n++ == 0 ? API_PAST_FIRST : API_PAST_TOLD;
+    if (status->silence == API_SILENT || (is_stale && !api_monitor_is_long_stale(monitor)))
+        return tell_silence(monitors, monitor);
+    status->silence = is_stale ? API_PAST : API_HEARD;
     return true;
 }
 
 /* ---- All */
 
-/* Stores what is to be told of a monitor. */
-static bool tell(struct api_monitors *monitors, struct api_monitor *monitor, struct past *past)
+/* due: rows of monitors of which there is something to tell; `more` than that may be later. */
+struct due {
+    const struct api_monitors *monitors;
+    struct api_buffer rows;
+    size_t n;
+    bool more;
+};
+
+static void add_due(void *context, const struct api_datum *values)
 {
-    struct api_pending_monitor *pending = api_pending_of(monitors, monitor);
-    if (!pending)
+    struct due *due = context;
+    struct api_monitor row = {.id = 0};
+    api_monitor_read(&row, values);
+    bool is_now = is_due(due->monitors, &row);
+    due->more |= !is_now || due->n == MAX_TOLD;
+    if (!is_now || due->n == MAX_TOLD)
+        return;
+    api_append(&due->rows, &row, sizeof row);
+    due->n++;
+}
+
+/* Finds when the next look is due. */
+static bool plan(struct api_monitors *monitors, bool more)
+{
+    int64_t soon = more                                   ? monitors->now + MUTED_PAUSE
+                   : api_store_is_shared(monitors->store) ? monitors->now + SHARED_PAUSE
+                                                          : INT64_MAX;
+    monitors->looks_for_silence = false;
+    if (!api_store_number(monitors->store, API_SQL_NEXT_SILENCE, NULL, &monitors->next_silence))
         return false;
-    enum api_silence silence = pending->status.silence;
-    if (is_withheld(monitors, monitor, monitors->now))
-        return tell_withheld(monitors, pending);
-    if (silence == API_SILENT || (silence == API_HEARD && !api_monitor_is_long_stale(monitor)))
-        return tell_silence(monitors, pending);
-    if (api_monitor_is_stale(monitor))
-        return add_to_past(monitors, pending, past);
-    pending->status.silence = API_HEARD;
-    const struct api_change end = end_of_silence(monitors, &pending->status);
-    return silence != API_PAST_FIRST || api_outbox_put(monitors, pending, &end);
+    if (monitors->next_silence > soon)
+        monitors->next_silence = soon;
+    return true;
 }
 
 bool api_silence_watch(struct api_monitors *monitors)
 {
-    struct past past = {.newest = API_NO_TIME};
-    struct settling settling = {.end = 0};
-    size_t told = 0;
-    for (size_t i = 0; i < monitors->registry.n && told < MAX_TOLD; i++) {
-        struct api_monitor *monitor = monitors->registry.monitors[i];
-        if (!is_silence_due(&monitors->registry, i, monitors->now, &settling) &&
-            !is_withheld(monitors, monitor, monitors->now))
-            continue;
-        if (!tell(monitors, monitor, &past))
-            return false;
-        told++;
+    struct due due = {.monitors = monitors};
+    struct api_monitor *monitor;
+    bool good =
+        api_mutes_read(monitors, &monitors->mutes) && api_mutes_end(monitors) &&
+        api_store_read(monitors->store, API_SQL_MONITORS_SILENT,
+                       API_ROW(monitors->now, monitors->now + API_MINUTE_US), add_due, &due);
+    if (due.rows.failed)
+        good = api_transaction_fail_oom(monitors);
+    const struct api_monitor *rows = (const void *)due.rows.data;
+    for (size_t i = 0; good && i < due.n && !api_touch_exceeds(monitors); i++) {
+        good = api_touch_row(monitors, &rows[i], NULL, &monitor) &&
+               (!monitor || tell(monitors, monitor));
+        due.more |= monitor != NULL;
     }
-    return tell_past(monitors, &past);
+    api_buffer_free(&due.rows);
+    return good && plan(monitors, due.more);
 }

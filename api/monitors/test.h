@@ -1,7 +1,7 @@
 /* api_notify_test: a test message that a request has sent, and what came back. */
 #pragma once
 
-#include "api/monitors/state/transaction.h"
+#include "api/monitors/rows/transaction.h"
 #include "api/notify/notifier.h"
 
 /* The sender fills the last part and calls api_notify_test_end. */

@@ -6,11 +6,10 @@
 #include "api/monitors/silence.h"
 #include "api/monitors/state/close.h"
 #include "api/monitors/state/gc.h"
-#include "api/monitors/state/group_rows.h"
-#include "api/monitors/state/others.h"
-#include "api/monitors/state/replace.h"
 #include "api/text/clock.h"
 
+#include <errno.h>
+#include <string.h>
 #include <time.h>
 
 /* MAX_WAITING: jobs that wait at most. MAX_COUNTS: counts that one transaction writes, which takes some 20 ms; a job
@@ -27,6 +26,21 @@ static struct api_lane *next_lane(struct api_monitors *monitors)
     return is_large ? &monitors->large : &monitors->small;
 }
 
+/* Takes all probes that wait. */
+static struct api_store_job *take_probes(struct api_monitors *monitors)
+{
+    struct api_store_job *first = monitors->probes.first;
+    monitors->probes.first = NULL;
+    return first;
+}
+
+/* True if two jobs need different transactions: only those that say which monitors they change go on beside other servers. */
+static bool is_of_other_kind(const struct api_monitors *monitors, const struct api_store_job *a,
+                             const struct api_store_job *b)
+{
+    return api_store_is_shared(monitors->store) && (a->n_touches > 0) != (b->n_touches > 0);
+}
+
 /* Takes jobs that wait: an exclusive one, or others, concurrent or not, up to API_MAX_BATCH and MAX_COUNTS. */
 static struct api_store_job *take(struct api_monitors *monitors)
 {
@@ -38,7 +52,8 @@ static struct api_store_job *take(struct api_monitors *monitors)
     for (size_t counts = first->counts; !first->exclusive && end->next && !end->next->exclusive;
          n++) {
         counts += end->next->counts;
-        if (n == API_MAX_BATCH || counts > MAX_COUNTS)
+        if (n == API_MAX_BATCH || counts > MAX_COUNTS ||
+            is_of_other_kind(monitors, first, end->next))
             break;
         end = end->next;
     }
@@ -57,8 +72,7 @@ enum { MAX_KEYS = 1000000, MAX_DUE = 100 };
 /* True once a minute, and after the clock has gone back. */
 static bool keys_are_due(const struct api_monitors *monitors, int64_t now)
 {
-    return now >= monitors->keys_pruned + API_MINUTE_US || now < monitors->keys_pruned ||
-           monitors->keys > MAX_KEYS;
+    return now >= monitors->keys_pruned + API_MINUTE_US || now < monitors->keys_pruned;
 }
 
 static bool prune_keys(struct api_monitors *monitors)
@@ -72,18 +86,8 @@ static bool prune_keys(struct api_monitors *monitors)
     if (keys > MAX_KEYS &&
         !api_store_run(monitors->store, API_SQL_KEYS_TRIM, API_ROW(keys - MAX_KEYS)))
         return false;
-    monitors->keys = keys > MAX_KEYS ? MAX_KEYS : keys;
     monitors->keys_pruned = monitors->now;
     return true;
-}
-
-/* Reads what other servers have counted, before a monitor is reported as stale: others may have observed it. */
-static bool learn_before_reporting(struct api_monitors *monitors)
-{
-    if (monitors->learned == monitors->epoch || !api_silence_is_due(monitors))
-        return true;
-    monitors->next_learning = 0;
-    return api_others_learn(monitors);
 }
 
 /* Writes a page of the store and restores it. It changes the value, because SQLite writes no page for a row that is
@@ -94,65 +98,53 @@ static bool probe(struct api_monitors *monitors)
            api_store_run(monitors->store, API_SQL_PROBE, API_ROW(-1));
 }
 
-/* True if the last observation of a monitor came when the clock was ahead by more than servers' clocks differ. */
-static bool was_seen_ahead(const struct api_monitor *monitor, int64_t now)
+/* Closes windows that are due; those of a monitor that cannot be read are not. */
+static bool close_due(struct api_monitors *monitors, const int64_t *ids, size_t n)
 {
-    return monitor->status.last_observation > now + API_MINUTE_US;
+    for (size_t i = 0; i < n && !api_touch_exceeds(monitors); i++) {
+        struct api_monitor *monitor;
+        if (!api_touch(monitors, ids[i], NULL, &monitor) ||
+            !(monitor ? api_close_open(monitors, monitor, true)
+                      : api_store_run(monitors->store, API_SQL_MONITOR_SET_ASIDE, API_ROW(ids[i]))))
+            return false;
+    }
+    return true;
 }
 
-/* Has silence count from now on. */
-static bool see_now(struct api_monitors *monitors, struct api_monitor *monitor)
+static bool close_windows(struct api_monitors *monitors)
 {
-    struct api_pending_monitor *pending = api_pending_of(monitors, monitor);
-    if (pending)
-        api_monitor_see(monitor, &pending->status, monitors->now, monitors->now);
-    return pending;
+    struct api_buffer ids = {.size = 0};
+    if (monitors->next_close > monitors->now && !api_store_is_shared(monitors->store))
+        return true;
+    bool good =
+        api_read_ids(monitors, API_SQL_MONITORS_DUE, API_ROW(monitors->now, MAX_DUE), &ids) &&
+        close_due(monitors, (const void *)ids.data, ids.size / sizeof(int64_t)) &&
+        api_flush(monitors) &&
+        api_store_number(monitors->store, API_SQL_NEXT_CLOSE, NULL, &monitors->next_close);
+    api_buffer_free(&ids);
+    return good;
 }
 
 /* Closes windows that are due, deletes rows that are past retention or of deleted monitors, and finds out whether the
  * store can be written. */
 static bool maintain(struct api_monitors *monitors)
 {
-    const struct api_registry *registry = &monitors->registry;
-    size_t due = 0;
-    if ((!atomic_load(&monitors->stored) && !probe(monitors)) || !learn_before_reporting(monitors))
-        return false;
-    for (size_t i = 0; i < registry->n && due < MAX_DUE; i++) {
-        struct api_monitor *monitor = registry->monitors[i];
-        bool closes = monitor->status.next_close <= monitors->now,
-             is_ahead = was_seen_ahead(monitor, monitors->now);
-        if ((closes && !api_close_open(monitors, monitor, true)) ||
-            (is_ahead && !see_now(monitors, monitor)))
-            return false;
-        due += closes || is_ahead;
-    }
-    return api_mutes_end(monitors) && api_silence_watch(monitors) && prune_keys(monitors) &&
-           api_gc(monitors);
+    return (atomic_load(&monitors->stored) || probe(monitors)) && close_windows(monitors) &&
+           (!api_silence_is_due(monitors, monitors->now) || api_silence_watch(monitors)) &&
+           prune_keys(monitors) && api_gc(monitors) && api_flush(monitors);
 }
 
-/* True if there is something to do now. Finds when the next window is due. */
-static bool is_maintenance_due(struct api_monitors *monitors)
+static bool is_maintenance_due(const struct api_monitors *monitors)
 {
-    const struct api_registry *registry = &monitors->registry;
     int64_t now = api_now();
-    bool gc_unfinished = monitors->n_tombstones > 0, is_ahead = false;
-    monitors->next_close = INT64_MAX;
-    for (size_t i = 0; i < registry->n; i++) {
-        const struct api_monitor *monitor = registry->monitors[i];
-        gc_unfinished |= monitor->may_have_expired;
-        is_ahead |= was_seen_ahead(monitor, now);
-        if (monitor->status.next_close < monitors->next_close)
-            monitors->next_close = monitor->status.next_close;
-    }
-    return gc_unfinished || is_ahead || monitors->next_close <= now ||
-           keys_are_due(monitors, now) || api_mutes_are_due(registry) ||
-           api_silence_is_due(monitors);
+    return api_gc_is_unfinished(monitors) || monitors->next_close <= now ||
+           keys_are_due(monitors, now) || api_silence_is_due(monitors, now) ||
+           api_store_is_shared(monitors->store);
 }
 
 /* ---- The thread */
 
-/* pause_s: seconds between two rounds of maintenance, unless a window is due: what other servers count is known
- * within a second. */
+/* pause_s: seconds between two rounds of maintenance, unless a window is due. */
 static const double pause_s = 0.5;
 
 /* Time, in microseconds, until there is something to do; at most the pause, for clocks jump. */
@@ -161,7 +153,7 @@ static int64_t idle_time(const struct api_monitors *monitors, double since)
     int64_t now = api_now(), next = now + (int64_t)(pause_s * 1e6);
     if (monitors->backoff)
         return since < pause_s ? (int64_t)((pause_s - since) * 1e6) : 0;
-    if (monitors->gc_unfinished || monitors->shrink_unfinished)
+    if (api_gc_is_unfinished(monitors) || monitors->shrink_unfinished)
         return 0;
     if (monitors->next_close < next)
         next = monitors->next_close;
@@ -177,15 +169,11 @@ static void run_maintenance(struct api_monitors *monitors, double *last, bool is
         return;
     *last = now;
     bool down = !atomic_load(&monitors->stored) || !api_store_is_in_place(monitors->store);
-    monitors->backoff = !down && api_store_is_shared(monitors->store) &&
-                        !api_transact(monitors, NULL, api_others_learn);
-    if (monitors->backoff)
-        return;
     monitors->backoff =
         (is_maintenance_due(monitors) || down) && !api_transact(monitors, NULL, maintain);
     bool up = atomic_load(&monitors->stored);
     monitors->shrink_unfinished = up && api_store_shrink(monitors->store);
-    if (up && monitors->log_has_deleted && monitors->n_tombstones == 0)
+    if (up && monitors->log_has_deleted && !monitors->has_orphans)
         monitors->log_has_deleted = !api_store_empty_log(monitors->store);
 }
 
@@ -196,9 +184,9 @@ static struct api_store_job *wait_for_jobs(struct api_monitors *monitors, int64_
     int64_t nanos = until.tv_nsec + idle * 1000;
     until.tv_sec += nanos / 1000000000;
     until.tv_nsec = nanos % 1000000000;
-    if (monitors->waiting == 0 && !monitors->stopping)
+    if (monitors->waiting == 0 && !monitors->probes.first && !monitors->stopping)
         pthread_cond_timedwait(&monitors->wake, &monitors->lock, &until);
-    return take(monitors);
+    return monitors->probes.first ? take_probes(monitors) : take(monitors);
 }
 
 static void *work_on(void *argument)
@@ -219,14 +207,48 @@ static void *work_on(void *argument)
     }
 }
 
+/* PROBE_MS: milliseconds for which a probe waits at most; then it is answered without the store, which may hang. */
+enum { PROBE_MS = 1000 };
+
+/* Ends probes once the first of them has waited for too long. */
+static void *time_probes(void *argument)
+{
+    struct api_monitors *monitors = argument;
+    pthread_mutex_lock(&monitors->lock);
+    while (!monitors->stopping) {
+        struct timespec until;
+        uint64_t turn = monitors->probe_turn;
+        clock_gettime(CLOCK_MONOTONIC, &until);
+        until.tv_sec += PROBE_MS / 1000;
+        if (!monitors->probes.first) {
+            pthread_cond_wait(&monitors->probe, &monitors->lock);
+            continue;
+        }
+        int result = pthread_cond_timedwait(&monitors->probe, &monitors->lock, &until);
+        if (result != ETIMEDOUT || turn != monitors->probe_turn || !monitors->probes.first)
+            continue;
+        struct api_store_job *jobs = take_probes(monitors);
+        pthread_mutex_unlock(&monitors->lock);
+        api_batch_refuse(jobs);
+        pthread_mutex_lock(&monitors->lock);
+    }
+    pthread_mutex_unlock(&monitors->lock);
+    return NULL;
+}
+
 bool api_monitors_start(struct api_monitors *monitors,
                         void (*log)(bool is_failure, const char *sentence))
 {
     monitors->log = log;
     monitors->stopping = false;
-    api_load_tell(monitors);
+    for (size_t at = 0; log && at < monitors->load_errors.size;
+         at += strlen(monitors->load_errors.data + at) + 1)
+        log(true, monitors->load_errors.data + at);
+    api_buffer_free(&monitors->load_errors);
     monitors->started = pthread_create(&monitors->thread, NULL, work_on, monitors) == 0;
-    return monitors->started;
+    monitors->times_probes =
+        monitors->started && pthread_create(&monitors->timer, NULL, time_probes, monitors) == 0;
+    return monitors->times_probes;
 }
 
 void api_monitors_stop(struct api_monitors *monitors)
@@ -236,26 +258,32 @@ void api_monitors_stop(struct api_monitors *monitors)
     pthread_mutex_lock(&monitors->lock);
     monitors->stopping = true;
     pthread_cond_signal(&monitors->wake);
+    pthread_cond_signal(&monitors->probe);
     pthread_mutex_unlock(&monitors->lock);
     pthread_join(monitors->thread, NULL);
-    monitors->started = false;
+    if (monitors->times_probes)
+        pthread_join(monitors->timer, NULL);
+    monitors->started = monitors->times_probes = false;
 }
 
 bool api_monitors_submit(struct api_monitors *monitors, struct api_store_job *job)
 {
     job->next = NULL;
     job->done = false;
-    struct api_lane *lane = job->counts > LARGE ? &monitors->large : &monitors->small;
+    struct api_lane *lane = job->is_probe         ? &monitors->probes
+                            : job->counts > LARGE ? &monitors->large
+                                                  : &monitors->small;
     pthread_mutex_lock(&monitors->lock);
-    bool good = monitors->waiting < MAX_WAITING;
+    bool good = monitors->waiting < MAX_WAITING || job->is_probe, is_first = !lane->first;
     if (good) {
-        if (lane->first)
-            lane->last->next = job;
-        else
-            lane->first = job;
+        *(is_first ? &lane->first : &lane->last->next) = job;
         lane->last = job;
-        if (monitors->waiting++ == 0)
+        if (job->is_probe ? is_first : monitors->waiting++ == 0)
             pthread_cond_signal(&monitors->wake);
+        if (job->is_probe && is_first) {
+            monitors->probe_turn++;
+            pthread_cond_signal(&monitors->probe);
+        }
     }
     pthread_mutex_unlock(&monitors->lock);
     return good;

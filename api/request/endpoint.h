@@ -26,7 +26,7 @@ enum {
  * x->problem.
  *
  * Steps run on the thread of the connection, or on another thread if their work is more than that thread may do. If
- * `place` is in the store, the store's thread calls run, read_back and publish: they may use x->problem and x->state,
+ * `place` is in the store, the store's thread calls run and read_back: they may use x->problem and x->state,
  * which no other thread touches until the request is resumed. After their transaction failed it calls run and
  * read_back again, with the same state: so they first free or reset what they made before. */
 struct api_steps {
@@ -51,9 +51,6 @@ struct api_steps {
 
     /* In the transaction of run, when the other jobs in it have run, too; sets x->cost_ns, of write. */
     bool (*read_back)(struct api_exchange *x, struct api_monitors *monitors);
-
-    /* After the commit, under the write lock of the registry. */
-    void (*publish)(struct api_exchange *x, struct api_monitors *monitors);
 
     /* Fills the response's body and content_type, and its status unless that is 200. */
     bool (*write)(struct api_exchange *x);

@@ -113,8 +113,8 @@ enum api_place {
 enum api_outcome {
     API_FAILED, /* x->problem says why; from run without one: the store or memory failed, and the transaction ends */
     API_DONE,
-    API_REFRESH, /* parse, at most once: have the store read what other servers changed, then parse again */
-    API_PARSE_AGAIN, /* run: the monitors were replaced after parse */
+    API_REFRESH, /* parse, unless x->is_refreshed: have the store read x->known, then parse again */
+    API_PARSE_AGAIN, /* run: the monitors are not those of x->known any more */
 };
 
 /* api_phase: the next step. */
@@ -153,10 +153,11 @@ struct api_exchange {
     const char *coding; /* Content-Encoding of the body; NULL for none */
     enum api_phase phase;
     enum api_place place;
-    enum api_outcome outcome; /* of the last parse or run */
-    bool is_parsed;           /* x->state is what parse made of it */
-    bool is_refreshed;        /* what other servers changed before is known */
-    unsigned replaced;        /* how often monitors were replaced while it waited */
+    enum api_outcome outcome;    /* of the last parse or run */
+    bool is_parsed;              /* x->state is what parse made of it */
+    struct api_known_set *known; /* monitors of the path, by which parse reads the body; or NULL */
+    bool is_refreshed;           /* they were read for this request */
+    unsigned replaced;           /* how often monitors were replaced while it waited */
     struct api_store_job job;
     struct api_buffer inflated; /* the body, if it was coded */
     void *state;                /* of the endpoint: see api_steps */

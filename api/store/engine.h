@@ -19,7 +19,7 @@ struct api_database {
 };
 
 /* API_MAX_COLUMNS: the most columns that a statement of sql.h gives. */
-enum { API_MAX_COLUMNS = 30 };
+enum { API_MAX_COLUMNS = 44 };
 
 /* api_schema: what a database holds. API_SCHEMA_FORMER: tables without the prefix of ours. */
 enum api_schema { API_SCHEMA_NONE, API_SCHEMA_FORMER, API_SCHEMA_OURS };
@@ -29,8 +29,9 @@ struct api_engine {
     const char *alias;     /* or NULL */
     const char *clustered; /* words at the end of a table that is stored by its primary key */
 
-    /* Statements that begin a transaction, of which one at a time goes on. `migration`: however long it takes. */
-    const char *transaction, *migration;
+    /* Statements that begin a transaction, of which one at a time goes on; one that others `beside` it may go on with; one
+     * that takes however long it needs. */
+    const char *transaction, *beside, *migration;
     bool is_shared; /* other servers may use the database */
 
     /* Opens what follows the prefix, "" for the alias. NULL with the reason if it cannot be. Those that
@@ -57,6 +58,12 @@ struct api_engine {
     /* Runs statement number `statement`, which is prepared at its first use. */
     bool (*run)(struct api_database *database, enum api_statement statement,
                 const struct api_datum *parameters, const struct api_rows *rows);
+
+    /* Runs statements one after another, for one wait. NULL: there is no wait. */
+    bool (*run_all)(struct api_database *database, const struct api_call *calls, size_t n);
+
+    /* Waits until no other transaction has a lock of one of these numbers, and has them until the end. NULL: there is no other. */
+    bool (*lock)(struct api_database *database, const int64_t *numbers, size_t n);
 
     bool (*commit)(struct api_database *database);
 

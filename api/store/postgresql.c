@@ -13,7 +13,10 @@
 
 /* MAX_UNREAD: statements in a pipeline whose results wait to be read, so that neither side has to wait
  * for the other to read. */
-enum { MAX_PARAMETERS = 34, MAX_UNREAD = 64 };
+enum { MAX_PARAMETERS = 40, MAX_UNREAD = 64 };
+
+/* LONGEST_STATEMENT: characters of a statement that locks. */
+enum { LONGEST_STATEMENT = 2000 };
 
 /* Numbers of types in the catalog, which never change. */
 enum { BYTEA = 17, INT8 = 20, FLOAT8 = 701 };
@@ -107,7 +110,7 @@ static bool read_result(struct api_postgresql_connection *c, const struct api_ro
     return good && (status == PGRES_PIPELINE_SYNC || read_end(c));
 }
 
-/* Reads unread results; the rows of the last statement go to `rows`, unless it is NULL. Each is followed by a
+/* Reads unread results; the rows of the last statement go to `rows`, unless it is NULL. They are followed by a
  * synchronization: after a mere flush PostgreSQL would not see that a session is idle in its transaction. */
 static bool read_results(struct api_postgresql_connection *c, const struct api_rows *rows)
 {
@@ -203,20 +206,75 @@ static bool send_prepared(struct api_postgresql_connection *c, enum api_statemen
                                        parameters.lengths, parameters.formats, 1));
 }
 
+/* Prepares a statement at its first use, by the name that it sets. */
+static bool prepare(struct api_postgresql_connection *c, enum api_statement number, char name[16])
+{
+    char locking[LONGEST_STATEMENT];
+    const char *text = api_sql[number];
+    if (!c->pg)
+        return api_database_fail(&c->base, "the connection is lost");
+    snprintf(name, 16, "s%d", (int)number);
+    if (c->prepared[number])
+        return true;
+    if (number == API_SQL_MONITOR_LOCKED) {
+        snprintf(locking, sizeof locking, "%s FOR UPDATE", text);
+        text = locking;
+    }
+    c->prepared[number] = true;
+    return sent(c, PQsendPrepare(c->pg, name, text, 0, NULL));
+}
+
 static bool run(struct api_database *database, enum api_statement number,
                 const struct api_datum *data, const struct api_rows *rows)
 {
     struct api_postgresql_connection *c = connection_of(database);
     char name[16];
-    if (!c->pg)
-        return api_database_fail(database, "the connection is lost");
-    snprintf(name, sizeof name, "s%d", (int)number);
-    if (!c->prepared[number] && !sent(c, PQsendPrepare(c->pg, name, api_sql[number], 0, NULL)))
+    if (!prepare(c, number, name))
         return false;
-    c->prepared[number] = true;
     if (rows && c->unread == MAX_UNREAD - 1 && !read_results(c, NULL))
         return false;
     return send_prepared(c, number, name, data) && (!rows || read_results(c, rows));
+}
+
+/* Reads unread results, the last of which are those of calls. */
+static bool read_calls(struct api_postgresql_connection *c, const struct api_call *calls, size_t n)
+{
+    if (PQpipelineSync(c->pg) != 1)
+        return api_postgresql_fail(c, PQerrorMessage(c->pg));
+    for (; c->unread > 0; c->unread--)
+        if (!read_result(c, c->unread <= n ? &calls[n - c->unread].rows : NULL))
+            return false;
+    return read_result(c, NULL);
+}
+
+/* As many as fit into a pipeline at a time. */
+static bool run_all(struct api_database *database, const struct api_call *calls, size_t n)
+{
+    struct api_postgresql_connection *c = connection_of(database);
+    char name[16];
+    for (size_t i = 0, first; i < n;) {
+        if (c->unread > MAX_UNREAD / 2 && !read_results(c, NULL))
+            return false;
+        for (first = i; i < n && c->unread < MAX_UNREAD - 2; i++) {
+            bool was_prepared = c->prepared[calls[i].statement];
+            if (!was_prepared && i > first) /* its preparation would be among the calls */
+                break;
+            if (!prepare(c, calls[i].statement, name) ||
+                !send_prepared(c, calls[i].statement, name, calls[i].parameters))
+                return false;
+        }
+        if (!read_calls(c, calls + first, i - first))
+            return false;
+    }
+    return true;
+}
+
+static bool lock(struct api_database *database, const int64_t *numbers, size_t n)
+{
+    bool good = true;
+    for (size_t i = 0; good && i < n; i++)
+        good = run(database, API_SQL_LOCK, &API_INTEGER(numbers[i]), NULL);
+    return good;
 }
 
 static bool commit(struct api_database *database)
@@ -255,7 +313,7 @@ static void rollback(struct api_database *database)
 
 /* ---- The engine */
 
-/* KEYS: of the lock that each transaction takes, alone or with others. */
+/* KEYS: of the lock that each transaction takes, alone or with others beside it. */
 #define KEYS "hashtext('kldiv'), hashtext(current_schema())"
 
 /* Limits bound how long a server that hangs keeps others from the store. PostgreSQL does not count the time of a
@@ -329,10 +387,12 @@ static bool may_migrate(struct api_database *database, bool *may)
 
 #define BEGIN "BEGIN ISOLATION LEVEL READ COMMITTED;"
 #define LOCK_EXCLUSIVE "SELECT pg_advisory_xact_lock(" KEYS ");"
+#define LOCK_SHARED "SELECT pg_advisory_xact_lock_shared(" KEYS ");"
 
 const struct api_engine api_postgresql = {.prefix = "postgresql://",
                                           .clustered = "",
                                           .transaction = BEGIN LOCK_EXCLUSIVE,
+                                          .beside = BEGIN LOCK_SHARED,
                                           .is_shared = true,
                                           .migration = BEGIN LOCK_EXCLUSIVE
                                           "SET LOCAL statement_timeout = 0",
@@ -344,6 +404,8 @@ const struct api_engine api_postgresql = {.prefix = "postgresql://",
                                           .may_migrate = may_migrate,
                                           .script = script,
                                           .run = run,
+                                          .run_all = run_all,
+                                          .lock = lock,
                                           .commit = commit,
                                           .size = size_of,
                                           .rollback = rollback};

@@ -1,5 +1,7 @@
 #include "api/store/sql.h"
 
+#include "api/store/columns.h"
+
 /* Times are microseconds since 1970, UTC. Numbers of windows and events ascend within a monitor.
  * States and verdicts are those of enum api_verdict. A definition is the JSON of bins and reference,
  * settings that of everything else; a window keeps the settings that it was scored by last. */
@@ -132,7 +134,7 @@ static const char eighth[] =
     "kldiv_monitors.id AND w.id = rose_window) WHERE state > 1;";
 
 /* Adds how many requests of its group in a row lacked a monitor's column, and columns of tables that have no monitor: see
- * api/monitors/state/mutes.h; what receivers know of a monitor that is muted; and what is known of the values of the windows
+ * api/monitors/rows/mutes.h; what receivers know of a monitor that is muted; and what is known of the values of the windows
  * that a window is compared with. */
 static const char ninth[] =
     "ALTER TABLE kldiv_monitors ADD COLUMN missed BIGINT NOT NULL DEFAULT 0;"
@@ -152,7 +154,7 @@ static const char tenth[] =
 static const char eleventh[] = "ALTER TABLE kldiv_mutes ADD COLUMN muted_by TEXT;";
 
 /* Adds the counts of a window to its row, in place of a row for each bin; sums of windows, and what each server has counted of
- * open ones, are not stored any more. Adds the number of transactions that wrote: see api/monitors/state/others.h. */
+ * open ones, are not stored any more. */
 static const char twelfth[] =
     "INSERT INTO kldiv_meta VALUES ('written', 0);"
     "ALTER TABLE kldiv_windows ADD COLUMN counts BYTEA;"
@@ -175,6 +177,40 @@ static const char end_of_twelfth[] = "DROP TABLE kldiv_counts;"
                                      "DROP TABLE kldiv_sums;"
                                      "DROP TABLE kldiv_server_counts;";
 
+/* Adds what lists and metrics show of a monitor, and when its next window closes, to its row: NULL until the monitor is
+ * written. Settings, which may be long, come last, so that SQLite reads them only where they are asked for. Servers have no
+ * numbers of changes to tell each other any more. */
+static const char thirteenth[] =
+    "ALTER TABLE kldiv_monitors RENAME COLUMN settings TO former_settings;"
+    "ALTER TABLE kldiv_monitors ADD COLUMN next_close BIGINT;"
+    "ALTER TABLE kldiv_monitors ADD COLUMN warning DOUBLE PRECISION;"
+    "ALTER TABLE kldiv_monitors ADD COLUMN critical DOUBLE PRECISION;"
+    "ALTER TABLE kldiv_monitors ADD COLUMN significance DOUBLE PRECISION;"
+    "ALTER TABLE kldiv_monitors ADD COLUMN stale_after BIGINT;"
+    "ALTER TABLE kldiv_monitors ADD COLUMN last_id BIGINT;"
+    "ALTER TABLE kldiv_monitors ADD COLUMN last_start BIGINT;"
+    "ALTER TABLE kldiv_monitors ADD COLUMN last_end BIGINT;"
+    "ALTER TABLE kldiv_monitors ADD COLUMN last_restated BIGINT;"
+    "ALTER TABLE kldiv_monitors ADD COLUMN last_n BIGINT;"
+    "ALTER TABLE kldiv_monitors ADD COLUMN last_kl DOUBLE PRECISION;"
+    "ALTER TABLE kldiv_monitors ADD COLUMN last_js DOUBLE PRECISION;"
+    "ALTER TABLE kldiv_monitors ADD COLUMN last_psi DOUBLE PRECISION;"
+    "ALTER TABLE kldiv_monitors ADD COLUMN last_unseen_ratio DOUBLE PRECISION;"
+    "ALTER TABLE kldiv_monitors ADD COLUMN last_missing_ratio DOUBLE PRECISION;"
+    "ALTER TABLE kldiv_monitors ADD COLUMN last_noise_floor DOUBLE PRECISION;"
+    "ALTER TABLE kldiv_monitors ADD COLUMN last_top BIGINT;"
+    "ALTER TABLE kldiv_monitors ADD COLUMN last_top_share DOUBLE PRECISION;"
+    "ALTER TABLE kldiv_monitors ADD COLUMN last_top_names TEXT;"
+    "ALTER TABLE kldiv_monitors ADD COLUMN n_recent BIGINT;"
+    "ALTER TABLE kldiv_monitors ADD COLUMN recent BYTEA;"
+    "ALTER TABLE kldiv_monitors ADD COLUMN settings TEXT NOT NULL DEFAULT '';"
+    "UPDATE kldiv_monitors SET settings = former_settings;"
+    "ALTER TABLE kldiv_monitors DROP COLUMN former_settings;"
+    "CREATE INDEX kldiv_monitors_by_close ON kldiv_monitors (next_close) WHERE next_close IS NOT "
+    "NULL;"
+    "DELETE FROM kldiv_meta WHERE name IN ('change', 'deletion', 'mute', 'columns', 'written', "
+    "'server');";
+
 /* Versions up to the sixth refuse whatever is newer. */
 const struct api_migration api_migrations[] = {
     {first, "monitors, windows, counts, events", 1, NULL},
@@ -189,25 +225,31 @@ const struct api_migration api_migrations[] = {
     {tenth, "how receivers of notifications do", 8, NULL},
     {eleventh, "who has muted", 8, NULL},
     {twelfth, "windows as one row each", 12, end_of_twelfth},
+    {thirteenth, "what lists show, in a monitor's row", 13, NULL},
     {NULL, NULL, 0, NULL},
 };
 
-#define WINDOW_OF(settings, reference, counts)                                                     \
-    "id, revision, start_at, end_at, closed, restated, n, kl, kl_reverse, js, psi, p_value,"       \
-    " unseen_ratio, missing_ratio, verdict, state, top, top_share, pooled_windows, pooled_n,"      \
-    " pooled_kl, pooled_p_value, pooled_noise_floor, pooled_bins, pooled_ratio, "                  \
-    "moments, reference_spread, " settings ", " reference ", " counts
-
 /* WINDOW_NUMBERS: a row without its long values. */
-#define WINDOW_COLUMNS WINDOW_OF("settings", "reference", "counts")
-#define WINDOW_NUMBERS WINDOW_OF("NULL", "NULL", "NULL")
+#define WINDOW_COLUMNS "monitor" API_WINDOW_COLUMNS(API_COLUMN_NAME)
+#define WINDOW_NUMBERS                                                                             \
+    "monitor" API_WINDOW_NUMBERS(API_COLUMN_NAME) API_WINDOW_LONG(API_COLUMN_NULL)
 
-#define MONITORS                                                                                   \
-    "SELECT id, group_name, name, m.revision, version, settings, state,"                           \
-    " observations, last_observation, last_window, severity_since, newest_end, "                   \
-    "since, pool_from, rose_at, rose_window, definition,"                                          \
-    " sentence, sentence_of, stale_told, missed, told FROM kldiv_monitors m"                       \
-    " JOIN kldiv_revisions r ON r.monitor = m.id AND r.revision = m.revision"
+/* MONITOR: a row. SAMPLE: its first columns. WITH_TEXTS: with its settings and its definition. */
+#define MONITOR_COLUMNS "id, group_name, name" API_MONITOR_COLUMNS(API_COLUMN_NAME)
+#define MONITOR "SELECT " MONITOR_COLUMNS " FROM kldiv_monitors"
+#define SAMPLE                                                                                     \
+    "SELECT id, group_name, name" API_MONITOR_SAMPLE(API_COLUMN_NAME) " FROM kldiv_monitors"
+#define MONITOR_SET                                                                                \
+    "version = $1" API_MONITOR_SAMPLE_REST(API_COLUMN_SET) API_MONITOR_OTHERS(API_COLUMN_SET)
+#define DEFINITION                                                                                 \
+    "(SELECT definition FROM kldiv_revisions r WHERE r.monitor = m.id AND r.revision = "           \
+    "m.revision)"
+#define WITH_TEXTS "SELECT " MONITOR_COLUMNS ", settings, " DEFINITION " FROM kldiv_monitors m"
+
+/* STALE_AT: a monitor is stale at a time. */
+#define STALE_AT(time)                                                                             \
+    "CASE WHEN stale_after IS NULL THEN missed >= 3 ELSE last_observation IS NOT NULL AND " time   \
+    " - last_observation > stale_after END"
 
 /* OPEN: of few windows, which an index has. The bound of their end leads SQLite to it. */
 #define OPEN "closed = 0 AND end_at > -9223372036854775807"

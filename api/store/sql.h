@@ -126,10 +126,24 @@ struct api_rows {
     void *context;
 };
 
+/* api_call: a statement that is run together with others, for one wait. */
+struct api_call {
+    enum api_statement statement;
+    struct api_datum parameters[2]; /* as many as it has */
+    struct api_rows rows;
+};
+
 /* Receives one row of one integer into an int64_t. */
 static inline void api_datum_read_integer(void *context, const struct api_datum *values)
 {
     *(int64_t *)context = values[0].integer;
+}
+
+/* Receives one row of two integers. */
+static inline void api_datum_read_integers(void *context, const struct api_datum *values)
+{
+    ((int64_t *)context)[0] = values[0].integer;
+    ((int64_t *)context)[1] = values[1].integer;
 }
 
 /* ---- Transactions */

@@ -127,27 +127,30 @@ static bool bind(sqlite3_stmt *statement, int i, const struct api_datum *datum)
     }
 }
 
+/* The functions of values cost half of those of columns, which look for failures each time. A connection without a mutex
+ * may use them. */
 static struct api_datum column(sqlite3_stmt *statement, int i)
 {
+    sqlite3_value *value = sqlite3_column_value(statement, i);
     struct api_datum datum = {.kind = API_SQL_NULL, .text = "", .size = 0};
-    switch (sqlite3_column_type(statement, i)) {
+    switch (sqlite3_value_type(value)) {
     case SQLITE_INTEGER:
         datum.kind = API_SQL_INTEGER;
-        datum.integer = sqlite3_column_int64(statement, i);
+        datum.integer = sqlite3_value_int64(value);
         break;
     case SQLITE_FLOAT:
         datum.kind = API_SQL_REAL;
-        datum.real = sqlite3_column_double(statement, i);
+        datum.real = sqlite3_value_double(value);
         break;
     case SQLITE_TEXT:
         datum.kind = API_SQL_TEXT;
-        datum.text = (const char *)sqlite3_column_text(statement, i);
-        datum.size = (size_t)sqlite3_column_bytes(statement, i);
+        datum.text = (const char *)sqlite3_value_text(value);
+        datum.size = (size_t)sqlite3_value_bytes(value);
         break;
     case SQLITE_BLOB:
         datum.kind = API_SQL_BYTES;
-        datum.text = sqlite3_column_blob(statement, i);
-        datum.size = (size_t)sqlite3_column_bytes(statement, i);
+        datum.text = sqlite3_value_blob(value);
+        datum.size = (size_t)sqlite3_value_bytes(value);
         break;
     default:
         break;
@@ -209,8 +212,19 @@ static bool fail_replaced(struct connection *c)
     return api_database_fail(&c->base, "%.200s was removed or replaced", c->files.path);
 }
 
+static void rollback(struct api_database *database)
+{
+    struct connection *c = connection_of(database);
+    if (sqlite3_get_autocommit(c->sqlite))
+        return;
+    sqlite3_step(c->rollback);
+    sqlite3_reset(c->rollback);
+}
+
+/* Also ends a transaction whose rollback failed for want of memory. */
 static bool reach(struct api_database *database)
 {
+    rollback(database);
     return is_in_place(database) || fail_replaced(connection_of(database));
 }
 
@@ -266,19 +280,11 @@ static bool empty_log(struct api_database *database)
     return is_in_place(database) && api_sqlite_empty_log(connection_of(database)->sqlite);
 }
 
-static void rollback(struct api_database *database)
-{
-    struct connection *c = connection_of(database);
-    if (sqlite3_get_autocommit(c->sqlite))
-        return;
-    sqlite3_step(c->rollback);
-    sqlite3_reset(c->rollback);
-}
-
 const struct api_engine api_sqlite = {.prefix = "sqlite:",
                                       .alias = "memory",
                                       .clustered = " WITHOUT ROWID",
                                       .transaction = "BEGIN IMMEDIATE",
+                                      .beside = "BEGIN IMMEDIATE",
                                       .migration = "BEGIN IMMEDIATE",
                                       .open = open_connection,
                                       .close = close_connection,

@@ -7,52 +7,91 @@ STATEMENT(SCHEMA, /* → version of the schema, and the oldest one whose servers
 STATEMENT(SCHEMA_SET, /* both */
           "INSERT INTO kldiv_meta (name, value) VALUES ('schema', $1), ('oldest', $2) ON CONFLICT "
           "(name) DO UPDATE SET value = excluded.value")
-STATEMENT(META, /* → name and value of each number about the whole */
-          "SELECT name, value FROM kldiv_meta")
-/* number, name: 'change', 'deletion', 'mute' or 'columns', of the last change of monitors, that deleted some, of
- * mutes, of columns without a monitor; or 'written', of the last transaction that wrote */
-STATEMENT(META_SET, "UPDATE kldiv_meta SET value = $1 WHERE name = $2")
-STATEMENT(META_NEXT, /* name: 'monitor', 'note' or 'server' → a number that none ever had */
+STATEMENT(META_NEXT, /* name: 'monitor' or 'note' → a number that none ever had */
           "UPDATE kldiv_meta SET value = value + 1 WHERE name = $1 RETURNING value")
 STATEMENT(PROBE, /* adds a number to the schema's: run it with 1 and with -1 */
           "UPDATE kldiv_meta SET value = value + $1 WHERE name = 'schema'")
 
-STATEMENT(MONITORS, /* → all monitors with their current definition */
-          MONITORS " ORDER BY id")
-STATEMENT(MONITORS_CHANGED, /* change → those that were changed after it */
-          MONITORS " WHERE changed > $1 ORDER BY id")
-STATEMENT(MONITOR_IDS, /* → id of each */
-          "SELECT id FROM kldiv_monitors")
-STATEMENT(MONITOR_PUT, /* id, group, name, revision, version, settings, change */
-          "INSERT INTO kldiv_monitors (id, group_name, name, revision, version, settings, changed, "
-          "state, observations, last_window) VALUES ($1, $2, $3, $4, $5, $6, $7, 0, 0, 0) ON "
-          "CONFLICT (id) DO UPDATE SET revision = excluded.revision, version = excluded.version, "
-          "settings = excluded.settings, changed = excluded.changed")
-/* state, observations to add, last observation, last window, severity since, newest end of a window, since, pool
- * from, sentence, its window, change, rose at, its window, missed; id */
-STATEMENT(MONITOR_LIVE,
-          "UPDATE kldiv_monitors SET state = $1, observations = observations + $2, "
-          "last_observation = $3, last_window = $4, severity_since = $5, newest_end = $6, since = "
-          "$7, pool_from = $8, sentence = $9, sentence_of = $10, stale_told = $11, changed = $12, "
-          "rose_at = $13, rose_window = $14, missed = $15, told = $16 WHERE id = $17")
-STATEMENT(MONITOR_COUNTED, /* values to add, last_observation; id */
-          "UPDATE kldiv_monitors SET observations = observations + $1, last_observation = $2 WHERE "
-          "id = $3")
-/* window or 0, monitor → observations, last_observation; start, end, n, moments and counts of the window */
-STATEMENT(NUMBERS,
-          "SELECT observations, last_observation, start_at, end_at, n, moments, counts FROM "
-          "kldiv_monitors m LEFT JOIN kldiv_windows w ON w.monitor = m.id AND w.id = $1 "
-          "WHERE m.id = $2")
-STATEMENT(NUMBERS_OF_ALL, /* → group, name, id, observations, last_observation */
-          "SELECT group_name, name, id, observations, last_observation FROM kldiv_monitors")
-STATEMENT(MONITOR_DELETE, /* id */
-          "DELETE FROM kldiv_monitors WHERE id = $1")
-STATEMENT(MONITOR_REMOVE, /* group, name: deletes one that could not be read; id */
+/* The columns of a row are those of MONITOR; they end with its settings and its definition where there are texts. */
+STATEMENT(MONITOR, /* id */
+          MONITOR " WHERE id = $1")
+/* id; another server waits until the transaction ends → id, number of the last write, observations, last observation */
+STATEMENT(MONITOR_LOCKED, "SELECT id, changed, observations, last_observation FROM kldiv_monitors "
+                          "WHERE id = $1")
+STATEMENT(LOCK, /* number: of PostgreSQL alone */
+          "SELECT pg_advisory_xact_lock($1)")
+STATEMENT(MONITOR_NAMED, /* group, name */
+          MONITOR " WHERE group_name = $1 AND name = $2")
+STATEMENT(MONITORS_OF_GROUP, /* group */
+          MONITOR " WHERE group_name = $1")
+STATEMENT(MONITOR_CHANGED, /* id → number of its last write, observations */
+          "SELECT changed, observations FROM kldiv_monitors WHERE id = $1")
+STATEMENT(CHANGES, /* → id, number of the last write, observations of all */
+          "SELECT id, changed, observations FROM kldiv_monitors")
+STATEMENT(CHANGES_OF_GROUP, /* group → the same */
+          "SELECT id, changed, observations FROM kldiv_monitors WHERE group_name = $1")
+STATEMENT(SAMPLES, /* all, by the columns of SAMPLE */
+          SAMPLE)
+STATEMENT(SAMPLES_OF_GROUP, /* group */
+          SAMPLE " WHERE group_name = $1")
+STATEMENT(MONITORS_LASTING, /* those at warning or worse, or told to be stale */
+          MONITOR " WHERE state >= 2 OR stale_told = 1 ORDER BY id")
+/* time, a minute later → those whose silence began or ended, or of which receivers know less than they might, or that
+ * were seen ahead of the clock */
+STATEMENT(MONITORS_SILENT,
+          MONITOR " WHERE CASE WHEN " STALE_AT("$1") " THEN 1 ELSE 0 END <> CASE "
+                                                     "WHEN stale_told = 0 THEN 0 ELSE 1 END OR "
+                                                     "told >= 0 OR last_observation > $2 ORDER BY "
+                                                     "id")
+STATEMENT(NEXT_SILENCE, /* → time at which the next one may be silent */
+          "SELECT coalesce(min(last_observation + stale_after), 9223372036854775807) FROM "
+          "kldiv_monitors WHERE stale_told = 0")
+STATEMENT(NEXT_CLOSE, /* → time at which the next window is due */
+          "SELECT coalesce(min(next_close), 9223372036854775807) FROM kldiv_monitors WHERE "
+          "next_close IS NOT NULL")
+STATEMENT(MONITORS_DUE, /* time, limit → id of those whose window is due */
+          "SELECT id FROM kldiv_monitors WHERE next_close <= $1 ORDER BY next_close LIMIT $2")
+STATEMENT(MONITORS_AFTER, /* id, limit → ids of those that follow */
+          "SELECT id FROM kldiv_monitors WHERE id > $1 ORDER BY id LIMIT $2")
+STATEMENT(MONITORS_UNFILLED, /* limit → id of those that were written by an older schema */
+          "SELECT id FROM kldiv_monitors WHERE warning IS NULL LIMIT $1")
+STATEMENT(MONITOR_SET_ASIDE, /* id: of one that cannot be read */
+          "UPDATE kldiv_monitors SET warning = coalesce(warning, 0), next_close = NULL WHERE id = "
+          "$1")
+STATEMENT(MONITORS_COUNT, /* → number */
+          "SELECT count(*) FROM kldiv_monitors")
+STATEMENT(GROUP_COUNT, /* group, limit → number of its monitors, up to the limit */
+          "SELECT count(*) FROM (SELECT 1 FROM kldiv_monitors WHERE group_name = $1 LIMIT $2) m")
+STATEMENT(KNOWN, /* group, name → id, name, revision, version */
+          "SELECT id, name, revision, version FROM kldiv_monitors WHERE group_name = $1 AND name = "
+          "$2")
+STATEMENT(KNOWN_OF_GROUP, /* group → the same of each */
+          "SELECT id, name, revision, version FROM kldiv_monitors WHERE group_name = $1")
+STATEMENT(TEXTS, /* id → settings, definition, version */
+          "SELECT settings, " DEFINITION ", version FROM kldiv_monitors m WHERE id = $1")
+STATEMENT(TEXTS_NAMED, /* group, name → row with texts */
+          WITH_TEXTS " WHERE group_name = $1 AND name = $2")
+STATEMENT(TEXTS_OF_GROUP, /* group → rows with texts */
+          WITH_TEXTS " WHERE group_name = $1")
+STATEMENT(TEXTS_OF_ALL, /* → rows with texts */
+          WITH_TEXTS)
+STATEMENT(MONITOR_NEW, /* id, group, name, settings */
+          "INSERT INTO kldiv_monitors (id, group_name, name, settings, revision, version, state, "
+          "observations, last_window) VALUES ($1, $2, $3, $4, 1, 1, 0, 0, 0)")
+STATEMENT(MONITOR_SETTINGS, /* settings, id */
+          "UPDATE kldiv_monitors SET settings = $1 WHERE id = $2")
+STATEMENT(MONITOR_PUT, /* columns of a monitor, id */
+          "UPDATE kldiv_monitors SET " MONITOR_SET " WHERE id = $40")
+STATEMENT(MONITOR_COUNTED, /* observations, last observation, id */
+          "UPDATE kldiv_monitors SET observations = $1, last_observation = $2 WHERE id = $3")
+STATEMENT(MONITOR_DELETE, /* group, name → id */
           "DELETE FROM kldiv_monitors WHERE group_name = $1 AND name = $2 RETURNING id")
-STATEMENT(GROUP_REMOVE, /* group: those of it that are left; id */
+STATEMENT(GROUP_DELETE, /* group → id of each */
           "DELETE FROM kldiv_monitors WHERE group_name = $1 RETURNING id")
 STATEMENT(REVISION_PUT, /* monitor, revision, definition */
           "INSERT INTO kldiv_revisions (monitor, revision, definition) VALUES ($1, $2, $3)")
+STATEMENT(REVISION_SET, /* definition; monitor, revision */
+          "UPDATE kldiv_revisions SET definition = $1 WHERE monitor = $2 AND revision = $3")
 STATEMENT(REVISION, /* monitor, revision → definition */
           "SELECT definition FROM kldiv_revisions WHERE monitor = $1 AND revision = $2")
 STATEMENT(REVISIONS_DELETE, /* monitor */
@@ -62,25 +101,18 @@ STATEMENT(REVISIONS_PRUNE, "DELETE FROM kldiv_revisions WHERE monitor = $1 AND r
                            "NOT EXISTS (SELECT 1 FROM kldiv_windows w WHERE w.monitor = $1 AND "
                            "w.revision = kldiv_revisions.revision) RETURNING revision")
 
-STATEMENT(
-    WINDOW_PUT, /* monitor, and the columns of WINDOW_OF */
-    "INSERT INTO kldiv_windows (monitor, " WINDOW_COLUMNS
-    ") VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, "
-    "$19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31) ON CONFLICT (monitor, id) DO "
-    "UPDATE SET start_at = excluded.start_at, end_at = excluded.end_at, closed = excluded.closed, "
-    "restated = excluded.restated, n = excluded.n, kl = excluded.kl, kl_reverse = "
-    "excluded.kl_reverse, js = excluded.js, psi = excluded.psi, p_value = excluded.p_value, "
-    "unseen_ratio = excluded.unseen_ratio, missing_ratio = excluded.missing_ratio, verdict = "
-    "excluded.verdict, state = excluded.state, top = excluded.top, top_share = excluded.top_share, "
-    "pooled_windows = excluded.pooled_windows, pooled_n = excluded.pooled_n, pooled_kl = "
-    "excluded.pooled_kl, pooled_p_value = excluded.pooled_p_value, pooled_noise_floor = "
-    "excluded.pooled_noise_floor, pooled_bins = excluded.pooled_bins, pooled_ratio = "
-    "excluded.pooled_ratio, moments = excluded.moments, reference_spread = "
-    "excluded.reference_spread, settings = excluded.settings, reference = excluded.reference, "
-    "counts = excluded.counts")
+STATEMENT(WINDOW_PUT, /* monitor, and its columns */
+          "INSERT INTO kldiv_windows (" WINDOW_COLUMNS ") VALUES ($1" API_WINDOW_COLUMNS(
+              API_COLUMN_PARAMETER) ") ON CONFLICT (monitor, id) DO "
+                                    "UPDATE SET monitor = excluded.monitor" API_WINDOW_COLUMNS(
+                                        API_COLUMN_EXCLUDED))
 STATEMENT(WINDOW_N, /* start, end, n, moments, counts; monitor, id */
           "UPDATE kldiv_windows SET start_at = $1, end_at = $2, n = $3, moments = $4, counts = $5 "
           "WHERE monitor = $6 AND id = $7")
+STATEMENT(
+    WINDOW_COUNTED, /* monitor, id → monitor, start, end, n, moments, counts */
+    "SELECT monitor, start_at, end_at, n, moments, counts FROM kldiv_windows WHERE monitor = $1 "
+    "AND id = $2")
 STATEMENT(WINDOW_STATE, /* state; monitor, id */
           "UPDATE kldiv_windows SET state = $1 WHERE monitor = $2 AND id = $3")
 STATEMENT(WINDOW_TOP, /* top, its share; monitor, id */
@@ -127,9 +159,9 @@ STATEMENT(WINDOWS_EXPIRED,
 STATEMENT(WINDOW_END, /* monitor, time → end of the one that starts last, and ends by then */
           "SELECT end_at FROM kldiv_windows WHERE monitor = $1 AND start_at <= $2 AND end_at <= "
           "$2" NEWEST_FIRST " LIMIT 1")
-STATEMENT(ORPHANS, /* → monitors that are deleted, and have rows left */
-          "SELECT DISTINCT monitor FROM kldiv_revisions WHERE monitor NOT IN (SELECT id FROM "
-          "kldiv_monitors)")
+STATEMENT(ORPHANS, /* limit → monitors that are deleted, and have rows left */
+          "SELECT DISTINCT monitor FROM kldiv_revisions r WHERE NOT EXISTS (SELECT 1 FROM "
+          "kldiv_monitors m WHERE m.id = r.monitor) LIMIT $1")
 STATEMENT(WINDOW_DELETE, /* monitor, id */
           "DELETE FROM kldiv_windows WHERE monitor = $1 AND id = $2")
 
@@ -204,11 +236,20 @@ STATEMENT(MUTE_PUT, /* group, name, until, reason, by */
           "reason = excluded.reason, muted_by = excluded.muted_by")
 STATEMENT(MUTE_DELETE, /* group, name */
           "DELETE FROM kldiv_mutes WHERE group_name = $1 AND name = $2")
-STATEMENT(MUTES_PRUNE, /* at: deletes those that are over by then, or of what is deleted */
-          "DELETE FROM kldiv_mutes WHERE until_at <= $1 OR " IS_LEFT("kldiv_mutes"))
+/* at, end of those until ok: deletes those that are over by then, of what is deleted, of monitors that are ok, of groups until ok */
+STATEMENT(MUTES_END, "DELETE FROM kldiv_mutes WHERE until_at <= $1 OR " IS_LEFT(
+                         "kldiv_mutes") " OR (until_at = $2 AND (name = '' OR EXISTS (SELECT 1 "
+                                        "FROM kldiv_monitors m WHERE "
+                                        "m.group_name = kldiv_mutes.group_name AND m.name = "
+                                        "kldiv_mutes.name AND m.state < 2 AND "
+                                        "NOT " STALE_AT("$1") ")))")
 
-/* → group, name, 1 if it was left out, missed of each column without a monitor */
-STATEMENT(COLUMNS, "SELECT group_name, name, left_out, missed FROM kldiv_columns")
+STATEMENT(COLUMNS, /* group → name, 1 if it was left out, missed of each column without a monitor */
+          "SELECT name, left_out, missed FROM kldiv_columns c WHERE group_name = $1 AND NOT EXISTS "
+          "(SELECT 1 FROM kldiv_monitors m WHERE m.group_name = c.group_name AND m.name = c.name) "
+          "ORDER BY name")
+STATEMENT(COLUMNS_COUNT, /* → number of all */
+          "SELECT count(*) FROM kldiv_columns")
 STATEMENT(COLUMN_PUT, /* the same */
           "INSERT INTO kldiv_columns (group_name, name, left_out, missed) VALUES ($1, $2, $3, $4) "
           "ON CONFLICT (group_name, name) DO UPDATE SET missed = excluded.missed, left_out = CASE "

@@ -308,6 +308,25 @@ bool api_store_read(struct api_store *store, enum api_statement statement,
            !store->database->last.out_of_memory;
 }
 
+bool api_store_read_all(struct api_store *store, const struct api_call *calls, size_t n)
+{
+    const struct api_engine *engine = store->database->engine;
+    bool good = true;
+    if (engine->run_all)
+        return ASK(store, engine->run_all(store->database, calls, n)) &&
+               !store->database->last.out_of_memory;
+    for (size_t i = 0; good && i < n; i++)
+        good = api_store_read(store, calls[i].statement, calls[i].parameters, calls[i].rows.row,
+                              calls[i].rows.context);
+    return good;
+}
+
+bool api_store_lock(struct api_store *store, const int64_t *numbers, size_t n)
+{
+    const struct api_engine *engine = store->database->engine;
+    return !engine->lock || n == 0 || ASK(store, engine->lock(store->database, numbers, n));
+}
+
 void api_store_count_row(void *context, const struct api_datum *values)
 {
     (void)values;
@@ -349,12 +368,14 @@ bool api_store_empty_log(struct api_store *store)
     return store->is_open && (!engine->empty_log || ASK(store, engine->empty_log(store->database)));
 }
 
-bool api_store_begin(struct api_store *store)
+bool api_store_begin(struct api_store *store, bool is_beside)
 {
     struct api_database *database = store->database;
     database->last = (struct api_store_outcome){.is_new = database->last.is_new};
     const struct api_engine *engine = database->engine;
-    bool good = ASK(store, prepare(store) && engine->script(database, engine->transaction));
+    bool good =
+        ASK(store, prepare(store) &&
+                       engine->script(database, is_beside ? engine->beside : engine->transaction));
     database->last.has_written = false;
     return good;
 }

@@ -63,12 +63,14 @@ const char *const *api_store_files(const struct api_store *store);
 bool api_store_is_location(const char *location);
 
 /* Run a statement, with as many parameters as it has. False if it failed: api_store_reason says why, and the
- * transaction must end. api_store_read: gives its rows to `row`, as to api_store_count_row. api_store_number: *number becomes the only value of its
+ * transaction must end. api_store_read: gives its rows to `row`, as to api_store_count_row. api_store_read_all: runs statements
+ * one after another, for one wait. api_store_number: *number becomes the only value of its
  * last row, and stays as it is without one. */
 bool api_store_run(struct api_store *store, enum api_statement statement,
                    const struct api_datum *parameters);
 bool api_store_read(struct api_store *store, enum api_statement statement,
                     const struct api_datum *parameters, api_row_reader *row, void *context);
+bool api_store_read_all(struct api_store *store, const struct api_call *calls, size_t n);
 void api_store_count_row(void *context, const struct api_datum *values); /* counts in a size_t */
 bool api_store_number(struct api_store *store, enum api_statement statement,
                       const struct api_datum *parameters, int64_t *number);
@@ -93,8 +95,10 @@ bool api_store_shrink(struct api_store *store);
 /* Overwrites what a log beside the database has of deleted rows, between transactions. */
 bool api_store_empty_log(struct api_store *store);
 
-/* Begins a transaction. */
-bool api_store_begin(struct api_store *store);
+/* Begins a transaction. With `is_beside`, others of the same kind on other servers go on at the same time: it may change what it has
+ * locked, by API_SQL_MONITOR_LOCKED or api_store_lock, each kind in order of the numbers, and add rows that belong to that. */
+bool api_store_begin(struct api_store *store, bool is_beside);
+bool api_store_lock(struct api_store *store, const int64_t *numbers, size_t n);
 bool api_store_commit(struct api_store *store);
 void api_store_rollback(struct api_store *store);
 const char *api_store_reason(const struct api_store *store);

@@ -44,6 +44,12 @@ static void resume(struct api_exchange *x)
     curl_multi_wakeup(delivery->sender->multi);
 }
 
+/* True for receivers that are told again of what lasts. */
+static bool reminds(const struct api_receiver *receiver)
+{
+    return receiver->format == API_NOTIFY_ALERTMANAGER || receiver->remind > 0;
+}
+
 /* Prepares a job of the store. */
 static struct api_outbox_job *prepare(struct srv_delivery *delivery,
                                       const struct api_receiver *receiver)
@@ -58,6 +64,10 @@ static struct api_outbox_job *prepare(struct srv_delivery *delivery,
     job->server = sender->server;
     job->history = api_notifier_history(sender->notifier, receiver->name);
     job->reads_history = !delivery->knows_history;
+    job->reminds =
+        reminds(receiver) && delivery->next_reminder > 0 && api_seconds() >= delivery->next_reminder
+            ? receiver
+            : NULL;
     job->writes_history = job->history.last_success != delivery->stored.last_success ||
                           job->history.last_failure != delivery->stored.last_failure;
     return job;
@@ -107,7 +117,6 @@ static void send_answer(struct srv_delivery *delivery, const struct api_receiver
                         double now)
 {
     struct api_outbox_job *job = &delivery->job;
-    bool reminds = receiver->format == API_NOTIFY_ALERTMANAGER || receiver->remind > 0;
     if (delivery->next_reminder == 0)
         delivery->next_reminder = receiver->remind > 0 ? reminder_after(receiver, now) : now;
     delivery->delivered = 0;
@@ -115,19 +124,16 @@ static void send_answer(struct srv_delivery *delivery, const struct api_receiver
     delivery->due = now + (job->is_shared ? shared_s : idle_s);
     if (job->wait > 0 && now + (double)job->wait / 1e6 < delivery->due)
         delivery->due = now + (double)job->wait / 1e6;
-    if (reminds && delivery->next_reminder < delivery->due)
+    if (reminds(receiver) && delivery->next_reminder < delivery->due)
         delivery->due = delivery->next_reminder;
     if (job->takes_none)
         return;
-    if (job->number) {
-        send_message(delivery, receiver, job, false, now);
-    } else if (reminds && job->is_sender && now >= delivery->next_reminder) {
+    if (job->is_reminder) {
         delivery->next_reminder = reminder_after(receiver, now);
         delivery->due = now + shared_s;
-        api_outbox_collect_lasting(delivery->sender->monitors, receiver, job);
-        if (job->n > 0)
-            send_message(delivery, receiver, job, true, now);
     }
+    if (job->number)
+        send_message(delivery, receiver, job, job->is_reminder, now);
 }
 
 bool srv_delivery_take_answer(struct srv_delivery *delivery, const struct api_receiver *receiver)

@@ -184,10 +184,11 @@ static void write_memory(const struct api_budget *budget, size_t reserved, struc
     api_metrics_value(out, "kldiv_memory_reserved_bytes",
                       "Held for bodies, tensors, responses and monitors; at most --max-memory.",
                       (double)reserved);
-    api_metrics_value(
-        out, "kldiv_memory_retained_bytes",
-        "Held by monitors, of what is reserved; new ones are refused beyond half of --max-memory.",
-        (double)atomic_load(&budget->retained));
+    api_metrics_value(out, "kldiv_memory_retained_bytes",
+                      "Held by monitors that are in memory, and by a store in memory, of what is "
+                      "reserved; such a "
+                      "store is full beyond half of --max-memory.",
+                      (double)atomic_load(&budget->retained));
     api_metrics_value(out, "kldiv_memory_idle_bytes",
                       "Kept for reuse for 10 s; freed earlier if the limit demands it.",
                       (double)atomic_load(&budget->idle));

@@ -3,7 +3,7 @@
 #include "api/monitors/http/endpoints.h"
 
 #include "api/monitors/http/request.h"
-#include "api/monitors/state/window_load.h"
+#include "api/monitors/rows/window_load.h"
 #include "api/store/counts.h"
 
 #include <math.h>
@@ -43,8 +43,8 @@ struct weighed {
 };
 
 /* Adds a window: its counts, unless it has nothing to be compared with. */
-static bool weigh(struct weighed *w, struct api_monitors *monitors,
-                  const struct api_monitor *monitor, const struct api_window *window)
+static bool weigh(struct weighed *w, struct api_monitors *monitors, struct api_monitor *monitor,
+                  const struct api_window *window)
 {
     struct api_snapshot *one = api_snapshot_new(monitor->config);
     double n = 0, n_reference = 0;
@@ -76,7 +76,7 @@ static bool weigh(struct weighed *w, struct api_monitors *monitors,
 /* Adds up the windows and what they are compared with. Those that have nothing to be compared with are left out, unless
  * none has: beside the reference of others they would be drift. */
 static bool add_season(struct comparison *c, struct api_monitors *monitors,
-                       const struct api_monitor *monitor)
+                       struct api_monitor *monitor)
 {
     struct weighed w = {.sum = c->snapshot};
     struct api_moments moments = {.n = 0};
@@ -113,7 +113,7 @@ static bool add_season(struct comparison *c, struct api_monitors *monitors,
 
 /* Sets what the sum is compared with. */
 static bool set_reference(struct api_exchange *x, struct api_monitors *monitors,
-                          const struct api_monitor *monitor, int64_t max)
+                          struct api_monitor *monitor, int64_t max)
 {
     struct comparison *c = x->state;
     const struct api_position first = {c->period.first, INT64_MIN};
@@ -134,7 +134,7 @@ static bool set_reference(struct api_exchange *x, struct api_monitors *monitors,
 }
 
 static bool read_unseen(struct comparison *c, struct api_monitors *monitors,
-                        const struct api_monitor *monitor)
+                        struct api_monitor *monitor)
 {
     const struct api_datum *of =
         API_ROW(monitor->id, monitor->revision, c->period.from, c->period.to, API_UNSEEN_KEPT);
@@ -148,7 +148,7 @@ static bool read_unseen(struct comparison *c, struct api_monitors *monitors,
 static bool read_comparison(struct api_exchange *x, struct api_monitors *monitors)
 {
     struct comparison *c = x->state;
-    const struct api_monitor *monitor = api_monitor_of(x);
+    struct api_monitor *monitor = api_monitor_of(x, monitors);
     if (!monitor)
         return false;
     api_snapshot_release(c->snapshot);
@@ -211,7 +211,7 @@ static bool write_comparison(struct api_exchange *x)
 
 const struct api_steps api_compare = {.place = API_STORE_READS,
                                       .state = sizeof(struct comparison),
-                                      .check = api_check_monitor,
+                                      .check = api_check_names,
                                       .parse = parse,
                                       .read_back = read_comparison,
                                       .write = write_comparison,

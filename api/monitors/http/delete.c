@@ -2,96 +2,53 @@
 #include "api/monitors/http/endpoints.h"
 
 #include "api/monitors/http/request.h"
+#include "api/monitors/rows/columns.h"
+#include "api/monitors/rows/mute_rows.h"
 #include "api/monitors/state/close.h"
 #include "api/monitors/state/gc.h"
-#include "api/monitors/state/group_rows.h"
-
-struct deleting {
-    size_t first, n;             /* in the registry */
-    struct api_named_rows mutes; /* that are left, if there were any */
-    bool renews_columns;
-    struct api_named_rows columns; /* without a monitor, after the deletion */
-};
 
 static bool check(struct api_exchange *x) { return api_check_no_query(x) && api_check_names(x); }
 
 /* Forgets the columns of a group that is gone; knows that of a monitor that nobody wants any more. */
 static bool renew_columns(struct api_exchange *x, struct api_monitors *monitors)
 {
-    struct deleting *d = x->state;
     const char *group = api_group_of(x), *name = api_name_of(x);
-    struct api_buffer changes = {0};
-    size_t n_group, n_columns;
-    api_registry_group(&monitors->registry, group, &n_group);
-    api_columns_group(&monitors->registry.columns, group, &n_columns);
-    if (name && n_group > d->n)
-        api_columns_add(&changes, group, name, true, 0);
-    d->renews_columns = n_columns > 0 || changes.size > 0;
-    bool good = (!changes.failed || api_transaction_fail_oom(monitors)) &&
-                (!d->renews_columns || api_columns_renew(monitors, &changes, &d->columns));
-    api_buffer_free(&changes);
+    struct api_buffer names = {.size = 0};
+    int64_t n = 0;
+    bool good =
+        api_store_number(monitors->store, API_SQL_GROUP_COUNT, API_ROW(group, INT64_C(1)), &n);
+    if (name && n > 0)
+        api_columns_add(&names, name);
+    good = good && (!names.failed || api_transaction_fail_oom(monitors)) &&
+           api_columns_leave_out(monitors, group, &names) && api_columns_prune(monitors);
+    api_buffer_free(&names);
     return good;
 }
 
-/* Deletes the monitors that are known, and those in the store that could not be read. */
+/* Deletes the monitors, also those that cannot be read. */
 static enum api_outcome run(struct api_exchange *x, struct api_monitors *monitors)
 {
-    struct deleting *d = x->state;
-    const struct api_registry *registry = &monitors->registry;
     const char *group = api_group_of(x), *name = api_name_of(x);
-    d->first = name ? api_registry_lower_bound(registry, group, name)
-                    : api_registry_group(registry, group, &d->n);
-    if (name)
-        d->n = api_registry_find(registry, group, name) ? 1 : 0;
-    if (d->n > 0 && !api_check_conditions(x))
+    struct api_monitor *monitor = NULL;
+    size_t n = 0;
+    if (name ? !api_touch_named(monitors, group, name, &monitor) : !api_check_exists(x, monitors))
         return API_FAILED;
-    size_t n = d->n;
-    for (size_t i = 0; i < d->n; i++)
-        if (!api_store_run(monitors->store, API_SQL_MONITOR_DELETE,
-                           API_ROW(registry->monitors[d->first + i]->id)))
-            return API_FAILED;
-    if (!api_gc_delete_left_out(monitors, group, name, &n))
+    if ((monitor || !name) && !api_check_conditions(x, monitor))
+        return API_FAILED;
+    if (!api_store_read(monitors->store, name ? API_SQL_MONITOR_DELETE : API_SQL_GROUP_DELETE,
+                        API_ROW(group, name ? name : ""), api_store_count_row, &n))
         return API_FAILED;
     if (n == 0)
-        return api_outcome_of(api_find_monitor(x));
-    return api_outcome_of(
-        api_store_run(monitors->store, API_SQL_META_SET,
-                      API_ROW(api_change_of(monitors), "deletion")) &&
-        api_store_run(monitors->store, API_SQL_NOTES_PRUNE, API_ROW(group)) &&
-        (registry->mutes.list.size == 0 || api_mutes_renew(monitors, &d->mutes)) &&
-        renew_columns(x, monitors));
+        return api_check_exists(x, monitors) ? API_DONE : API_FAILED;
+    monitors->has_orphans = monitors->looks_for_silence = monitors->log_has_deleted = true;
+    api_known_forget(&monitors->known, group);
+    api_touch_forget_deleted(monitors, group, name);
+    return api_outcome_of(api_store_run(monitors->store, API_SQL_NOTES_PRUNE, API_ROW(group)) &&
+                          api_mutes_end(monitors) && renew_columns(x, monitors));
 }
 
-/* Forgets monitors. Their rows are deleted later; if there is no memory to remember that, after the next start. */
-static void publish(struct api_exchange *x, struct api_monitors *monitors)
-{
-    struct deleting *d = x->state;
-    if (monitors->registry.mutes.list.size > 0)
-        api_named_move(&monitors->registry.mutes, &d->mutes, monitors->budget);
-    if (d->renews_columns)
-        api_named_move(&monitors->registry.columns, &d->columns, monitors->budget);
-    for (size_t i = 0; i < d->n; i++) {
-        struct api_monitor *monitor = monitors->registry.monitors[d->first];
-        api_gc_add_tombstone(monitors, monitor->id);
-        api_registry_remove(&monitors->registry, monitor);
-        api_monitor_free(monitor);
-    }
-}
-
-static void drop(struct api_exchange *x)
-{
-    struct deleting *d = x->state;
-    api_buffer_free(&d->mutes.list);
-    api_buffer_free(&d->columns.list);
-}
-
-const struct api_steps api_delete = {.place = API_STORE_WRITES,
-                                     .state = sizeof(struct deleting),
-                                     .check = check,
-                                     .run = run,
-                                     .publish = publish,
-                                     .write = api_write_nothing,
-                                     .drop = drop};
+const struct api_steps api_delete = {
+    .place = API_STORE_WRITES, .check = check, .run = run, .write = api_write_nothing};
 
 /* ---- One window, whose number is the state */
 
@@ -107,8 +64,8 @@ static enum api_outcome parse_window(struct api_exchange *x)
 static enum api_outcome run_window(struct api_exchange *x, struct api_monitors *monitors)
 {
     const int64_t *id = x->state;
-    struct api_monitor *monitor = api_monitor_of(x);
-    return api_outcome_of(monitor && api_check_conditions(x) &&
+    struct api_monitor *monitor = api_monitor_of(x, monitors);
+    return api_outcome_of(monitor && api_check_conditions(x, monitor) &&
                           api_erase_window(monitors, monitor, *id, &x->problem));
 }
 

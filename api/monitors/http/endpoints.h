@@ -3,12 +3,12 @@
 
 #include "api/request/endpoint.h"
 
-extern const struct api_steps api_observations, api_evaluate;            /* post.c */
-extern const struct api_steps api_put, api_patch;                        /* put.c, patch.c */
-extern const struct api_steps api_promote_windows, api_renew_references; /* promote.c */
-extern const struct api_steps api_delete, api_delete_window;             /* delete.c */
-extern const struct api_steps api_mute, api_unmute;                      /* mute.c */
-extern const struct api_steps api_notes, api_note_add, api_note_delete;  /* notes.c */
+extern const struct api_steps api_observations, api_evaluate;           /* post.c */
+extern const struct api_steps api_put, api_patch;                       /* put.c, patch.c */
+extern const struct api_steps api_renew_references;                     /* promote.c */
+extern const struct api_steps api_delete, api_delete_window;            /* delete.c */
+extern const struct api_steps api_mute, api_unmute;                     /* mute.c */
+extern const struct api_steps api_notes, api_note_add, api_note_delete; /* notes.c */
 extern const struct api_steps api_list_monitors, api_list_group, api_show_monitor; /* list.c */
 extern const struct api_steps api_list_groups, api_group;                          /* groups.c */
 extern const struct api_steps api_windows, api_window;                             /* history.c */

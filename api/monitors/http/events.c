@@ -51,7 +51,7 @@ static void add_event(void *context, const struct api_datum *values)
 static bool read_of_monitor(struct api_exchange *x, struct api_monitors *monitors)
 {
     const struct api_row_page *events = x->state;
-    const struct api_monitor *monitor = api_monitor_of(x);
+    struct api_monitor *monitor = api_monitor_of(x, monitors);
     if (!monitor)
         return false;
     const struct api_datum *of = API_ROW(monitor->id, events->after[0], events->page.limit + 1);
@@ -104,7 +104,7 @@ static enum api_outcome parse_of_all(struct api_exchange *x)
     return API_DONE;
 }
 
-const struct api_steps api_events = {.check = api_check_monitor,
+const struct api_steps api_events = {.check = api_check_names,
                                      .parse = parse_of_monitor,
                                      .read_back = read_of_monitor,
                                      API_LISTS_ROWS};

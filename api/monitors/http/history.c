@@ -3,9 +3,8 @@
 #include "api/monitors/http/endpoints.h"
 
 #include "api/monitors/http/request.h"
-#include "api/monitors/state/window_load.h"
+#include "api/monitors/rows/window_load.h"
 #include "api/request/response.h"
-#include "api/text/accept.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -16,7 +15,7 @@
 struct history {
     struct api_pagination page;
     bool more; /* windows follow this page */
-    bool as_csv, with_counts;
+    bool with_counts;
     int64_t revision; /* of the monitor */
     int64_t last[2];  /* start and id of the last window of the page before */
     struct result {
@@ -55,8 +54,7 @@ enum { MAX_PAGE_BINS = 100000, MAX_BINS = API_MAX_BINS + KL_OUTER_BINS };
 /* Adds the snapshot of a window, and the number of its bins to *n_bins: a former revision's may be more than the present
  * one's. */
 static bool add_snapshot(struct api_exchange *x, struct api_monitors *monitors,
-                         const struct api_monitor *monitor, struct api_window *window,
-                         size_t *n_bins)
+                         struct api_monitor *monitor, struct api_window *window, size_t *n_bins)
 {
     struct history *h = x->state;
     struct result *result = &h->results[h->n];
@@ -96,7 +94,7 @@ static bool snapshot_all(struct api_exchange *x, struct api_monitors *monitors,
 static bool read_windows(struct api_exchange *x, struct api_monitors *monitors)
 {
     const struct history *h = x->state;
-    struct api_monitor *monitor = api_monitor_of(x);
+    struct api_monitor *monitor = api_monitor_of(x, monitors);
     struct api_window_list list;
     if (!monitor)
         return false;
@@ -108,74 +106,24 @@ static bool read_windows(struct api_exchange *x, struct api_monitors *monitors)
     return good;
 }
 
-/* Reads whether results have the counts of the bins, which a line of CSV has no place for. */
-static bool check_counts(struct history *h, struct api_problem *problem)
-{
-    const char *counts = api_pagination_text(&h->page, "counts");
-    h->with_counts = counts && strcmp(counts, "true") == 0;
-    if (counts && !h->with_counts && strcmp(counts, "false") != 0)
-        return api_fail_at(problem, API_QUERY, "counts", "option_invalid",
-                           "counts must be true or false");
-    return !h->with_counts || !h->as_csv ||
-           api_fail_at(problem, API_QUERY, "counts", "option_invalid",
-                       "counts are in JSON alone: CSV has a line for a window, not for a bin");
-}
-
-/* Reads the cursor, and decides between JSON and CSV, by ?format or by Accept. */
+/* Reads the cursor, and whether results have the counts of the bins. */
 static bool read_form(struct api_exchange *x)
 {
     struct history *h = x->state;
+    const char *counts = api_pagination_text(&h->page, "counts");
     h->last[0] = h->last[1] = INT64_MAX;
-    if (!api_pagination_cursor(&h->page, h->last, 2, &x->problem))
-        return false;
-    const char *format = api_pagination_text(&h->page, "format");
-    const char *accept = api_request_header(&x->request, "Accept");
-    if (format && strcmp(format, "csv") != 0 && strcmp(format, "json") != 0)
-        return api_fail_at(&x->problem, API_QUERY, "format", "option_invalid",
-                           "format must be json or csv");
-    h->as_csv = format ? strcmp(format, "csv") == 0
-                       : accept && api_accept_quality(accept, "text/csv") >
-                                       api_accept_quality(accept, "application/json");
-    return check_counts(h, &x->problem);
+    h->with_counts = counts && strcmp(counts, "true") == 0;
+    return api_pagination_cursor(&h->page, h->last, 2, &x->problem) &&
+           (!counts || h->with_counts || strcmp(counts, "false") == 0 ||
+            api_fail_at(&x->problem, API_QUERY, "counts", "option_invalid",
+                        "counts must be true or false"));
 }
 
 static enum api_outcome parse_windows(struct api_exchange *x)
 {
-    const char *const *known = API_NAMES("from", "to", "limit", "cursor", "format", "counts");
+    const char *const *known = API_NAMES("from", "to", "limit", "cursor", "counts");
     struct history *h = x->state;
     return api_outcome_of(api_pagination_read(x, &h->page, known) && read_form(x));
-}
-
-static void write_cell(struct api_buffer *out, double number)
-{
-    api_append(out, ",", 1);
-    if (isinf(number))
-        api_append_text(out, "+Inf");
-    else if (!isnan(number))
-        api_write_number(out, number);
-}
-
-static void write_row(const struct api_snapshot *snapshot, struct api_buffer *out)
-{
-    struct api_scores scores;
-    const struct api_window *window = &snapshot->window;
-    api_snapshot_score(snapshot, &scores, NULL);
-    api_append_format(out, "%" PRId64 ",", window->id);
-    api_write_bare_time(out, window->start);
-    api_append(out, ",", 1);
-    api_write_bare_time(out, window->end);
-    api_append_format(out, ",%s,%s,%" PRId64, window->closed ? "true" : "false",
-                      window->restated ? "true" : "false", window->revision);
-    write_cell(out, scores.drift.n);
-    write_cell(out, scores.drift.kl);
-    write_cell(out, scores.drift.kl_reverse);
-    write_cell(out, scores.drift.js);
-    write_cell(out, scores.drift.psi);
-    write_cell(out, scores.drift.p_value);
-    api_append_format(out, ",%s", api_verdict_names[scores.verdict]);
-    write_cell(out, scores.spread.mean);
-    write_cell(out, scores.spread.sd);
-    api_append_text(out, "\r\n");
 }
 
 /* Gives the cursor of the next page, of as many numbers as it returns: none if there is no such page. */
@@ -186,25 +134,6 @@ static size_t find_next(const struct history *h, int64_t cursor[2])
     cursor[0] = h->results[h->n - 1].snapshot->window.start;
     cursor[1] = h->results[h->n - 1].snapshot->window.id;
     return 2;
-}
-
-static bool write_csv(struct api_exchange *x, const struct history *h)
-{
-    struct api_buffer *out = &x->response.body;
-    char *next = x->response.header_text;
-    int64_t cursor[2];
-    x->response.content_type = "text/csv; charset=utf-8; header=present";
-    if (find_next(h, cursor) > 0) {
-        snprintf(next, sizeof x->response.header_text, "%" PRId64 "_%" PRId64, cursor[0],
-                 cursor[1]);
-        api_response_header(&x->response, "Next-Cursor", next);
-    }
-    api_append_text(
-        out,
-        "id,start,end,closed,restated,revision,n,kl,kl_reverse,js,psi,p_value,verdict,mean,sd\r\n");
-    for (size_t i = 0; i < h->n; i++)
-        write_row(h->results[i].snapshot, out);
-    return true;
 }
 
 /* Writes the counts of a window; null for one of another revision, whose bins are others. */
@@ -223,9 +152,6 @@ static bool write_windows(struct api_exchange *x)
     const struct history *h = x->state;
     struct api_buffer *out = &x->response.body;
     int64_t cursor[2];
-    api_response_header(&x->response, "Vary", "Accept");
-    if (h->as_csv)
-        return write_csv(x, h);
     api_begin_json(x);
     api_append_text(out, "{\"windows\":[");
     for (size_t i = 0; i < h->n; i++) {
@@ -240,7 +166,7 @@ static bool write_windows(struct api_exchange *x)
 }
 
 #define READS_WINDOWS                                                                              \
-    .place = API_STORE_READS, .state = sizeof(struct history), .check = api_check_monitor,         \
+    .place = API_STORE_READS, .state = sizeof(struct history), .check = api_check_names,           \
     .drop = drop
 const struct api_steps api_windows = {
     .parse = parse_windows, .read_back = read_windows, .write = write_windows, READS_WINDOWS};
@@ -249,7 +175,7 @@ const struct api_steps api_windows = {
 
 static bool read_window(struct api_exchange *x, struct api_monitors *monitors)
 {
-    struct api_monitor *monitor = api_monitor_of(x);
+    struct api_monitor *monitor = api_monitor_of(x, monitors);
     struct api_window_list list;
     const char *which = x->captures.value[2];
     int64_t id = 0;

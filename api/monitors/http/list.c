@@ -1,11 +1,14 @@
-/* GET of monitors: lists and configs, from memory; what lists of monitors and groups have in common. */
+/* GET of monitors: lists and configs; what lists of monitors and groups have in common. */
 #include "api/monitors/http/list.h"
 
 #include "api/json/format.h"
+#include "api/json/json_text.h"
 #include "api/monitors/http/endpoints.h"
 #include "api/monitors/http/request.h"
 #include "api/monitors/model/settings.h"
-#include "api/monitors/state/replace.h"
+#include "api/monitors/rows/mute_rows.h"
+#include "api/monitors/rows/rows.h"
+#include "api/monitors/state/change.h"
 #include "api/request/response.h"
 
 #include <math.h>
@@ -25,9 +28,9 @@ int api_severity(enum api_verdict state, bool stale)
 struct api_rank api_rank_of(const struct api_monitor *monitor)
 {
     double kl = monitor->status.last.scores.drift.kl;
-    double ratio = isnan(kl) ? -1 : kl / monitor->config->settings.warning;
+    double ratio = isnan(kl) ? -1 : kl / monitor->warning;
     int severity = api_severity(monitor->status.state, api_monitor_is_stale(monitor));
-    return (struct api_rank){monitor, severity, isnan(ratio) ? 0 : ratio, monitor->id};
+    return (struct api_rank){severity, isnan(ratio) ? 0 : ratio, monitor->id};
 }
 
 int api_rank_compare(const void *a, const void *b)
@@ -84,175 +87,299 @@ static bool check_states(const struct api_pagination *page, struct api_problem *
 
 /* ---- Steps */
 
-enum api_outcome api_list_parse(struct api_exchange *x, const char *const *known)
+enum api_outcome api_list_parse(struct api_exchange *x, const char *name, size_t item_size,
+                                const char *const *known)
 {
-    if (api_must_refresh(x))
-        return API_REFRESH;
-    return api_outcome_of((x->captures.n == 0 || api_find_monitor(x)) &&
-                          api_pagination_read(x, x->state, known));
+    struct api_list *list = x->state;
+    list->x = x;
+    list->name = name;
+    list->item_size = item_size;
+    list->items.budget = list->objects.budget = x->service->budget;
+    return api_outcome_of(api_pagination_read(x, &list->page, known) &&
+                          check_states(&list->page, &x->problem) &&
+                          read_cursor(&list->after, &list->page, &x->problem));
 }
 
-void api_list_drop(struct api_exchange *x) { api_pagination_free(x->state); }
+void api_list_begin(struct api_list *list) { list->items.size = list->objects.size = list->n = 0; }
 
-bool api_list_write(struct api_exchange *x, const char *name, const void *filter,
-                    bool (*next)(const struct api_registry *registry, const void *filter, size_t *i,
-                                 struct api_rank *rank),
-                    void (*write)(const struct api_registry *registry,
-                                  const struct api_monitor *monitor, struct api_buffer *out))
+void api_list_drop(struct api_exchange *x)
 {
-    const struct api_pagination *page = x->state;
-    struct api_registry *registry = &x->service->monitors->registry;
-    struct api_rank after;
-    size_t n = 0;
-    if (!check_states(page, &x->problem) || !read_cursor(&after, page, &x->problem))
-        return false;
-    struct api_buffer *out = api_begin_json(x);
-    pthread_rwlock_rdlock(&registry->lock);
-    struct api_rank *ranks = malloc((registry->n + 1) * sizeof *ranks);
-    for (size_t i = 0; ranks && i < registry->n;)
-        n += next(registry, filter, &i, &ranks[n]) &&
-             (!*page->cursor || api_rank_compare(&ranks[n], &after) > 0);
-    if (ranks)
-        qsort(ranks, n, sizeof *ranks, api_rank_compare);
-    api_write_json(out, "{%s:[", name);
-    for (size_t i = 0; i < n && i < page->limit; i++) {
-        api_append(out, ",", i > 0);
-        write(registry, ranks[i].monitor, out);
+    struct api_list *list = x->state;
+    api_buffer_free(&list->items);
+    api_buffer_free(&list->objects);
+    api_pagination_free(&list->page);
+}
+
+void api_list_add(struct api_list *list, const void *item)
+{
+    if (*list->page.cursor && api_rank_compare(item, &list->after) <= 0)
+        return;
+    api_append(&list->items, item, list->item_size);
+    list->n++;
+}
+
+bool api_list_end(struct api_list *list, struct api_monitors *monitors,
+                  bool (*write)(struct api_monitors *monitors, const void *item,
+                                struct api_buffer *out))
+{
+    if (list->items.failed)
+        return api_fail_oom(&list->x->problem);
+    if (list->n > 0)
+        qsort(list->items.data, list->n, list->item_size, api_rank_compare);
+    for (size_t i = 0; i < list->n && i < list->page.limit; i++) {
+        const void *item = list->items.data + i * list->item_size;
+        api_append(&list->objects, ",", i > 0);
+        if (!write(monitors, item, &list->objects))
+            return false;
+        list->last = *(const struct api_rank *)item;
     }
-    pthread_rwlock_unlock(&registry->lock);
-    end(n > page->limit ? &ranks[page->limit - 1] : NULL, out);
-    bool good = ranks || api_fail_oom(&x->problem);
-    free(ranks);
-    return good;
+    return !list->objects.failed || api_fail_oom(&list->x->problem);
+}
+
+bool api_list_write(struct api_exchange *x)
+{
+    const struct api_list *list = x->state;
+    struct api_buffer *out = api_begin_json(x);
+    api_write_json(out, "{%s:[", list->name);
+    api_append(out, list->objects.data, list->objects.size);
+    end(list->n > list->page.limit ? &list->last : NULL, out);
+    return true;
 }
 
 /* ---- All monitors */
 
-/* filter: what a list is restricted to; NULL for everything. */
-struct filter {
-    const struct api_token *token;
-    const char *group, *state, *stale, *words;
+/* item: of a list; with its monitor if that is in memory. */
+struct item {
+    struct api_rank rank;
+    const struct api_monitor *monitor;
 };
 
-/* True if a label or the annotations of a monitor contain the words. */
-static bool mentions(const struct api_config *config, const char *words)
+/* writing: rows that are formatted. */
+struct writing {
+    struct api_buffer *out;
+    const struct api_mutes *mutes;
+};
+
+/* filter: what a list is restricted to; NULL for everything. `words` are also as a JSON string has them. */
+struct filter {
+    struct api_list *list;
+    const char *state, *stale, *words, *in_json;
+};
+
+/* True if a part of a JSON text, from one member on and up to another one, contains words. */
+static bool mentions(const struct api_datum *text, const char *from, const char *to,
+                     const char *words)
 {
-    for (size_t i = 0; config->bins.labelled && i < config->bins.n; i++)
-        if (strcasestr(config->bins.labels[i], words))
-            return true;
-    return strcasestr(api_config_annotations(config), words);
+    char *copy = strndup(text->text, text->size), *begin = copy ? strstr(copy, from) : NULL;
+    char *last = begin ? strstr(begin, to) : NULL;
+    if (last)
+        *last = '\0';
+    bool found = begin && strcasestr(begin + strlen(from), words);
+    free(copy);
+    return found;
 }
 
-static bool passes(const struct filter *filter, const struct api_monitor *monitor)
+static bool has_words(const struct filter *filter, const struct api_monitor *monitor,
+                      const struct api_datum *values)
 {
-    return api_token_has_group(filter->token, monitor->group) &&
-           (!filter->group || strcmp(filter->group, monitor->group) == 0) &&
-           (!filter->state ||
-            strcmp(filter->state, api_verdict_names[monitor->status.state]) == 0) &&
-           (!filter->stale || (*filter->stale == 't') == api_monitor_is_stale(monitor)) &&
-           (!filter->words || strcasestr(monitor->name, filter->words) ||
-            strcasestr(monitor->group, filter->words) || mentions(monitor->config, filter->words));
+    return strcasestr(monitor->name, filter->words) || strcasestr(monitor->group, filter->words) ||
+           mentions(&values[API_DEFINITION],
+                    "{\"bins\":{\"labels\":", "]},\"reference\":", filter->in_json) ||
+           mentions(&values[API_SETTINGS], ",\"annotations\":", "\x01", filter->words);
 }
 
-static void write_item(const struct api_registry *registry, const struct api_monitor *monitor,
-                       struct api_buffer *out)
+static void add_monitor(void *context, const struct api_monitor *monitor)
+{
+    const struct filter *filter = context;
+    const struct api_monitor_status *status = &monitor->status;
+    if (!api_token_has_group(&filter->list->x->token, monitor->group) ||
+        (filter->state && strcmp(filter->state, api_verdict_names[status->state]) != 0) ||
+        (filter->stale && (*filter->stale == 't') != api_monitor_is_stale(monitor)))
+        return;
+    const struct item item = {api_rank_of(monitor), monitor->config ? monitor : NULL};
+    api_list_add(filter->list, &item);
+}
+
+/* Adds a row with its texts, if they have the words. */
+static void add_row(void *context, const struct api_datum *values)
+{
+    const struct filter *filter = context;
+    struct api_monitor monitor = {.config = NULL};
+    api_monitor_read_part(&monitor, values, API_SAMPLE_VALUES);
+    if (!api_is_unreadable(filter->list->x->service->monitors, monitor.id, monitor.version) &&
+        has_words(filter, &monitor, values))
+        add_monitor(context, &monitor);
+}
+
+static void write_monitor(const struct api_mutes *mutes, const struct api_monitor *monitor,
+                          const struct api_datum *top, struct api_buffer *out)
 {
     const struct api_monitor_status *status = &monitor->status;
     const struct api_scores *last = &status->last.scores;
-    const struct api_monitor_state state = api_monitor_state_of(registry, monitor);
+    const struct api_monitor_state state = api_monitor_state_of(monitor, mutes);
     api_write_names(out, monitor->group, monitor->name);
     api_monitor_state_write(&state, out);
     api_write_json(out, ",'kl':%g,'infinite':%d,'noise_floor':%g,'thresholds':", last->drift.kl,
-                   isinf(last->drift.kl),
-                   last->pooled.windows > 0 ? last->pooled.noise_floor : (double)NAN);
-    api_write_thresholds(&monitor->config->settings, out);
-    api_write_json(out, ",'n':%g,'window':", status->last.n);
+                   isinf(last->drift.kl), last->pooled.noise_floor);
+    api_write_json(out, "{'warning':%g,'critical':%g,'significance':%g},'n':%g,'window':",
+                   monitor->warning, monitor->critical, monitor->significance, status->last.n);
     api_window_write(&status->last, out);
     api_write_json(out, ",'last_observation':%jd,'recent':", status->last_observation);
     api_write_numbers(out, status->recent, status->n_recent);
-    api_write_json(out, ",'top':");
-    api_top_write(last->top, &monitor->config->bins, out);
+    api_append_text(out, ",\"top\":");
+    if (top)
+        api_append(out, top->text, top->size);
+    else
+        api_top_write(last->top, &monitor->config->bins, out);
     api_write_json(out, ",'top_share':%g,'sentence':%s}", last->top_share, status->sentence);
 }
 
-static bool rank_next(const struct api_registry *registry, const void *filter, size_t *i,
-                      struct api_rank *rank)
+static void write_row(void *context, const struct api_datum *values)
 {
-    *rank = api_rank_of(registry->monitors[(*i)++]);
-    return passes(filter, rank->monitor);
+    const struct writing *writing = context;
+    struct api_monitor monitor;
+    api_monitor_read(&monitor, values);
+    write_monitor(writing->mutes, &monitor, &values[API_TOP_NAMES], writing->out);
 }
 
-static bool write_list(struct api_exchange *x)
+static bool write_item(struct api_monitors *monitors, const void *of, struct api_buffer *out)
 {
-    const struct api_pagination *page = x->state;
-    const struct filter filter = {
-        &x->token, api_pagination_text(page, "group"), api_pagination_text(page, "state"),
-        api_pagination_text(page, "stale"), api_pagination_text(page, "q")};
-    return api_list_write(x, "monitors", &filter, rank_next, write_item);
+    const struct item *item = of;
+    struct writing writing = {out, &monitors->mutes};
+    if (!item->monitor)
+        return api_store_read(monitors->store, API_SQL_MONITOR, API_ROW(item->rank.id), write_row,
+                              &writing);
+    write_monitor(&monitors->mutes, item->monitor, NULL, out);
+    return true;
+}
+
+static bool read_list(struct api_exchange *x, struct api_monitors *monitors)
+{
+    struct api_list *list = x->state;
+    const struct api_pagination *page = &list->page;
+    const char *words = api_pagination_text(page, "q"), *group = api_pagination_text(page, "group");
+    struct api_buffer in_json = {.size = 0};
+    api_append_json_string(&in_json, words ? words : "");
+    in_json.size -= in_json.size > 0; /* its quotes */
+    api_append(&in_json, "", 1);
+    const struct filter filter = {.list = list,
+                                  .state = api_pagination_text(page, "state"),
+                                  .stale = api_pagination_text(page, "stale"),
+                                  .words = words,
+                                  .in_json = in_json.failed ? "" : in_json.data + 1};
+    api_list_begin(list);
+    bool good = (!in_json.failed || api_transaction_fail_oom(monitors)) &&
+                api_mutes_read(monitors, &monitors->mutes) &&
+                (words ? api_store_read(monitors->store,
+                                        group ? API_SQL_TEXTS_OF_GROUP : API_SQL_TEXTS_OF_ALL,
+                                        API_ROW(group ? group : ""), add_row, (void *)&filter)
+                       : api_each_row(monitors, group, add_monitor, (void *)&filter));
+    api_buffer_free(&in_json);
+    return good && api_list_end(list, monitors, write_item);
 }
 
 static enum api_outcome parse_list(struct api_exchange *x)
 {
-    return api_list_parse(x, API_NAMES("group", "state", "stale", "q", "limit", "cursor"));
+    return api_list_parse(x, "monitors", sizeof(struct item),
+                          API_NAMES("group", "state", "stale", "q", "limit", "cursor"));
 }
 
-const struct api_steps api_list_monitors = {
-    .check = api_check_available, .parse = parse_list, .write = write_list, API_LISTS};
+const struct api_steps api_list_monitors = {.place = API_STORE_READS,
+                                            .state = sizeof(struct api_list),
+                                            .check = api_check_available,
+                                            .parse = parse_list,
+                                            .read_back = read_list,
+                                            .write = api_list_write,
+                                            .drop = api_list_drop};
 
-/* ---- Configs */
+/* ---- Configs, which are formatted as they are read */
 
-static void write_config(const struct api_registry *registry, const struct api_monitor *monitor,
-                         struct api_buffer *out)
+/* configs: x->state of one monitor, or of a group. */
+struct configs {
+    struct api_pagination page;
+    struct api_buffer objects;
+    size_t n;
+    const struct api_monitors *monitors;
+    int64_t id, version; /* of the last one */
+};
+
+/* False for a text that is damaged, and was not found to be so yet. */
+static bool is_object(const struct api_datum *text)
 {
-    const struct api_monitor_state state = api_monitor_state_of(registry, monitor);
-    api_config_write(monitor->config, monitor->group, monitor->name, &state, monitor->revision,
-                     out);
-    api_append(out, "}", 1);
+    return text->size > 1 && text->text[0] == '{' && text->text[text->size - 1] == '}';
+}
+
+static void add_config(void *context, const struct api_datum *values)
+{
+    struct configs *configs = context;
+    struct api_monitor monitor = {.id = 0};
+    const struct api_datum *texts = &values[API_SETTINGS];
+    api_monitor_read(&monitor, values);
+    if (api_is_unreadable(configs->monitors, monitor.id, monitor.version) ||
+        !is_object(&texts[0]) || !is_object(&texts[1]))
+        return;
+    const struct api_monitor_state state =
+        api_monitor_state_of(&monitor, &configs->monitors->mutes);
+    api_append(&configs->objects, ",", configs->n++ > 0);
+    api_config_write(texts[1].text, texts[0].text, monitor.group, monitor.name, &state,
+                     monitor.revision, &configs->objects);
+    api_append(&configs->objects, "}", 1);
+    configs->id = monitor.id;
+    configs->version = monitor.version;
+}
+
+static bool read_configs(struct api_exchange *x, struct api_monitors *monitors)
+{
+    struct configs *configs = x->state;
+    const char *group = api_group_of(x), *name = api_name_of(x);
+    configs->monitors = monitors;
+    configs->objects.size = configs->n = 0;
+    return (name ? api_monitor_of(x, monitors) != NULL : api_check_exists(x, monitors)) &&
+           api_mutes_read(monitors, &monitors->mutes) &&
+           api_store_read(monitors->store, name ? API_SQL_TEXTS_NAMED : API_SQL_TEXTS_OF_GROUP,
+                          API_ROW(group, name ? name : ""), add_config, configs) &&
+           (configs->n > 0 || api_fail_missing(x, name != NULL)) &&
+           (!configs->objects.failed || api_fail_oom(&x->problem));
 }
 
 static enum api_outcome parse_no_parameters(struct api_exchange *x)
 {
-    return api_list_parse(x, API_NAMES(NULL));
+    struct configs *configs = x->state;
+    configs->objects.budget = x->service->budget;
+    return api_outcome_of(api_pagination_read(x, &configs->page, API_NAMES(NULL)));
 }
 
 static bool write_group(struct api_exchange *x)
 {
-    struct api_registry *registry = &x->service->monitors->registry;
+    const struct configs *configs = x->state;
     struct api_buffer *out = api_begin_json(x);
-    size_t n;
     api_write_names(out, api_group_of(x), NULL);
     api_append_text(out, ",\"monitors\":[");
-    pthread_rwlock_rdlock(&registry->lock);
-    size_t first = api_registry_group(registry, api_group_of(x), &n);
-    for (size_t i = 0; i < n; i++) {
-        api_append(out, ",", i > 0);
-        write_config(registry, registry->monitors[first + i], out);
-    }
-    pthread_rwlock_unlock(&registry->lock);
+    api_append(out, configs->objects.data, configs->objects.size);
     api_append_text(out, "]}\n");
     return true;
 }
 
-static bool write_monitor(struct api_exchange *x)
+static bool write_one(struct api_exchange *x)
 {
-    struct api_registry *registry = &x->service->monitors->registry;
+    const struct configs *configs = x->state;
     struct api_buffer *out = api_begin_json(x);
-    pthread_rwlock_rdlock(&registry->lock);
-    const struct api_monitor *monitor =
-        api_registry_find(registry, api_group_of(x), api_name_of(x));
-    if (monitor) {
-        write_config(registry, monitor, out);
-        api_monitor_etag(monitor->id, monitor->version, x->response.header_text);
-    }
-    pthread_rwlock_unlock(&registry->lock);
-    if (!monitor)
-        return api_find_monitor(x);
+    api_append(out, configs->objects.data, configs->objects.size);
+    api_monitor_etag(configs->id, configs->version, x->response.header_text);
     api_response_header(&x->response, "ETag", x->response.header_text);
     api_append_text(out, "\n");
     return true;
 }
 
-const struct api_steps api_list_group = {
-    .check = api_check_monitor, .parse = parse_no_parameters, .write = write_group, API_LISTS};
-const struct api_steps api_show_monitor = {
-    .check = api_check_monitor, .parse = parse_no_parameters, .write = write_monitor, API_LISTS};
+static void drop_configs(struct api_exchange *x)
+{
+    struct configs *configs = x->state;
+    api_buffer_free(&configs->objects);
+    api_pagination_free(&configs->page);
+}
+
+#define SHOWS_CONFIGS                                                                              \
+    .place = API_STORE_READS, .state = sizeof(struct configs), .check = api_check_names,           \
+    .parse = parse_no_parameters, .read_back = read_configs, .drop = drop_configs
+const struct api_steps api_list_group = {.write = write_group, SHOWS_CONFIGS};
+const struct api_steps api_show_monitor = {.write = write_one, SHOWS_CONFIGS};

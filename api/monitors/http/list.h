@@ -1,13 +1,14 @@
-/* Lists of monitors and groups from memory; api_rank: the position in one, worst first. */
+/* Lists of monitors and groups, worst first. The store's thread reads all rows, and keeps those of the page; the page is written
+ * by another thread. */
 #pragma once
 
 #include "api/monitors/http/pagination.h"
-#include "api/monitors/state/registry.h"
+#include "api/monitors/rows/touch.h"
 
+/* api_rank: the position in a list. */
 struct api_rank {
-    const struct api_monitor *monitor; /* of a group the first one */
-    int severity;                      /* the greater, the worse */
-    double ratio;                      /* divergence, of the warning threshold */
+    int severity; /* the greater, the worse */
+    double ratio; /* divergence, of the warning threshold */
     int64_t id;
 };
 
@@ -17,18 +18,27 @@ int api_severity(enum api_verdict state, bool stale);
 
 struct api_rank api_rank_of(const struct api_monitor *monitor);
 
-/* Compares ranks, for qsort. */
+/* Compares ranks, or what begins with one, for qsort. */
 int api_rank_compare(const void *a, const void *b);
 
-/* Steps of lists. Reads the query into x->state, a pagination, once changes of other servers are known. */
-enum api_outcome api_list_parse(struct api_exchange *x, const char *const *known);
-void api_list_drop(struct api_exchange *x);
-#define API_LISTS .state = sizeof(struct api_pagination), .drop = api_list_drop
+/* api_list: x->state. Its items begin with their ranks; those of the page are formatted once all are read. */
+struct api_list {
+    struct api_exchange *x;
+    struct api_pagination page;
+    const char *name; /* of the member of the response that is the list */
+    size_t item_size, n;
+    struct api_rank after, last; /* of the last items of the page before, and of this one */
+    struct api_buffer items, objects;
+};
 
-/* Writes a page of a list by ranks, the member `name`. `next` gives the rank of what begins with monitor number *i of the
- * registry, and moves on behind that; false if it does not pass the filter. `write` appends it. */
-bool api_list_write(struct api_exchange *x, const char *name, const void *filter,
-                    bool (*next)(const struct api_registry *registry, const void *filter, size_t *i,
-                                 struct api_rank *rank),
-                    void (*write)(const struct api_registry *registry,
-                                  const struct api_monitor *monitor, struct api_buffer *out));
+/* Steps. Reads the query; in the store's thread begins a list anew, adds an item that is behind the cursor, and ends it: sorts
+ * items, and writes those of the page by a function, whose failure is that of the store; writes the response. */
+enum api_outcome api_list_parse(struct api_exchange *x, const char *name, size_t item_size,
+                                const char *const *known);
+void api_list_begin(struct api_list *list);
+void api_list_add(struct api_list *list, const void *item);
+bool api_list_end(struct api_list *list, struct api_monitors *monitors,
+                  bool (*write)(struct api_monitors *monitors, const void *item,
+                                struct api_buffer *out));
+bool api_list_write(struct api_exchange *x);
+void api_list_drop(struct api_exchange *x);

@@ -4,7 +4,6 @@
 #include "api/json/format.h"
 #include "api/monitors/http/request.h"
 #include "api/monitors/silence.h"
-#include "api/monitors/state/group_rows.h"
 
 #include <string.h>
 
@@ -13,13 +12,12 @@
 /* muting: `mute` is the mute to store; its `until` is API_NO_TIME to end the present one. */
 struct muting {
     struct api_mute mute;
-    struct api_named_rows mutes; /* all of them, afterwards */
 };
 
 /* ---- Body */
 
 /* Reads the end of a mute, which has not passed: "ok", a time, or seconds from now. */
-static bool read_end(const json_t *until, const json_t *seconds, int64_t *end,
+static bool read_end(const json_t *until, const json_t *seconds, bool of_group, int64_t *end,
                      struct api_problem *problem)
 {
     double length = json_number_value(seconds);
@@ -35,7 +33,10 @@ static bool read_end(const json_t *until, const json_t *seconds, int64_t *end,
                            "seconds must be a number from 1 on, before the year 9999");
     if (text && strcmp(text, "ok") == 0) {
         *end = API_UNTIL_OK;
-        return true;
+        return !of_group ||
+               api_fail_at(problem, API_BODY, "#/until", "option_invalid",
+                           "until ok is for one monitor: a group is muted until a time, or for "
+                           "seconds");
     }
     if (!api_read_time(until, API_BODY, "until", end, problem))
         return false;
@@ -49,11 +50,12 @@ static bool read_body(struct api_exchange *x, struct api_mute *mute)
     const char *const *known = API_NAMES("until", "seconds", "reason");
     const json_t *values[MEMBERS];
     struct api_json json = {.budget = x->service->budget};
-    bool good = api_load_json(x, &json) &&
-                api_read_members(json.root, known, values, EXAMPLE, &x->problem) &&
-                read_end(values[UNTIL], values[SECONDS], &mute->until, &x->problem) &&
-                (!values[REASON] || api_read_text(values[REASON], known[REASON],
-                                                  API_MAX_MUTE_REASON, mute->reason, &x->problem));
+    bool good =
+        api_load_json(x, &json) &&
+        api_read_members(json.root, known, values, EXAMPLE, &x->problem) &&
+        read_end(values[UNTIL], values[SECONDS], !api_name_of(x), &mute->until, &x->problem) &&
+        (!values[REASON] || api_read_text(values[REASON], known[REASON], API_MAX_MUTE_REASON,
+                                          mute->reason, &x->problem));
     mute->of_group = !api_name_of(x);
     memcpy(mute->by, x->token.name, sizeof mute->by);
     api_json_free(&json);
@@ -62,43 +64,51 @@ static bool read_body(struct api_exchange *x, struct api_mute *mute)
 
 /* ---- In the store's thread */
 
-/* Stores the mute, after it has made sure of memory for it, or deletes the present one. */
-static enum api_outcome run(struct api_exchange *x, struct api_monitors *monitors)
+/* Writes the body within the transaction. */
+static bool write_body(struct api_exchange *x)
 {
-    struct muting *m = x->state;
-    const char *group = api_group_of(x), *name = api_stored_name(x);
-    bool ends = m->mute.until == API_NO_TIME;
-    size_t size = sizeof(struct api_muted);
-    if (!api_find_monitor(x))
-        return API_FAILED;
-    if (m->mute.until == API_UNTIL_OK && api_mutes_is_ok(&monitors->registry, group, name))
-        return api_outcome_of(api_fail(&x->problem, "option_invalid",
-                                       "until is ok, and it is ok: a mute would end at once"));
-    if (!ends && !api_budget_retain(monitors->budget, size, false))
-        return api_outcome_of(api_fail_oom(&x->problem));
-    if (!ends)
-        api_budget_forget(monitors->budget, size);
-    return api_outcome_of(
-        api_store_run(monitors->store, ends ? API_SQL_MUTE_DELETE : API_SQL_MUTE_PUT,
-                      API_ROW(group, name, m->mute.until, m->mute.reason, m->mute.by)) &&
-        (ends || api_silence_tell_mute(monitors, group, api_name_of(x), &m->mute)) &&
-        api_mutes_renew(monitors, &m->mutes));
+    const struct muting *m = x->state;
+    struct api_buffer *out = &x->response.body;
+    out->size = 0;
+    api_write_names(out, api_group_of(x), api_name_of(x));
+    api_append_text(out, ",\"muted\":");
+    api_mute_write(&m->mute, out);
+    api_append_text(out, "}\n");
+    return !out->failed || api_fail_oom(&x->problem);
 }
 
-static void publish(struct api_exchange *x, struct api_monitors *monitors)
+/* Fails for a mute that would end at once. */
+static bool check_ok(struct api_exchange *x, struct api_monitors *monitors)
 {
-    struct muting *m = x->state;
-    api_named_move(&monitors->registry.mutes, &m->mutes, monitors->budget);
+    struct api_monitor *monitor = api_monitor_of(x, monitors);
+    return monitor && (monitor->status.state >= API_WARNING || api_monitor_is_stale(monitor) ||
+                       api_fail(&x->problem, "option_invalid",
+                                "until is ok, and it is ok: a mute would end at once"));
+}
+
+/* Stores the mute, or deletes the present one. */
+static enum api_outcome run(struct api_exchange *x, struct api_monitors *monitors)
+{
+    const struct muting *m = x->state;
+    const struct api_mute *mute = &m->mute;
+    const char *group = api_group_of(x), *name = api_stored_name(x);
+    bool ends = mute->until == API_NO_TIME;
+    monitors->looks_for_silence = true;
+    return api_outcome_of(
+        api_check_exists(x, monitors) && (mute->until != API_UNTIL_OK || check_ok(x, monitors)) &&
+        (ends || api_silence_tell_mute(monitors, group, api_name_of(x), mute)) &&
+        api_store_run(monitors->store, ends ? API_SQL_MUTE_DELETE : API_SQL_MUTE_PUT,
+                      API_ROW(group, name, mute->until, mute->reason, mute->by)) &&
+        (ends || write_body(x)));
 }
 
 /* ---- Steps */
 
 static enum api_outcome parse_mute(struct api_exchange *x)
 {
-    enum { SIZE = API_MUTE_SIZE + 4 * API_MAX_NAME + 100 };
     struct muting *m = x->state;
     m->mute = api_no_mute;
-    return api_outcome_of(read_body(x, &m->mute) && api_reserve_response(x, SIZE));
+    return api_outcome_of(read_body(x, &m->mute));
 }
 
 static enum api_outcome parse_unmute(struct api_exchange *x)
@@ -110,24 +120,12 @@ static enum api_outcome parse_unmute(struct api_exchange *x)
 
 static bool write_mute(struct api_exchange *x)
 {
-    const struct muting *m = x->state;
-    struct api_buffer *out = api_begin_json(x);
-    api_write_names(out, api_group_of(x), api_name_of(x));
-    api_append_text(out, ",\"muted\":");
-    api_mute_write(&m->mute, out);
-    api_append_text(out, "}\n");
+    api_begin_json(x);
     return true;
 }
 
-static void drop(struct api_exchange *x)
-{
-    struct muting *m = x->state;
-    api_buffer_free(&m->mutes.list);
-}
-
 #define MUTES                                                                                      \
-    .place = API_STORE_WRITES, .state = sizeof(struct muting), .check = api_check_change,          \
-    .run = run, .publish = publish, .drop = drop
+    .place = API_STORE_WRITES, .state = sizeof(struct muting), .check = api_check_change, .run = run
 const struct api_steps api_mute = {.small = "a mute",
                                    .estimate = api_estimate_documents,
                                    .parse = parse_mute,

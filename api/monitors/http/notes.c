@@ -51,7 +51,8 @@ static bool read_notes(struct api_exchange *x, struct api_monitors *monitors)
     const struct api_pagination *page = &notes->page;
     const struct api_datum *of = API_ROW(api_group_of(x), api_stored_name(x), page->to, page->from,
                                          notes->after[0], notes->after[1], page->limit + 1);
-    return api_find_monitor(x) && api_row_page_run(x, monitors, API_SQL_NOTES, of, add_note);
+    return api_check_exists(x, monitors) &&
+           api_row_page_run(x, monitors, API_SQL_NOTES, of, add_note);
 }
 
 static enum api_outcome parse_notes(struct api_exchange *x)
@@ -60,7 +61,7 @@ static enum api_outcome parse_notes(struct api_exchange *x)
 }
 
 const struct api_steps api_notes = {
-    .check = api_check_monitor, .parse = parse_notes, .read_back = read_notes, API_LISTS_ROWS};
+    .check = api_check_names, .parse = parse_notes, .read_back = read_notes, API_LISTS_ROWS};
 
 /* ---- Change: the state is a note, of which a deletion knows the id */
 
@@ -106,7 +107,7 @@ static enum api_outcome add(struct api_exchange *x, struct api_monitors *monitor
     struct note *note = x->state;
     const struct api_datum group = api_datum_text(api_group_of(x));
     int64_t n = 0;
-    if (!api_find_monitor(x) || !api_check_store(monitors, &x->problem) ||
+    if (!api_check_exists(x, monitors) || !api_check_store(monitors, &x->problem) ||
         !api_store_number(monitors->store, API_SQL_NOTES_COUNT, &group, &n) ||
         (n >= MAX_NOTES &&
          !api_fail(&x->problem, "too_many_notes",
@@ -116,7 +117,12 @@ static enum api_outcome add(struct api_exchange *x, struct api_monitors *monitor
         return API_FAILED;
     const struct api_datum *row = API_ROW(note->id, group, api_stored_name(x), note->from, note->to,
                                           note->created, note->text);
-    return api_outcome_of(api_store_run(monitors->store, API_SQL_NOTE_PUT, row));
+    struct api_buffer *out = &x->response.body;
+    out->size = 0;
+    write_note(note, api_group_of(x), api_stored_name(x), out);
+    api_append(out, "\n", 1);
+    return api_outcome_of((!out->failed || api_fail_oom(&x->problem)) &&
+                          api_store_run(monitors->store, API_SQL_NOTE_PUT, row));
 }
 
 static enum api_outcome delete_note(struct api_exchange *x, struct api_monitors *monitors)
@@ -125,15 +131,14 @@ static enum api_outcome delete_note(struct api_exchange *x, struct api_monitors 
     const struct api_datum *row = API_ROW(api_group_of(x), api_stored_name(x), note->id);
     int64_t deleted = 0;
     monitors->log_has_deleted = true;
-    return api_outcome_of(api_find_monitor(x) &&
+    return api_outcome_of(api_check_exists(x, monitors) &&
                           api_store_number(monitors->store, API_SQL_NOTE_DELETE, row, &deleted) &&
                           (deleted > 0 || fail_not_found(x)));
 }
 
 static enum api_outcome parse_add(struct api_exchange *x)
 {
-    enum { SIZE = 6 * MAX_TEXT + 12 * API_MAX_NAME + 300 };
-    return api_outcome_of(read_note(x, x->state) && api_reserve_response(x, SIZE));
+    return api_outcome_of(read_note(x, x->state));
 }
 
 static enum api_outcome parse_delete(struct api_exchange *x)
@@ -146,10 +151,8 @@ static enum api_outcome parse_delete(struct api_exchange *x)
 
 static bool write_added(struct api_exchange *x)
 {
-    struct api_buffer *out = api_begin_json(x);
+    api_begin_json(x);
     x->response.status = 201;
-    write_note(x->state, api_group_of(x), api_stored_name(x), out);
-    api_append(out, "\n", 1);
     return true;
 }
 

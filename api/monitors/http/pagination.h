@@ -1,7 +1,7 @@
 /* Parameters of lists: how many, from where on, between which times. */
 #pragma once
 
-#include "api/monitors/state/transaction.h"
+#include "api/monitors/rows/transaction.h"
 #include "api/request/exchange.h"
 
 #include <jansson.h>

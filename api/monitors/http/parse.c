@@ -1,7 +1,7 @@
 #include "api/monitors/http/parse.h"
 
 #include "api/monitors/model/settings.h"
-#include "api/monitors/state/group_rows.h"
+#include "api/monitors/rows/columns.h"
 #include "api/text/nearest.h"
 
 #include <math.h>
@@ -11,11 +11,9 @@
 void api_observations_drop(struct api_observations *o)
 {
     for (size_t i = 0; i < o->n; i++) {
-        api_config_release(o->observed[i].held.config);
         api_counting_free(&o->observed[i].counting);
         api_snapshot_release(o->observed[i].snapshot);
         api_buffer_free(&o->observed[i].unseen.objects);
-        free(o->observed[i].name);
     }
     free(o->observed);
     api_timed_free(o);
@@ -23,6 +21,7 @@ void api_observations_drop(struct api_observations *o)
     o->observed = NULL;
     o->n = o->reserved = o->unknown = 0;
     api_buffer_free(&o->columns);
+    api_buffer_free(&o->touches);
     api_buffer_free(&o->warnings);
 }
 
@@ -38,25 +37,18 @@ static bool count_memory(struct api_observations *o, const struct api_bins *bins
     return true;
 }
 
-/* Adds a column for a monitor; false if there is none, or with a problem. */
-static bool add_observed(struct api_observations *o, const char *name, size_t column)
+/* Adds a column for a monitor; false with a problem. */
+static bool add_observed(struct api_observations *o, const struct api_known *known, size_t column)
 {
-    struct api_exchange *x = o->x;
-    struct api_observed *observed = &o->observed[o->n];
-    const struct api_held held = api_hold_monitor(x->service->monitors, api_group_of(x), name);
-    if (!held.config)
+    struct api_observed *observed = &o->observed[o->n++];
+    const struct api_config *config = known->config;
+    *observed = (struct api_observed){
+        .column = column, .known = known, .unseen.objects.budget = o->x->service->budget};
+    if (!count_memory(o, &config->bins) ||
+        !api_counting_init(&observed->counting, &config->bins, &o->x->problem))
         return false;
-    o->n++;
-    *observed = (struct api_observed){.column = column,
-                                      .held = held,
-                                      .name = strdup(name),
-                                      .unseen.objects.budget = x->service->budget};
-    if (!count_memory(o, &observed->held.config->bins) ||
-        !(observed->name || api_fail_oom(&x->problem)) ||
-        !api_counting_init(&observed->counting, &observed->held.config->bins, &x->problem))
-        return false;
-    observed->counting.style = held.config->reference.style;
-    observed->counting.zone = held.config->settings.zone;
+    observed->counting.style = config->reference.style;
+    observed->counting.zone = config->settings.zone;
     return true;
 }
 
@@ -66,7 +58,7 @@ static bool reserve(struct api_observations *o, size_t n)
     return o->observed || api_fail_oom(&o->x->problem);
 }
 
-bool api_observations_count(struct api_observations *o, struct api_table *table)
+static bool count_columns(struct api_observations *o, struct api_table *table)
 {
     struct api_counting **of_columns = calloc(table->n_columns + 1, sizeof *of_columns);
     if (!of_columns)
@@ -82,9 +74,9 @@ bool api_observations_count(struct api_observations *o, struct api_table *table)
 /* Counts the values of all columns that have a monitor. */
 static bool count_values(struct api_observations *o, struct api_table *table)
 {
-    bool good = api_observations_count(o, table);
+    bool good = count_columns(o, table);
     for (size_t i = 0; good && i < o->n; i++)
-        api_warn_of_unreadable(&o->warnings, o->observed[i].name,
+        api_warn_of_unreadable(&o->warnings, o->observed[i].known->name,
                                &o->observed[i].counting.unreadable);
     return good;
 }
@@ -103,10 +95,11 @@ static bool find_monitors(struct api_observations *o, const struct api_table *ta
             continue;
         }
         api_warn_of_name(&o->warnings, &table->columns[i]);
-        if (*name && add_observed(o, name, i))
-            continue;
-        if (o->x->problem.code)
+        const struct api_known *known = *name ? api_known_find(o->x->known, name) : NULL;
+        if (known && !add_observed(o, known, i))
             return false;
+        if (known)
+            continue;
         o->unknown += *name != '\0';
         api_warn_of_unknown(&o->warnings, name);
     }
@@ -116,39 +109,16 @@ static bool find_monitors(struct api_observations *o, const struct api_table *ta
     return true;
 }
 
-/* True for a column of the table that might have a monitor, and has none. */
-static bool is_new(const struct api_registry *registry, const char *group,
-                   const struct api_column *column)
-{
-    struct api_problem ignored = {0};
-    return !(column->flaws & API_NESTED) && !api_registry_find(registry, group, column->name) &&
-           !api_columns_find(&registry->columns, group, column->name) &&
-           api_name_check("monitor", column->name, &ignored);
-}
-
-/* Notes which columns without a monitor are new in this table, and which of those that were new it lacks. */
+/* Notes the columns that might have a monitor, and have none. */
 static void note_columns(struct api_observations *o, const struct api_table *table)
 {
-    struct api_registry *registry = &o->x->service->monitors->registry;
-    const char *group = api_group_of(o->x);
-    size_t n, n_new = 0, ignored;
-    pthread_rwlock_rdlock(&registry->lock);
-    const struct api_column_of *known = api_columns_group(&registry->columns, group, &n);
-    for (size_t i = 0; i < n; i++) {
-        const char *name = known[i].of.name;
-        if (known[i].left_out || api_registry_find(registry, group, name))
-            continue;
-        bool is_there = api_names_find(&table->names, name, strlen(name), &ignored);
-        if (!is_there || known[i].missed > 0)
-            api_columns_add(&o->columns, group, name, false, is_there ? 0 : known[i].missed + 1);
-        n_new++;
+    for (size_t i = 0; o->unknown > 0 && i < table->n_columns; i++) {
+        const struct api_column *column = &table->columns[i];
+        struct api_problem ignored = {0};
+        if (!(column->flaws & API_NESTED) && !api_known_find(o->x->known, column->name) &&
+            api_name_check("monitor", column->name, &ignored))
+            api_columns_add(&o->columns, column->name);
     }
-    for (size_t i = 0; o->unknown > 0 && i < table->n_columns && n_new < API_MAX_NEW; i++)
-        if (is_new(registry, group, &table->columns[i])) {
-            api_columns_add(&o->columns, group, table->columns[i].name, false, 0);
-            n_new++;
-        }
-    pthread_rwlock_unlock(&registry->lock);
 }
 
 /* Checks the names of members: a timestamp, and a table, or values or weights of one monitor. */
@@ -187,10 +157,10 @@ static bool read_weights(struct api_observations *o, const struct api_table *tab
     struct api_observed *observed = o->observed;
     struct api_weights weights = {.n = 0};
     struct api_problem *problem = &o->x->problem;
-    bool good = api_weights_from_json(&weights, &observed->held.config->bins, table->members, "#",
+    bool good = api_weights_from_json(&weights, &observed->known->config->bins, table->members, "#",
                                       problem) &&
-                api_weights_to_counts(&weights, &observed->held.config->bins, problem);
-    for (size_t i = 0; good && i < observed->held.config->bins.n_bins; i++)
+                api_weights_to_counts(&weights, &observed->known->config->bins, problem);
+    for (size_t i = 0; good && i < observed->known->config->bins.n_bins; i++)
         observed->counting.parts->tally.counts[i] = (uint64_t)weights.values[i];
     api_weights_free(&weights);
     return good;
@@ -200,7 +170,7 @@ size_t api_observed_count(const struct api_observed *observed)
 {
     uint64_t n = 0;
     for (size_t j = 0; j < observed->counting.n_parts; j++)
-        for (size_t i = 0; i < observed->held.config->bins.n_bins; i++)
+        for (size_t i = 0; i < observed->known->config->bins.n_bins; i++)
             n += observed->counting.parts[j].tally.counts[i];
     return n;
 }
@@ -213,10 +183,8 @@ static bool read_single(struct api_observations *o, struct api_table *table)
         return false;
     if (!reserve(o, 1))
         return false;
-    if (!add_observed(o, name, column)) {
-        api_find_monitor(o->x);
+    if (!add_observed(o, &o->x->known->monitors[0], column))
         return false;
-    }
     if (!(table->has_values ? count_values(o, table) : read_weights(o, table)))
         return false;
     return api_observed_count(o->observed) > 0 ||
@@ -264,11 +232,11 @@ static bool read_table(struct api_observations *o, const json_t *parameters)
 /* True if each request is a window, and windows like this one have no verdict even by the largest pool. */
 static bool is_too_small(const struct api_observed *observed)
 {
-    const struct api_monitor_settings *settings = &observed->held.config->settings;
+    const struct api_monitor_settings *settings = &observed->known->config->settings;
     double n = (double)api_observed_count(observed);
     return settings->window == API_BATCH && n > 0 &&
            n * (double)api_settings_pool(settings) <
-               api_min_observations(settings, &observed->held.config->bins);
+               api_min_observations(settings, &observed->known->config->bins);
 }
 
 void api_warn_of_some(struct api_observations *o,
@@ -279,7 +247,7 @@ void api_warn_of_some(struct api_observations *o,
     size_t n = 0;
     for (size_t i = 0; i < o->n; i++)
         if (is_so(&o->observed[i]) && n++ == 0)
-            first = o->observed[i].name;
+            first = o->observed[i].known->name;
     if (first)
         api_warn(&o->warnings, code, first, n, 0, message);
 }
@@ -330,38 +298,48 @@ bool api_parse(struct api_observations *o, bool is_stored)
 
 /* ---- Columns that are missing */
 
-static int compare_pointers(const void *a, const void *b)
+static int compare_known(const void *a, const void *b)
 {
-    const struct api_monitor *const *first = a, *const *second = b;
-    return (*first > *second) - (*first < *second);
+    const struct api_known *const *first = a, *const *second = b;
+    return ((*first)->id > (*second)->id) - ((*first)->id < (*second)->id);
+}
+
+/* True for a monitor that becomes stale by requests that lack its column. */
+static bool counts_missed(const struct api_known *known)
+{
+    return isinf(api_settings_stale_after(&known->config->settings));
+}
+
+bool api_list_touches(struct api_observations *o)
+{
+    const struct api_known_set *known = o->x->known;
+    bool is_whole = !api_name_of(o->x) && o->n > 0 && known->n > o->n;
+    o->touches.size = 0;
+    for (size_t i = 0; i < o->n; i++)
+        api_append(&o->touches, &o->observed[i].known, sizeof o->observed[i].known);
+    if (o->n > 0 && !o->touches.failed)
+        qsort(o->touches.data, o->n, sizeof(struct api_known *), compare_known);
+    for (size_t i = 0; is_whole && i < known->n; i++) {
+        const struct api_known *one = &known->monitors[i];
+        if (counts_missed(one) && !bsearch(&one, o->touches.data, o->n, sizeof one, compare_known))
+            api_append(&o->touches, &one, sizeof one);
+    }
+    o->x->job.touches = (void *)o->touches.data;
+    o->x->job.n_touches = o->touches.size / sizeof(struct api_known *);
+    return !o->touches.failed || api_fail_oom(&o->x->problem);
 }
 
 bool api_count_missed(const struct api_observations *o, struct api_monitors *monitors)
 {
-    const struct api_registry *registry = &monitors->registry;
-    size_t n_group, first = api_registry_group(registry, api_group_of(o->x), &n_group);
-    if (api_name_of(o->x) || n_group == o->n)
-        return true;
-    const struct api_monitor **observed = malloc((o->n + 1) * sizeof *observed);
-    bool good = true;
-    if (!observed)
-        return api_transaction_fail_oom(monitors);
-    for (size_t i = 0; i < o->n; i++)
-        observed[i] = o->observed[i].monitor;
-    if (o->n > 0)
-        qsort(observed, o->n, sizeof *observed, compare_pointers);
-    for (size_t i = first; good && i < first + n_group; i++) {
-        struct api_monitor *monitor = registry->monitors[i];
-        const struct api_monitor_status *status =
-            monitor->pending ? &monitor->pending->status : &monitor->status;
-        if (status->missed >= API_MISSED ||
-            !isinf(api_settings_stale_after(&monitor->config->settings)) ||
-            bsearch(&monitor, observed, o->n, sizeof *observed, compare_pointers))
+    for (size_t i = o->n; i < o->x->job.n_touches; i++) {
+        const struct api_known *known = o->x->job.touches[i];
+        struct api_monitor *monitor;
+        if (!api_touch(monitors, known->id, known, &monitor))
+            return false;
+        if (!monitor || monitor->status.missed >= API_MISSED)
             continue;
-        good = api_pending_of(monitors, monitor);
-        if (good)
-            monitor->pending->status.missed++;
+        monitor->status.missed++;
+        api_touch_all(monitor);
     }
-    free(observed);
-    return good;
+    return true;
 }

@@ -8,8 +8,7 @@
 
 /* api_observed: one column, and the window that it went to. */
 struct api_observed {
-    char *name;
-    struct api_held held;
+    const struct api_known *known; /* of x->known */
     struct api_monitor
         *monitor;  /* while the store's thread runs; NULL if it is not the same any more */
     size_t column; /* of the table */
@@ -40,8 +39,8 @@ struct api_observations {
     bool replayed;                 /* the key was used for the same before: nothing is counted */
     bool is_stored;                /* not an evaluation */
     size_t unknown;                /* columns without a monitor */
-    struct api_buffer columns;     /* what is to be known of those: see api_columns_renew */
-    struct api_named_rows renewed; /* after it, until they are published */
+    struct api_buffer touches;     /* const struct api_known *: of x->job */
+    struct api_buffer columns;     /* names of those that might have one: see api_columns_note */
     unsigned char key[API_HASH], body[API_HASH]; /* hashes, if there is a key: x->job.key */
     struct api_buffer pairs; /* int64_t: the monitor and the window of each response to the key */
 };
@@ -70,19 +69,20 @@ void api_warn_of_some(struct api_observations *o,
                       bool (*is_so)(const struct api_observed *observed), const char *code,
                       const char *message);
 
-/* Counts the values of a table in the columns, by windows if each row has a time of its own. */
-bool api_observations_count(struct api_observations *o, struct api_table *table);
-
-/* Fails with timestamp_invalid if observations are older than a monitor keeps its windows. */
-/* False with a problem if too many former windows would be read for comparison. Called in the store's thread, once `monitor` of what
- * is observed is set; NULL for a new one. */
+/* Fails if too many former windows would be read for comparison. Called in the store's thread, once `monitor` of what is observed
+ * is set. */
 bool api_check_reads(const struct api_observations *o);
 
-bool api_check_age(struct api_observations *o, struct api_monitors *monitors,
-                   struct api_observed *observed);
+/* Finds the monitors of what is observed, in the store's thread; *are_same is false if one is not the same any more. False if the
+ * store or memory fails. */
+bool api_observations_touch(struct api_observations *o, struct api_monitors *monitors,
+                            bool *are_same);
 
 /* Forgets the columns and their warnings. */
 void api_observations_drop(struct api_observations *o);
+
+/* Lists the monitors that a request changes: those that it observes, and those whose columns it lacks. */
+bool api_list_touches(struct api_observations *o);
 
 /* Counts a request that lacks columns for their monitors, if these are stale by requests. */
 bool api_count_missed(const struct api_observations *o, struct api_monitors *monitors);
@@ -91,4 +91,3 @@ bool api_count_missed(const struct api_observations *o, struct api_monitors *mon
  * same key are read. */
 enum api_outcome api_apply_run(struct api_exchange *x, struct api_monitors *monitors);
 bool api_apply_read_back(struct api_exchange *x, struct api_monitors *monitors);
-void api_apply_publish(struct api_exchange *x, struct api_monitors *monitors);

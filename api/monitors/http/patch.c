@@ -2,7 +2,6 @@
  * revision stay. */
 #include "api/monitors/http/endpoints.h"
 #include "api/monitors/model/settings.h"
-#include "api/monitors/state/metrics.h"
 
 #include "api/json/json_load.h"
 #include "api/json/json_text.h"
@@ -31,7 +30,7 @@ static bool check_type(struct api_exchange *x)
 
 static bool check(struct api_exchange *x)
 {
-    return api_check_monitor(x) && api_body_check_coding(x) && check_type(x);
+    return api_check_names(x) && api_body_check_coding(x) && check_type(x);
 }
 
 /* ---- Body */
@@ -84,7 +83,7 @@ static bool check_members(struct api_exchange *x)
     return good;
 }
 
-/* ---- Configs: made before the transaction, for they take longer than all of it */
+/* ---- Configs */
 
 /* Removes members of other forms: of the forms that a setting has, a monitor keeps only the one that the patch names. */
 static void drop_other_forms(json_t *target, const json_t *patch)
@@ -126,15 +125,14 @@ static bool merge(json_t *target, json_t *patch)
 
 /* Writes the settings of a config with the patch, and a NUL. A thread has one JSON text at a time: the array of
  * both is parsed. */
-static bool merge_texts(struct api_exchange *x, const struct api_config *old,
-                        struct api_buffer *out)
+static bool merge_texts(struct api_exchange *x, const char *settings, struct api_buffer *out)
 {
     const struct api_request *request = &x->request;
     const char *body = api_json_skip_mark(request->body);
     struct api_json json = {.budget = out->budget};
     struct api_buffer both = {.budget = out->budget};
     api_append_text(&both, "[");
-    api_append_text(&both, old->others);
+    api_append_text(&both, settings);
     api_append_text(&both, ",");
     api_append(&both, body, request->body_size - (size_t)(body - request->body));
     api_append_text(&both, "]");
@@ -152,16 +150,34 @@ static bool merge_texts(struct api_exchange *x, const struct api_config *old,
 }
 
 /* Makes the config of a monitor with the patch; NULL with a problem. */
-static struct api_config *patched(struct api_exchange *x, const struct api_config *old)
+static struct api_config *patched(struct api_exchange *x, const char *definition,
+                                  const char *settings)
 {
     struct api_budget *budget = x->service->budget;
     struct api_buffer text = {.budget = budget};
-    struct api_config *config =
-        merge_texts(x, old, &text)
-            ? api_config_load(old->definition, text.data, budget, &x->problem)
-            : NULL;
+    struct api_config *config = merge_texts(x, settings, &text)
+                                    ? api_config_load(definition, text.data, budget, &x->problem)
+                                    : NULL;
     api_buffer_free(&text);
     return config;
+}
+
+/* texts: names, settings and definitions of the monitors of the path, each with a NUL. */
+struct texts {
+    struct api_buffer list;
+    size_t n;
+};
+
+static void add_texts(void *context, const struct api_datum *values)
+{
+    struct texts *texts = context;
+    const struct api_datum *const kept[] = {&values[2], &values[API_SETTINGS],
+                                            &values[API_DEFINITION]};
+    for (size_t i = 0; i < sizeof kept / sizeof *kept; i++) {
+        api_append(&texts->list, kept[i]->text, kept[i]->size);
+        api_append(&texts->list, "", 1);
+    }
+    texts->n++;
 }
 
 /* Says which monitor of a group a problem is about. */
@@ -174,132 +190,56 @@ static bool name_monitor(struct api_exchange *x, const char *name)
     return false;
 }
 
-/* Replaces the config of a replacement, which is the monitor's present one, by a config with the patch. It may
- * take all of the memory of monitors: it replaces a config that is counted already. */
-static bool patch(struct api_exchange *x, struct api_replacement *r)
-{
-    struct api_config *old = r->config;
-    r->config = patched(x, old);
-    api_config_release(old);
-    if (!r->config)
-        return name_monitor(x, r->name);
-    return api_config_retain(r->config, x->service->budget, api_monitor_size(r->group, r->name),
-                             true, &x->problem);
-}
-
-/* The monitors of the path, *n of them from the index that it returns. */
-static size_t find(const struct api_exchange *x, const struct api_registry *registry, size_t *n)
-{
-    const char *group = api_group_of(x), *name = api_name_of(x);
-    if (!name)
-        return api_registry_group(registry, group, n);
-    *n = api_registry_find(registry, group, name) ? 1 : 0;
-    return api_registry_lower_bound(registry, group, name);
-}
-
-/* Holds the monitors as they are, if they match If-Match. If they do not, the client is told no other problem. */
-static bool hold_monitors(struct api_exchange *x)
-{
-    struct api_registry *registry = &x->service->monitors->registry;
-    struct api_references *references = &((struct api_replacing *)x->state)->references;
-    size_t n;
-    pthread_rwlock_rdlock(&registry->lock);
-    bool good = api_check_conditions(x);
-    size_t first = find(x, registry, &n);
-    good = good && api_references_reserve(references, n, &x->problem);
-    for (size_t i = 0; good && i < n; i++) {
-        const struct api_monitor *monitor = registry->monitors[first + i];
-        struct api_replacement *r =
-            api_references_add(references, api_group_of(x), monitor->name,
-                               api_config_hold(monitor->config), &x->problem);
-        if (!(good = r != NULL))
-            break;
-        r->of_id = monitor->id;
-        r->of_version = monitor->version;
-    }
-    pthread_rwlock_unlock(&registry->lock);
-    return good;
-}
-
-/* Makes the configs of all monitors with the patch, and room for the response. */
-static bool patch_all(struct api_exchange *x)
+/* Makes the configs of all monitors with the patch. */
+static bool patch_all(struct api_exchange *x, const struct texts *texts)
 {
     struct api_references *references = &((struct api_replacing *)x->state)->references;
-    if (!hold_monitors(x))
+    const char *name = texts->list.data, *settings, *definition;
+    if (!api_references_reserve(references, texts->n, &x->problem))
         return false;
-    for (size_t i = 0; i < references->n; i++) {
-        if (x->stop && atomic_load(x->stop))
-            return api_fail(&x->problem, "client_left", "the client closed its side");
-        if (!patch(x, &references->replacements[i]))
+    for (size_t i = 0; i < texts->n; i++, name = definition + strlen(definition) + 1) {
+        settings = name + strlen(name) + 1;
+        definition = settings + strlen(settings) + 1;
+        struct api_config *config = patched(x, definition, settings);
+        if (!config)
+            return name_monitor(x, name);
+        if (!api_references_add(references, name, config, &x->problem))
             return false;
     }
-    return api_replacing_reserve(x);
+    return true;
 }
 
 /* ---- Steps */
-
-/* patch_ns: time, in ns, for each byte that a config holds, about. */
-static const double patch_ns = 20;
-
-static bool estimate(struct api_exchange *x)
-{
-    struct api_registry *registry = &x->service->monitors->registry;
-    size_t n, bytes = 0;
-    pthread_rwlock_rdlock(&registry->lock);
-    size_t first = find(x, registry, &n);
-    for (size_t i = 0; i < n; i++)
-        bytes += registry->monitors[first + i]->config->retained;
-    pthread_rwlock_unlock(&registry->lock);
-    /* The body is parsed once for itself, and with each config. */
-    api_estimate_documents(x);
-    x->cost_ns = patch_ns * (double)bytes + (double)(n + 1) * x->cost_ns;
-    return true;
-}
 
 static enum api_outcome parse(struct api_exchange *x)
 {
     struct api_replacing *d = api_replacing_init(x);
     d->previews = true;
-    if (!read_query(x) || !check_members(x))
-        return API_FAILED;
-    if (api_must_refresh(x))
-        return API_REFRESH;
-    return api_outcome_of(api_find_monitor(x) && patch_all(x));
+    return api_outcome_of(read_query(x) && check_members(x));
 }
 
-/* True if the monitors are those that the configs were made of. */
-static bool is_current(const struct api_exchange *x, const struct api_monitors *monitors)
-{
-    const struct api_references *references = &((struct api_replacing *)x->state)->references;
-    size_t n, first = find(x, &monitors->registry, &n);
-    bool same = n == references->n;
-    for (size_t i = 0; same && i < n; i++) {
-        const struct api_monitor *monitor = monitors->registry.monitors[first + i];
-        same = monitor->id == references->replacements[i].of_id &&
-               monitor->version == references->replacements[i].of_version;
-    }
-    return same;
-}
-
-/* Configs whose monitors have changed are made again before another transaction. If monitors change again and again,
- * configs are made within the transaction, while others wait: so a group that changes all the time can be patched,
- * too. */
+/* Conditions come first: if they fail, the client is told no other problem. */
 static enum api_outcome run(struct api_exchange *x, struct api_monitors *monitors)
 {
-    enum { IN_VAIN = 3 };
-    if (!api_find_monitor(x) || !api_check_conditions(x))
-        return API_FAILED;
-    if (!is_current(x, monitors) && x->replaced < IN_VAIN)
-        return API_PARSE_AGAIN;
-    return api_outcome_of((is_current(x, monitors) || patch_all(x)) &&
-                          api_replacing_store(x, monitors));
+    const char *group = api_group_of(x), *name = api_name_of(x);
+    struct texts texts = {.list.budget = x->service->budget};
+    struct api_monitor *monitor = NULL;
+    bool good =
+        (name ? (monitor = api_monitor_of(x, monitors)) != NULL : api_check_exists(x, monitors)) &&
+        api_check_conditions(x, monitor) &&
+        api_store_read(monitors->store, name ? API_SQL_TEXTS_NAMED : API_SQL_TEXTS_OF_GROUP,
+                       API_ROW(group, name ? name : ""), add_texts, &texts) &&
+        (!texts.list.failed || api_fail_oom(&x->problem)) && patch_all(x, &texts) &&
+        api_replacing_store(x, monitors);
+    api_buffer_free(&texts.list);
+    return api_outcome_of(good);
 }
 
 /* A patch is applied to each monitor of a group, so its size is limited. */
 const struct api_steps api_patch = {.max_body = (size_t)64 << 10,
                                     .small = "a patch",
                                     .check = check,
-                                    .estimate = estimate,
+                                    .estimate = api_estimate_documents,
                                     .parse = parse,
                                     .run = run,
                                     API_REPLACES};

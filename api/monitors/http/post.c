@@ -3,7 +3,7 @@
 
 #include "api/json/format.h"
 #include "api/monitors/http/parse.h"
-#include "api/monitors/state/window_load.h"
+#include "api/monitors/rows/window_load.h"
 #include "api/request/response.h"
 
 #include <string.h>
@@ -16,7 +16,6 @@ static void drop(struct api_exchange *x)
     struct api_observations *o = x->state;
     api_observations_drop(o);
     api_buffer_free(&o->pairs);
-    api_named_free(&o->renewed, x->service->budget);
 }
 
 /* ---- Header */
@@ -31,7 +30,7 @@ static bool check_key(struct api_exchange *x)
 
 static bool check(struct api_exchange *x)
 {
-    return api_check_monitor(x) && check_key(x) && api_check_body(x);
+    return api_check_names(x) && check_key(x) && api_check_body(x);
 }
 
 /* ---- Evaluation */
@@ -39,46 +38,47 @@ static bool check(struct api_exchange *x)
 /* Makes the snapshot of counts that are not stored, compared with the config's reference. */
 static bool snapshot_counts(struct api_observations *o, struct api_observed *observed)
 {
-    struct api_snapshot *snapshot = api_snapshot_new(observed->held.config);
+    struct api_snapshot *snapshot = api_snapshot_new(observed->known->config);
     struct api_part *part = observed->counting.parts;
     observed->snapshot = snapshot;
     if (!snapshot || (snapshot->settings.previous == 0 && !api_snapshot_refer(snapshot)))
         return api_fail_oom(&o->x->problem);
-    for (size_t i = 0; i < observed->held.config->bins.n_bins; i++)
+    for (size_t i = 0; i < observed->known->config->bins.n_bins; i++)
         snapshot->counts[i] = (double)part->tally.counts[i];
     snapshot->window.moments = part->tally.moments;
-    snapshot->window.revision = observed->held.revision;
-    snapshot->state = observed->held.state;
+    snapshot->window.revision = observed->known->revision;
     api_unseen_write_top(&part->unseen, &observed->unseen);
     snapshot->unseen = observed->unseen.kept;
     return true;
 }
 
-/* Makes the snapshots of all columns. *needs_store is true if one is compared with windows. */
-static bool snapshot_columns(struct api_observations *o, bool *needs_store)
+static bool snapshot_columns(struct api_observations *o)
 {
-    for (size_t i = 0; i < o->n; i++) {
+    for (size_t i = 0; i < o->n; i++)
         if (!snapshot_counts(o, &o->observed[i]))
             return false;
-        *needs_store |= o->observed[i].snapshot->settings.previous > 0;
-    }
     return true;
 }
 
-/* Reads the references of an evaluation: the last closed windows before its time. */
+/* Reads the states, and the references of an evaluation: the last closed windows before its time. */
 static enum api_outcome run_evaluation(struct api_exchange *x, struct api_monitors *monitors)
 {
     struct api_observations *o = x->state;
     const struct api_position before = {o->time, INT64_MAX};
-    for (size_t i = 0; i < o->n; i++)
-        o->observed[i].monitor =
-            api_registry_find(&monitors->registry, api_group_of(x), o->observed[i].name);
+    bool are_same;
+    if (!api_observations_touch(o, monitors, &are_same))
+        return API_FAILED;
+    if (!are_same)
+        return API_PARSE_AGAIN;
     if (!api_check_reads(o))
         return API_FAILED;
     for (size_t i = 0; i < o->n; i++) {
         struct api_observed *observed = &o->observed[i];
+        if (observed->monitor->version != observed->known->version)
+            return API_PARSE_AGAIN; /* by the settings of before */
+        observed->snapshot->state = observed->monitor->status.state;
         if (observed->snapshot->settings.previous > 0 &&
-            !api_snapshot_compare(monitors, observed->held.id, before, observed->snapshot))
+            !api_snapshot_compare(monitors, observed->known->id, before, observed->snapshot))
             return API_FAILED;
     }
     return API_DONE;
@@ -86,19 +86,12 @@ static enum api_outcome run_evaluation(struct api_exchange *x, struct api_monito
 
 /* ---- Steps */
 
-/* Makes room for the response before anything is stored: a request that is refused because memory is short must not
- * be counted. */
-static bool reserve_response(struct api_observations *o)
+/* Makes room for the shortest response before anything is stored: a request that is refused because memory is short must not be
+ * counted. */
+static bool reserve_response(struct api_exchange *x)
 {
-    enum { OVERHEAD = 400, ESCAPE_FACTOR = 6, WARNING = 1200 };
-    size_t size =
-        OVERHEAD + WARNING + o->warnings.size + ESCAPE_FACTOR * strlen(api_group_of(o->x));
-    for (size_t i = 0; i < o->n; i++)
-        size += api_config_result_size(o->observed[i].held.config) +
-                ESCAPE_FACTOR * strlen(o->observed[i].name);
-    return api_reserve_response(o->x, size) &&
-           (api_buffer_reserve(&o->warnings, o->warnings.size + WARNING) ||
-            api_fail_oom(&o->x->problem));
+    enum { SHORTEST = 2 << 10 };
+    return api_buffer_reserve(&x->response.body, SHORTEST) || api_fail_oom(&x->problem);
 }
 
 /* Counts of the columns, which the store reads or writes; a former window takes as long as one of these. */
@@ -106,7 +99,7 @@ static size_t count_bins(const struct api_observations *o)
 {
     size_t n = 0;
     for (size_t i = 0; i < o->n; i++) {
-        const struct api_config *config = o->observed[i].held.config;
+        const struct api_config *config = o->observed[i].known->config;
         size_t former = (size_t)config->settings.previous;
         n += (config->bins.n_bins + former) * api_observed_windows(&o->observed[i]);
     }
@@ -117,40 +110,33 @@ static double result_ns(const struct api_observations *o)
 {
     double ns = 0;
     for (size_t i = 0; i < o->n; i++)
-        ns += api_config_result_ns(o->observed[i].held.config);
+        ns += api_config_result_ns(o->observed[i].known->config);
     return ns;
 }
 
-/* True if this server knows the monitor, or a monitor of the group. */
-static bool knows(struct api_exchange *x)
-{
-    bool good = api_find_monitor(x);
-    x->problem = good ? x->problem : (struct api_problem){0};
-    return good;
-}
-
-/* True for a problem that depends on the monitors that this server knows, which other servers may have changed. */
+/* True for a problem that depends on the monitors, which other servers may have changed. */
 static bool is_of_monitors(const struct api_problem *problem)
 {
     int status = api_problem_status(problem);
     return status == 422 || status == 404;
 }
 
-/* Reads the body. If it does not fit the monitors that this server knows, and other servers may have changed them,
- * refreshes at the store and reads the body again. */
+/* Reads the body. If it does not fit the monitors that are in memory, and other servers may have changed them, they are read
+ * again, and so is the body. */
 static enum api_outcome read_body(struct api_exchange *x, bool is_stored)
 {
     struct api_observations *o = x->state;
-    bool refreshes = api_must_refresh(x);
     o->x = x;
     o->warnings.budget = x->service->budget;
-    if (refreshes && (!is_stored || !knows(x)))
+    if (api_know(x) == API_REFRESH)
         return API_REFRESH;
-    if ((x->is_refreshed || x->replaced > 0) && !api_find_monitor(x))
-        return API_FAILED;
-    if (!api_parse(o, is_stored))
-        return refreshes && is_of_monitors(&x->problem) ? API_REFRESH : API_FAILED;
-    return refreshes && (o->unknown > 0 || o->n == 0) ? API_REFRESH : API_DONE;
+    if (x->known->n == 0)
+        return api_outcome_of(api_fail_missing(x, x->known->has_group));
+    bool good = api_parse(o, is_stored);
+    if (api_may_be_outdated(x) &&
+        (good ? o->unknown > 0 || o->n == 0 : is_of_monitors(&x->problem)))
+        return API_REFRESH;
+    return api_outcome_of(good);
 }
 
 static enum api_outcome parse_observations(struct api_exchange *x)
@@ -161,23 +147,17 @@ static enum api_outcome parse_observations(struct api_exchange *x)
         return outcome;
     x->job.counts = count_bins(o);
     x->place = o->n == 0 ? API_HERE : o->is_timed ? API_STORE_WRITES : API_STORE_ADDS;
-    return api_outcome_of(reserve_response(o));
+    return api_outcome_of(api_list_touches(o) && reserve_response(x));
 }
 
 static enum api_outcome parse_evaluation(struct api_exchange *x)
 {
     struct api_observations *o = x->state;
-    bool needs_store = false;
     enum api_outcome outcome = read_body(x, false);
     if (outcome != API_DONE)
         return outcome;
-    if (!snapshot_columns(o, &needs_store))
-        return API_FAILED;
-    if (!needs_store)
-        x->place = API_HERE;
     x->job.counts = count_bins(o);
-    x->cost_ns = result_ns(o);
-    return api_outcome_of(reserve_response(o));
+    return api_outcome_of(snapshot_columns(o));
 }
 
 static bool read_back(struct api_exchange *x, struct api_monitors *monitors)
@@ -200,7 +180,7 @@ static bool write_results(const struct api_observations *o, struct api_buffer *o
             continue;
         api_append_text(out, single ? "" : first ? "{" : ",{");
         first = false;
-        api_write_json(out, "'name':%s,", o->observed[i].name);
+        api_write_json(out, "'name':%s,", o->observed[i].known->name);
         api_snapshot_write(o->observed[i].snapshot, true, &o->observed[i].unseen, out);
         api_append(out, "}", !single);
     }
@@ -247,10 +227,7 @@ static bool write_response(struct api_exchange *x)
 #define TAKES_A_TABLE                                                                              \
     .max_body = API_WHOLE_BODY, .state = sizeof(struct api_observations), .check = check,          \
     .estimate = api_estimate_table, .read_back = read_back, .write = write_response, .drop = drop
-const struct api_steps api_observations = {.place = API_STORE_ADDS,
-                                           .parse = parse_observations,
-                                           .run = api_apply_run,
-                                           .publish = api_apply_publish,
-                                           TAKES_A_TABLE};
+const struct api_steps api_observations = {
+    .place = API_STORE_ADDS, .parse = parse_observations, .run = api_apply_run, TAKES_A_TABLE};
 const struct api_steps api_evaluate = {
     .place = API_STORE_READS, .parse = parse_evaluation, .run = run_evaluation, TAKES_A_TABLE};

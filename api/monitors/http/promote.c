@@ -1,7 +1,6 @@
-/* POST reference: closed windows become the reference; of a group a table may. Settings stay. */
+/* POST reference of a group: closed windows become the references of its monitors, or a table does. Settings stay. */
 #include "api/json/format.h"
 #include "api/monitors/http/endpoints.h"
-#include "api/monitors/state/metrics.h"
 
 #include "api/json/json_load.h"
 #include "api/json/json_text.h"
@@ -11,10 +10,10 @@
 #include <string.h>
 
 /* MAX_COUNTS: of windows that become references in one transaction. Reading them takes about a second, and keeps others
- * from the store. A single monitor has no limit. */
+ * from the store. One monitor has no limit. */
 enum { MAX_COUNTS = 4000000 };
 
-static bool check(struct api_exchange *x) { return api_check_monitor(x) && api_check_body(x); }
+static bool check(struct api_exchange *x) { return api_check_names(x) && api_check_body(x); }
 
 /* ---- Body */
 
@@ -28,22 +27,6 @@ static bool read_range(const json_t *root, struct api_period *period, struct api
                          &period->from, problem) &&
            api_read_time(api_json_unboxed(json_object_get(root, "to")), API_BODY, "to", &period->to,
                          problem);
-}
-
-static bool read_body(struct api_exchange *x, struct api_period *period)
-{
-    struct api_json json = {.budget = x->service->budget};
-    bool good = api_load_json(x, &json) && read_range(json.root, period, &x->problem);
-    api_json_free(&json);
-    return good;
-}
-
-static enum api_outcome parse(struct api_exchange *x)
-{
-    struct api_replacing *d = api_replacing_init(x);
-    return api_outcome_of(
-        read_body(x, &d->period) && api_references_reserve(&d->references, 1, &x->problem) &&
-        api_references_add(&d->references, api_group_of(x), api_name_of(x), NULL, &x->problem));
 }
 
 /* ---- In the store's thread */
@@ -73,7 +56,7 @@ static struct api_config *load_promoted(const struct api_monitors *monitors,
 /* Makes the config whose reference is the sum of closed windows, of at most `max` counts, of which it takes those that it
  * reads. */
 static bool promote(const struct api_exchange *x, struct api_monitors *monitors,
-                    const struct api_monitor *monitor, int64_t *max, struct api_replacement *r,
+                    struct api_monitor *monitor, int64_t *max, struct api_replacement *r,
                     struct api_problem *problem)
 {
     const struct api_replacing *d = x->state;
@@ -89,27 +72,17 @@ static bool promote(const struct api_exchange *x, struct api_monitors *monitors,
     api_config_release(r->config);
     r->config = good ? load_promoted(monitors, monitor->config, counts, &moments, problem) : NULL;
     free(counts);
-    return r->config && api_config_retain(r->config, monitors->budget,
-                                          api_monitor_size(r->group, r->name), false, problem);
+    return r->config != NULL;
 }
 
-static bool promote_single(struct api_exchange *x, struct api_monitors *monitors)
-{
-    struct api_replacing *d = x->state;
-    const struct api_monitor *monitor = api_monitor_of(x);
-    int64_t max = INT64_MAX;
-    return monitor && promote(x, monitors, monitor, &max, d->references.replacements, &x->problem);
-}
-
-/* ---- A group, by a period */
+/* ---- By a period */
 
 /* Adds the replacement of a monitor. One without a window in the period stays as it is, and is told. */
 static bool add_of_group(struct api_exchange *x, struct api_monitors *monitors,
-                         const struct api_monitor *monitor, int64_t *max)
+                         struct api_monitor *monitor, int64_t *max)
 {
     struct api_references *references = &((struct api_replacing *)x->state)->references;
-    struct api_replacement *r =
-        api_references_add(references, monitor->group, monitor->name, NULL, &x->problem);
+    struct api_replacement *r = api_references_add(references, monitor->name, NULL, &x->problem);
     struct api_problem problem = {0};
     if (!r)
         return false;
@@ -125,32 +98,73 @@ static bool add_of_group(struct api_exchange *x, struct api_monitors *monitors,
     if (problem.code && strcmp(problem.code, "option_invalid") == 0)
         return api_fail_at(&x->problem, API_BODY, "#/from", "option_invalid",
                            "the windows of the group in this period have more than %d counts, "
-                           "which is too much for a request; give a shorter period, or one "
-                           "monitor after the other",
+                           "which is too much for a request; give a shorter period, or fewer "
+                           "monitors, by include",
                            MAX_COUNTS);
     if (problem.code)
         x->problem = problem;
     return false;
 }
 
-static bool promote_group(struct api_exchange *x, struct api_monitors *monitors)
+/* chosen: the monitors that `include` names, of those of a group. */
+struct chosen {
+    const struct api_known_set *known;
+    bool *is_chosen;
+};
+
+static bool take_monitor(void *context, const char *name, size_t size)
 {
-    struct api_references *references = &((struct api_replacing *)x->state)->references;
-    const struct api_registry *registry = &monitors->registry;
-    size_t n, first = api_registry_group(registry, api_group_of(x), &n);
-    int64_t max = MAX_COUNTS;
-    references->warnings.size = 0;
-    if (!api_references_reserve(references, n, &x->problem))
+    const struct chosen *c = context;
+    char text[API_MAX_NAME + 1] = "";
+    if (size > API_MAX_NAME)
         return false;
-    for (size_t i = first; i < first + n; i++)
-        if (!add_of_group(x, monitors, registry->monitors[i], &max))
-            return false;
-    return references->n > 0 ||
-           api_fail(&x->problem, "windows_missing",
-                    "no closed window of the group starts between from and to");
+    memcpy(text, name, size);
+    const struct api_known *found = api_known_find(c->known, text);
+    if (found)
+        c->is_chosen[found - c->known->monitors] = true;
+    return found;
 }
 
-/* ---- A group, by a table */
+static bool promote_chosen(struct api_exchange *x, struct api_monitors *monitors,
+                           const struct chosen *chosen)
+{
+    struct api_references *references = &((struct api_replacing *)x->state)->references;
+    const struct api_known_set *known = chosen->known;
+    size_t n = 0;
+    if (!api_references_reserve(references, known->n, &x->problem))
+        return false;
+    for (size_t i = 0; i < known->n; i++)
+        n += chosen->is_chosen[i];
+    int64_t max = n == 1 ? INT64_MAX : MAX_COUNTS;
+    for (size_t i = 0; i < known->n; i++) {
+        struct api_monitor *monitor = NULL;
+        if (chosen->is_chosen[i] &&
+            !api_touch(monitors, known->monitors[i].id, &known->monitors[i], &monitor))
+            return false;
+        if (monitor && !add_of_group(x, monitors, monitor, &max))
+            return false;
+    }
+    return references->n > 0 || api_fail(&x->problem, "windows_missing",
+                                         "no closed window of %s starts between from and to",
+                                         references->include ? "these monitors" : "the group");
+}
+
+static bool promote_group(struct api_exchange *x, struct api_monitors *monitors)
+{
+    const char *include = ((struct api_replacing *)x->state)->references.include;
+    struct chosen chosen = {x->known, calloc(x->known->n + 1, sizeof *chosen.is_chosen)};
+    if (!chosen.is_chosen)
+        return api_fail_oom(&x->problem);
+    for (size_t i = 0; i < x->known->n; i++)
+        chosen.is_chosen[i] = !include;
+    bool good = (!include || api_names_take(include, "include", "the group has no monitor",
+                                            take_monitor, &chosen, &x->problem)) &&
+                promote_chosen(x, monitors, &chosen);
+    free(chosen.is_chosen);
+    return good;
+}
+
+/* ---- By a table */
 
 static bool fail_setting(enum api_location where, const char *location, const char *name,
                          struct api_problem *problem)
@@ -181,10 +195,11 @@ static bool read_query(struct api_exchange *x)
     struct api_replacing *d = x->state;
     struct api_monitor_settings *settings = &d->references.settings;
     api_settings_init(settings);
-    json_t *parameters =
-        api_settings_from_query(settings, x->request.query, API_NAMES("dry_run"), &x->problem);
+    json_t *parameters = api_settings_from_query(settings, x->request.query,
+                                                 API_NAMES("dry_run", "include"), &x->problem);
     bool good = parameters && api_replacing_read_dry(x, parameters);
-    json_decref(parameters);
+    d->parameters = parameters;
+    d->references.include = json_string_value(json_object_get(parameters, "include"));
     for (const struct api_field *row = api_monitor_setting_rows; good && row->name; row++)
         if ((settings->given >> (row - api_monitor_setting_rows) & 1) &&
             !(row->parent && strcmp(row->parent, "binning") == 0))
@@ -195,17 +210,12 @@ static bool read_query(struct api_exchange *x)
 static bool read_columns(struct api_exchange *x, struct api_table *table)
 {
     struct api_references *references = &((struct api_replacing *)x->state)->references;
-    references->renews = true;
     if (!check_members(table->members, &x->problem) ||
-        !api_references_read(references, table, api_group_of(x), table->members, &x->problem))
+        !api_references_read(references, table, table->members, x->known, &x->problem))
         return false;
     size_t unknown = 0;
-    for (size_t i = 0; i < table->n_columns; i++) {
-        struct api_config *config =
-            api_hold_monitor(x->service->monitors, api_group_of(x), table->columns[i].name).config;
-        unknown += !config;
-        api_config_release(config);
-    }
+    for (size_t i = 0; i < table->n_columns; i++)
+        unknown += !api_known_find(x->known, table->columns[i].name);
     if (unknown == table->n_columns)
         return api_fail_unknown(x, table);
     api_warn_of_absent(x, table, table->n_columns - unknown, &references->warnings);
@@ -231,67 +241,59 @@ static bool read_group(struct api_exchange *x)
     return good;
 }
 
-/* Gives the new reference of a replacement the settings of the monitor, unless it has them. */
-static bool keep_settings(struct api_exchange *x, struct api_replacement *r,
-                          const struct api_held *held)
-{
-    struct api_budget *budget = x->service->budget;
-    struct api_config *made = r->config;
-    if (r->of_id == held->id && r->of_version == held->version)
-        return true;
-    r->of_id = held->id;
-    r->of_version = held->version;
-    r->config = api_config_load(made->definition, held->config->others, budget, &x->problem);
-    api_config_release(made);
-    return r->config && api_config_retain(r->config, budget, api_monitor_size(r->group, r->name),
-                                          true, &x->problem);
-}
-
-/* As keep_settings, of all; *all is false if a monitor is gone. */
-static bool keep_all_settings(struct api_exchange *x, bool *all)
+/* Gives the new references of a table the settings of the monitors; *all is false if one is gone. */
+static bool keep_settings(struct api_exchange *x, struct api_monitors *monitors, bool *all)
 {
     struct api_references *references = &((struct api_replacing *)x->state)->references;
-    bool good = true;
     *all = true;
-    for (size_t i = 0; good && i < references->n; i++) {
+    for (size_t i = 0; i < references->n; i++) {
         struct api_replacement *r = &references->replacements[i];
-        const struct api_held held = api_hold_monitor(x->service->monitors, r->group, r->name);
-        *all &= held.config != NULL;
-        good = !held.config || keep_settings(x, r, &held);
-        api_config_release(held.config);
+        struct api_monitor *monitor;
+        if (!api_touch_named(monitors, api_group_of(x), r->name, &monitor))
+            return false;
+        *all &= monitor != NULL;
+        if (!monitor || strcmp(r->config->others, monitor->config->others) == 0)
+            continue;
+        struct api_config *made = r->config;
+        r->config = api_config_load(made->definition, monitor->config->others, x->service->budget,
+                                    &x->problem);
+        api_config_release(made);
+        if (!r->config)
+            return false;
     }
-    return good;
+    return true;
 }
 
 /* ---- Steps */
 
-static enum api_outcome parse_group(struct api_exchange *x)
+static enum api_outcome parse(struct api_exchange *x)
 {
-    struct api_replacing *d = api_replacing_init(x);
-    bool ignored;
+    api_replacing_init(x);
     if (!read_query(x))
         return API_FAILED;
-    if (api_must_refresh(x))
+    if (api_know(x) == API_REFRESH || api_may_be_outdated(x))
         return API_REFRESH;
-    return api_outcome_of(api_find_monitor(x) && read_group(x) &&
-                          (!d->has_table || keep_all_settings(x, &ignored)));
+    return api_outcome_of((x->known->n > 0 || api_fail_missing(x, false)) && read_group(x));
 }
 
 static enum api_outcome run(struct api_exchange *x, struct api_monitors *monitors)
 {
-    const struct api_replacing *d = x->state;
+    struct api_replacing *d = x->state;
     bool all = true;
-    if (!api_find_monitor(x) || !api_check_conditions(x) ||
-        !(d->has_table     ? keep_all_settings(x, &all)
-          : api_name_of(x) ? promote_single(x, monitors)
-                           : promote_group(x, monitors)))
+    if (d->n_warnings == 0)
+        d->n_warnings = d->references.warnings.size + 1;
+    d->references.warnings.size = d->n_warnings - 1;
+    if (!api_check_exists(x, monitors) || !api_check_conditions(x, NULL) ||
+        !(d->has_table ? keep_settings(x, monitors, &all) : promote_group(x, monitors)))
         return API_FAILED;
     if (!all)
         return API_PARSE_AGAIN;
-    return api_outcome_of(api_replacing_reserve(x) && api_replacing_store(x, monitors));
+    return api_outcome_of(api_replacing_store(x, monitors));
 }
 
-#define PROMOTES .check = check, .estimate = api_estimate_documents, .run = run, API_REPLACES
-const struct api_steps api_promote_windows = {.small = "a period", .parse = parse, PROMOTES};
-const struct api_steps api_renew_references = {
-    .max_body = API_WHOLE_BODY, .parse = parse_group, PROMOTES};
+const struct api_steps api_renew_references = {.max_body = API_WHOLE_BODY,
+                                               .check = check,
+                                               .estimate = api_estimate_documents,
+                                               .parse = parse,
+                                               .run = run,
+                                               API_REPLACES};

@@ -73,11 +73,15 @@ static bool is_same(const struct api_field *row, const struct api_monitor_settin
     return memcmp((const char *)a + row->offset, (const char *)b + row->offset, row->size) == 0;
 }
 
-/* True if the query or a member has the setting, were it with its default. */
-static bool is_given(const struct api_field *row, unsigned given, const json_t *members)
+void api_note_given(struct api_references *references, const json_t *members)
 {
-    const json_t *object = row->parent ? json_object_get(members, row->parent) : members;
-    return (given >> (row - api_monitor_setting_rows) & 1) || json_object_get(object, row->name);
+    references->given = references->settings.given;
+    for (const struct api_field *row = api_monitor_setting_rows; row->name; row++) {
+        const json_t *object = row->parent ? json_object_get(members, row->parent) : members;
+        if (json_object_get(object, row->name))
+            references->given |= 1U << (row - api_monitor_setting_rows);
+    }
+    references->gives_annotations = json_object_get(members, "annotations");
 }
 
 /* True if a config has annotations; they are the last member. */
@@ -88,23 +92,24 @@ static bool is_annotated(const struct api_config *config)
     return size < suffix || strcmp(config->others + size - suffix, none) != 0;
 }
 
-void api_warn_of_reset(struct api_buffer *warnings, const char *name,
-                       const struct api_config *known, const struct api_config *made,
-                       unsigned given, const json_t *members)
+/* Of settings that a table does not set. */
+static void warn_of_reset(struct api_references *references, const struct api_replacement *r)
 {
     char names[300] = "", message[500];
     struct api_monitor_settings defaults;
+    const struct api_config *known = r->former, *made = r->config;
     size_t n = 0;
     api_settings_init(&defaults);
     for (const struct api_field *row = api_monitor_setting_rows; row->name; row++) {
         bool is_of_bins = row->parent && strcmp(row->parent, "binning") == 0;
         if (is_of_bins || is_same(row, &known->settings, &defaults) ||
-            !is_same(row, &made->settings, &defaults) || is_given(row, given, members))
+            !is_same(row, &made->settings, &defaults) ||
+            (references->given >> (row - api_monitor_setting_rows) & 1))
             continue;
         api_append_word(names, sizeof names, row->name);
         n++;
     }
-    if (is_annotated(known) && !is_annotated(made) && !json_object_get(members, "annotations")) {
+    if (is_annotated(known) && !is_annotated(made) && !references->gives_annotations) {
         api_append_word(names, sizeof names, "annotations");
         n++;
     }
@@ -113,5 +118,24 @@ void api_warn_of_reset(struct api_buffer *warnings, const char *name,
              "/monitors/{group}/reference takes a new reference and keeps settings",
              names);
     if (n > 0)
-        api_warn(warnings, "settings_reset", name, n, 0, message);
+        api_warn(&references->warnings, "settings_reset", r->name, n, 0, message);
+}
+
+static void warn_of_other(struct api_references *references, const struct api_replacement *r)
+{
+    const struct api_config *config = r->config;
+    if (config->bins.labelled && config->reference.values &&
+        api_counts_sum(config->reference.values, config->bins.n) == 0 &&
+        config->reference.values[api_bins_other(&config->bins)] > 0)
+        api_warn(&references->warnings, "reference_other", r->name, 0, 0,
+                 "the reference holds none of the labels, all of it is other: nothing is ok beside "
+                 "it, verdicts are insufficient_data until a label occurs");
+}
+
+void api_warn_of_change(struct api_references *references, const struct api_replacement *r)
+{
+    if (r->revises)
+        warn_of_other(references, r);
+    if (r->former && references->warns_of_reset)
+        warn_of_reset(references, r);
 }

@@ -2,7 +2,6 @@
 
 #include "api/monitors/http/request.h"
 #include "api/monitors/model/sample.h"
-#include "api/monitors/state/metrics.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -17,8 +16,8 @@ enum choice { NOTHING, INCLUDED, LABELLED, EXCLUDED };
 struct reading {
     struct api_references *references;
     struct api_table *table;
-    const char *group;
     const json_t *members;
+    const struct api_known_set *known; /* NULL: columns without a monitor get one */
     struct api_problem *problem;
     const enum choice
         *choices; /* one for each column; NULL: the one of a single monitor is included */
@@ -51,59 +50,28 @@ bool api_references_reserve(struct api_references *references, size_t n,
     while (references->n > 0)
         api_replacement_free(&references->replacements[--references->n]);
     api_buffer_free(&references->memory);
-    references->memory.budget = references->monitors->budget;
+    references->memory.budget = references->budget;
     references->replacements =
         api_buffer_zeros(&references->memory, n * sizeof *references->replacements);
     return references->replacements || api_fail_oom(problem);
 }
 
-struct api_replacement *api_references_add(struct api_references *references, const char *group,
-                                           const char *name, struct api_config *config,
-                                           struct api_problem *problem)
+struct api_replacement *api_references_add(struct api_references *references, const char *name,
+                                           struct api_config *config, struct api_problem *problem)
 {
     struct api_replacement *r = &references->replacements[references->n++];
-    *r = (struct api_replacement){.group = group, .name = strdup(name), .config = config};
+    *r = (struct api_replacement){.name = strdup(name), .config = config};
     return r->name || api_fail_oom(problem) ? r : NULL;
 }
 
-static bool are_same(const struct api_config *a, const struct api_config *b)
-{
-    return strcmp(a->definition, b->definition) == 0 && strcmp(a->others, b->others) == 0;
-}
-
-static void warn_of_other(struct api_references *references, const char *name,
-                          const struct api_config *config)
-{
-    const struct api_weights *reference = &config->reference;
-    if (config->bins.labelled && reference->values &&
-        api_counts_sum(reference->values, config->bins.n) == 0 &&
-        reference->values[api_bins_other(&config->bins)] > 0)
-        api_warn(&references->warnings, "reference_other", name, 0, 0,
-                 "the reference holds none of the labels, all of it is other: nothing is ok beside "
-                 "it, verdicts are insufficient_data until a label occurs");
-}
-
-/* Makes the config of a monitor from bins and a reference, which it takes over. If the result equals
- * the monitor's present config, the replacement holds the present one. */
+/* Makes the config of a monitor from bins and a reference, which it takes over. */
 static bool configure(const struct reading *r, const char *name, struct api_bins *bins,
                       struct api_weights *reference)
 {
-    struct api_references *references = r->references;
     struct api_config *made =
-        api_config_new(&references->settings, r->members, bins, reference, r->problem);
-    struct api_config *known = api_hold_monitor(references->monitors, r->group, name).config;
-    bool is_known = known, is_same = made && known && are_same(made, known);
-    bool is_added =
-        api_references_add(references, r->group, name, is_same ? known : made, r->problem);
-    if (made && !is_same)
-        warn_of_other(references, name, made);
-    if (made && known && r->table->has_values && !references->renews)
-        api_warn_of_reset(&references->warnings, name, known, made, references->settings.given,
-                          r->members);
-    api_config_release(is_same ? made : known);
-    return is_added && (is_same || (made && api_config_retain(made, r->table->budget,
-                                                              api_monitor_size(r->group, name),
-                                                              is_known, r->problem)));
+        api_config_new(&r->references->settings, r->members, bins, reference, r->problem);
+    return api_references_add(r->references, name, made, r->problem) && made &&
+           api_config_retain(made, r->table->budget, API_MONITOR_BYTES, r->problem);
 }
 
 /* ---- Bins of values */
@@ -289,53 +257,78 @@ static bool sample_columns(const struct reading *r, size_t first, size_t end, co
 
 /* ---- Columns by name */
 
-/* Finds the columns of a list, `text`: names with commas between; a name may itself have commas. */
-static bool choose(const struct api_table *table, const char *parameter, const char *text,
-                   enum choice choice, enum choice *choices, struct api_problem *problem)
+bool api_names_take(const char *list, const char *parameter, const char *none,
+                    bool (*take)(void *context, const char *name, size_t size), void *context,
+                    struct api_problem *problem)
 {
-    const char *p = text;
+    const char *p = list;
     while (*p) {
-        size_t size = strlen(p), i;
-        if (p != text || !api_names_find(&table->names, p, size, &i))
-            for (size = strcspn(p, ","); !api_names_find(&table->names, p, size, &i);
+        size_t size = strlen(p);
+        if (p != list || !take(context, p, size))
+            for (size = strcspn(p, ","); !take(context, p, size);
                  size += 1 + strcspn(p + size + 1, ","))
                 if (!p[size])
                     return api_fail_at(problem, API_QUERY, parameter, "column_missing",
-                                       "the table has no column '%.128s'", p);
-        choices[i] = choice;
+                                       "%s '%.128s'", none, p);
         p += size + (p[size] == ',');
     }
     return true;
 }
 
-/* Chooses the columns that have a monitor, and warns of the others. */
-static void choose_known(const struct reading *r, enum choice *choices)
+/* choosing: what a list says of the columns that it names. */
+struct choosing {
+    const struct api_table *table;
+    enum choice choice, *choices;
+};
+
+static bool take_column(void *context, const char *name, size_t size)
 {
+    const struct choosing *c = context;
+    size_t i;
+    if (!api_names_find(&c->table->names, name, size, &i))
+        return false;
+    c->choices[i] = c->choice;
+    return true;
+}
+
+static bool choose(const struct api_table *table, const char *parameter, const char *text,
+                   enum choice choice, enum choice *choices, struct api_problem *problem)
+{
+    struct choosing choosing = {table, choice, choices};
+    return !text || api_names_take(text, parameter, "the table has no column", take_column,
+                                   &choosing, problem);
+}
+
+/* Of the columns that may have a monitor chooses those that have one, and warns of the others; all that are included must
+ * have one. */
+static bool choose_known(const struct reading *r, enum choice *choices)
+{
+    const struct api_references *references = r->references;
     const struct api_table *table = r->table;
     for (size_t i = 0; i < table->n_columns; i++) {
         const char *name = table->columns[i].name;
-        struct api_config *known = api_hold_monitor(r->references->monitors, r->group, name).config;
-        choices[i] = !known ? EXCLUDED : known->bins.labelled ? LABELLED : INCLUDED;
-        api_config_release(known);
+        if (choices[i] == EXCLUDED)
+            continue;
+        const struct api_known *known = api_known_find(r->known, name);
+        choices[i] = !known ? EXCLUDED : known->config->bins.labelled ? LABELLED : INCLUDED;
+        if (!known && references->include)
+            return api_fail_at(r->problem, API_QUERY, "include", "column_missing",
+                               "the group has no monitor '%.128s'", name);
         if (!known)
             api_warn_of_unknown(&r->references->warnings, name);
     }
+    return true;
 }
 
 static bool choose_columns(const struct reading *r, enum choice *choices)
 {
     const struct api_references *references = r->references;
     const struct api_table *table = r->table;
-    if (references->renews)
-        choose_known(r, choices);
     for (size_t i = 0; references->include && i < table->n_columns; i++)
         choices[i] = EXCLUDED;
-    return (!references->include ||
-            choose(table, "include", references->include, INCLUDED, choices, r->problem)) &&
-           (!references->exclude ||
-            choose(table, "exclude", references->exclude, EXCLUDED, choices, r->problem)) &&
-           (!references->time ||
-            choose(table, "time", references->time, EXCLUDED, choices, r->problem));
+    return choose(table, "include", references->include, INCLUDED, choices, r->problem) &&
+           choose(table, "exclude", references->exclude, EXCLUDED, choices, r->problem) &&
+           (!r->known || choose_known(r, choices));
 }
 
 /* ---- All columns */
@@ -358,10 +351,12 @@ static bool read_columns(const struct reading *r)
 }
 
 bool api_references_read(struct api_references *references, struct api_table *table,
-                         const char *group, const json_t *members, struct api_problem *problem)
+                         const json_t *members, const struct api_known_set *known,
+                         struct api_problem *problem)
 {
     enum choice *choices = calloc(table->n_columns + 1, sizeof *choices);
-    const struct reading reading = {references, table, group, members, problem, choices};
+    const struct reading reading = {references, table, members, known, problem, choices};
+    api_note_given(references, members);
     bool good = choices ? choose_columns(&reading, choices) && read_columns(&reading)
                         : api_fail_oom(problem);
     free(choices);
@@ -399,14 +394,14 @@ static bool count_reference(const struct reading *r, size_t column, const char *
 }
 
 bool api_reference_read(struct api_references *references, struct api_table *table,
-                        const char *group, const char *name, const json_t *members,
-                        struct api_problem *problem)
+                        const char *name, const json_t *members, struct api_problem *problem)
 {
-    const struct reading reading = {references, table, group, members, problem, NULL};
+    const struct reading reading = {references, table, members, NULL, problem, NULL};
     const json_t *given = json_object_get(members, "bins");
     struct api_bins bins = {.n = 0};
     struct api_weights none = {.n = 0};
     size_t column = 0;
+    api_note_given(references, members);
     if (!api_references_reserve(references, 1, problem))
         return false;
     if (!table->has_values) {

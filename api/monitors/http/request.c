@@ -3,6 +3,7 @@
 #include "api/json/format.h"
 #include "api/json/json_text.h"
 #include "api/monitors/model/settings.h"
+#include "api/monitors/rows/known_rows.h"
 #include "api/request/access.h"
 #include "api/request/body.h"
 #include "api/request/etag.h"
@@ -30,23 +31,18 @@ const char *api_stored_name(const struct api_exchange *x)
     return name ? name : "";
 }
 
-/* Fails if Accept allows no format that this endpoint writes: JSON, and CSV where it lists windows. DELETE has a
- * response without content, and needs none. Clients that accept nothing but problems also take JSON. */
+/* Fails if Accept allows no JSON. DELETE has a response without content, and needs none. Clients that accept nothing but
+ * problems also take JSON. */
 static bool check_accept(struct api_exchange *x)
 {
-    static const char windows[] = "/windows";
     const char *accept = api_request_header(&x->request, "Accept");
-    const char *path = x->response.endpoint->path;
-    size_t size = strlen(path), suffix = sizeof windows - 1;
-    bool csv = size > suffix && strcmp(path + size - suffix, windows) == 0;
     if (!accept || !*accept || strcmp(x->request.method, "DELETE") == 0 ||
         api_accept_quality(accept, "application/json") > 0 ||
-        api_accept_quality(accept, "application/problem+json") > 0 ||
-        (csv && api_accept_quality(accept, "text/csv") > 0))
+        api_accept_quality(accept, "application/problem+json") > 0)
         return true;
     return api_fail(&x->problem, "not_acceptable",
-                    "Accept '%.100s' allows none of the formats of this path: application/json%s",
-                    accept, csv ? ", text/csv" : "");
+                    "Accept '%.100s' allows none of the formats of this path: application/json",
+                    accept);
 }
 
 bool api_check_available(struct api_exchange *x)
@@ -118,60 +114,73 @@ bool api_check_body(struct api_exchange *x)
     return api_body_check_size(x);
 }
 
-bool api_find_monitor(struct api_exchange *x)
+bool api_check_change(struct api_exchange *x)
 {
-    struct api_registry *registry = &x->service->monitors->registry;
-    const char *group = api_group_of(x), *name = api_name_of(x);
-    pthread_rwlock_rdlock(&registry->lock);
-    bool has_name = name && api_registry_find(registry, group, name);
-    size_t first = api_registry_lower_bound(registry, group, "");
-    bool has_group = first < registry->n && strcmp(registry->monitors[first]->group, group) == 0;
-    pthread_rwlock_unlock(&registry->lock);
-    if (!has_group)
-        return api_fail(&x->problem, "group_not_found", "there is no monitor in the group '%.128s'",
-                        group);
-    return !name || has_name ||
-           api_fail(&x->problem, "monitor_not_found",
-                    "there is no monitor '%.128s' in the group '%.128s'", name, group);
+    return api_check_no_query(x) && api_check_names(x);
 }
 
-struct api_monitor *api_monitor_of(struct api_exchange *x)
+/* ---- Monitors */
+
+enum api_outcome api_know(struct api_exchange *x)
 {
-    struct api_monitor *monitor =
-        api_registry_find(&x->service->monitors->registry, api_group_of(x), api_name_of(x));
-    if (!monitor)
-        api_find_monitor(x);
-    return monitor;
+    if (!x->known)
+        x->known = api_known_get(&x->service->monitors->known, api_group_of(x), api_stored_name(x));
+    return x->known ? API_DONE : API_REFRESH;
 }
 
-bool api_must_refresh(const struct api_exchange *x)
+bool api_know_again(struct api_exchange *x, struct api_monitors *monitors)
+{
+    api_known_release(x->known);
+    x->known = api_known_read(monitors, api_group_of(x), api_stored_name(x));
+    return x->known != NULL;
+}
+
+void api_forget_known(struct api_exchange *x)
+{
+    api_known_forget(&x->service->monitors->known, api_group_of(x));
+    api_known_release(x->known);
+    x->known = NULL;
+}
+
+bool api_may_be_outdated(const struct api_exchange *x)
 {
     return !x->is_refreshed && api_store_is_shared(x->service->monitors->store);
 }
 
-bool api_check_monitor(struct api_exchange *x)
+bool api_fail_missing(struct api_exchange *x, bool has_group)
 {
-    return api_check_names(x) && (api_must_refresh(x) || api_find_monitor(x));
+    if (!has_group)
+        return api_fail(&x->problem, "group_not_found", "there is no monitor in the group '%.128s'",
+                        api_group_of(x));
+    return api_fail(&x->problem, "monitor_not_found",
+                    "there is no monitor '%.128s' in the group '%.128s'", api_name_of(x),
+                    api_group_of(x));
 }
 
-bool api_check_change(struct api_exchange *x)
+/* Fails as api_fail_missing does, unless there is the group and no monitor is asked for. */
+static bool check_group(struct api_exchange *x, struct api_monitors *monitors)
 {
-    return api_check_no_query(x) && api_check_monitor(x);
+    int64_t n = 0;
+    return api_store_number(monitors->store, API_SQL_GROUP_COUNT,
+                            API_ROW(api_group_of(x), INT64_C(1)), &n) &&
+           ((n > 0 && !api_name_of(x)) || api_fail_missing(x, n > 0));
 }
 
-struct api_held api_hold_monitor(struct api_monitors *monitors, const char *group, const char *name)
+bool api_check_exists(struct api_exchange *x, struct api_monitors *monitors)
 {
-    struct api_held held = {.config = NULL};
-    pthread_rwlock_rdlock(&monitors->registry.lock);
-    const struct api_monitor *monitor = api_registry_find(&monitors->registry, group, name);
-    if (monitor)
-        held = (struct api_held){.config = api_config_hold(monitor->config),
-                                 .id = monitor->id,
-                                 .revision = monitor->revision,
-                                 .version = monitor->version,
-                                 .state = monitor->status.state};
-    pthread_rwlock_unlock(&monitors->registry.lock);
-    return held;
+    size_t n = 0;
+    const char *name = api_name_of(x);
+    return (!name || api_store_read(monitors->store, API_SQL_KNOWN, API_ROW(api_group_of(x), name),
+                                    api_store_count_row, &n)) &&
+           (n > 0 || check_group(x, monitors));
+}
+
+struct api_monitor *api_monitor_of(struct api_exchange *x, struct api_monitors *monitors)
+{
+    struct api_monitor *monitor = NULL;
+    if (api_touch_named(monitors, api_group_of(x), api_name_of(x), &monitor) && !monitor)
+        check_group(x, monitors);
+    return monitor;
 }
 
 bool api_open_table(struct api_exchange *x, struct api_table *table)
@@ -336,17 +345,13 @@ void api_warn_of_absent(const struct api_exchange *x, const struct api_table *ta
                         size_t n_present, struct api_buffer *warnings)
 {
     enum { MAX_ABSENT = 1000 };
-    struct api_registry *registry = &x->service->monitors->registry;
-    size_t n_group, n = 0, column;
-    pthread_rwlock_rdlock(&registry->lock);
-    size_t first = api_registry_group(registry, api_group_of(x), &n_group);
-    for (size_t i = first; n_group > n_present && i < first + n_group; i++) {
-        const char *name = registry->monitors[i]->name;
+    size_t n = 0, column;
+    for (size_t i = 0; x->known->n > n_present && i < x->known->n; i++) {
+        const char *name = x->known->monitors[i].name;
         if (!api_names_find(&table->names, name, strlen(name), &column) && n++ < MAX_ABSENT)
             api_warn(warnings, "column_absent", name, 0, 0,
                      "the table has no column for this monitor, which is left alone");
     }
-    pthread_rwlock_unlock(&registry->lock);
     if (n > MAX_ABSENT)
         api_warn(warnings, "column_absent", "", n - MAX_ABSENT, 0,
                  "the table has no column for so many monitors more");
@@ -354,23 +359,14 @@ void api_warn_of_absent(const struct api_exchange *x, const struct api_table *ta
 
 bool api_fail_unknown(struct api_exchange *x, const struct api_table *table)
 {
-    struct api_registry *registry = &x->service->monitors->registry;
-    struct api_problem *problem = &x->problem;
-    size_t n;
-    if (!api_find_monitor(x))
-        return false;
     if (table->n_columns == 0)
-        return api_fail(problem, "columns_unknown",
+        return api_fail(&x->problem, "columns_unknown",
                         "the table has no columns, so there is nothing to store");
-    pthread_rwlock_rdlock(&registry->lock);
-    size_t first = api_registry_group(registry, api_group_of(x), &n);
-    api_fail(
-        problem, "columns_unknown",
+    return api_fail(
+        &x->problem, "columns_unknown",
         "no column of the table, such as '%.100s', has a monitor in the group, such as '%.100s'",
         table->columns[table->n_columns > 1 && !*table->columns->name].name,
-        n > 0 ? registry->monitors[first]->name : "");
-    pthread_rwlock_unlock(&registry->lock);
-    return false;
+        x->known->monitors[0].name);
 }
 
 void api_warn_of_unreadable(struct api_buffer *warnings, const char *column,
@@ -386,30 +382,22 @@ void api_warn_of_unreadable(struct api_buffer *warnings, const char *column,
     api_warn(warnings, "values_unreadable", column, unreadable->count, unreadable->line, message);
 }
 
-bool api_check_conditions(struct api_exchange *x)
+bool api_check_conditions(struct api_exchange *x, const struct api_monitor *monitor)
 {
-    const char *name = api_name_of(x);
     const char *match = api_request_header(&x->request, "If-Match"),
                *none = api_request_header(&x->request, "If-None-Match");
     char etag[API_ETAG] = "";
     if (!match && !none)
         return true;
-    if (!name)
+    if (!api_name_of(x))
         return api_fail(&x->problem, "precondition_failed",
                         "a group has no ETag: If-Match and If-None-Match are for one monitor");
-    const struct api_monitor *monitor =
-        api_registry_find(&x->service->monitors->registry, api_group_of(x), name);
     if (monitor)
         api_monitor_etag(monitor->id, monitor->version, etag);
     bool good = (!match || (monitor && api_etag_is_listed(match, etag, false))) &&
                 (!none || !(monitor && api_etag_is_listed(none, etag, true)));
     return good || api_fail(&x->problem, "precondition_failed", "the monitor %s%s",
                             monitor ? "has the ETag " : "does not exist", etag);
-}
-
-bool api_reserve_response(struct api_exchange *x, size_t size)
-{
-    return api_buffer_reserve(&x->response.body, size) || api_fail_oom(&x->problem);
 }
 
 bool api_write_nothing(struct api_exchange *x)

@@ -4,7 +4,7 @@
 #include "api/json/json_load.h"
 #include "api/monitors/http/pagination.h"
 #include "api/monitors/model/counting.h"
-#include "api/monitors/state/transaction.h"
+#include "api/monitors/rows/touch.h"
 #include "api/request/route.h"
 #include "api/tables/table.h"
 
@@ -26,28 +26,33 @@ const char *api_group_of(const struct api_exchange *x);
 const char *api_name_of(const struct api_exchange *x);     /* NULL for a group's path */
 const char *api_stored_name(const struct api_exchange *x); /* as the store has it: "" for a group */
 
-/* Fails with monitor_not_found, or group_not_found if the group has no monitor. */
-bool api_find_monitor(struct api_exchange *x);
-
-/* The monitor of the path, in the store's thread; NULL, with a problem as of api_find_monitor, if there is none. */
-struct api_monitor *api_monitor_of(struct api_exchange *x);
-
-/* Checks of a header. api_check_monitor: the names in the path and, unless another server may have made the monitor,
- * that it exists. api_check_change: also that there are no parameters. */
-bool api_check_monitor(struct api_exchange *x);
+/* Checks of a header: the names in the path, and that there are no parameters. */
 bool api_check_change(struct api_exchange *x);
 
-/* True if other servers may have changed monitors since this one read the store: parse returns API_REFRESH then. */
-bool api_must_refresh(const struct api_exchange *x);
+/* ---- Monitors, by which a body is read */
 
-/* api_held: a monitor as it was at one moment. `config` is held; NULL if there is no monitor. */
-struct api_held {
-    struct api_config *config;
-    int64_t id, revision, version;
-    enum api_verdict state;
-};
-struct api_held api_hold_monitor(struct api_monitors *monitors, const char *group,
-                                 const char *name);
+/* Has x->known be the monitors of the path, if they are in memory, or were read for this request; else API_REFRESH. */
+enum api_outcome api_know(struct api_exchange *x);
+
+/* Reads them in the store's thread; false if the store or memory fails. */
+bool api_know_again(struct api_exchange *x, struct api_monitors *monitors);
+
+/* Forgets them: they have changed. */
+void api_forget_known(struct api_exchange *x);
+
+/* True if other servers may have changed them since they were read. */
+bool api_may_be_outdated(const struct api_exchange *x);
+
+/* Fails with group_not_found; or with monitor_not_found, if there is the group. */
+bool api_fail_missing(struct api_exchange *x, bool has_group);
+
+/* ---- In the store's thread: false, or NULL, with a problem as of api_fail_missing, or without one if the store fails */
+
+/* That there is the group, or the monitor, of the path. */
+bool api_check_exists(struct api_exchange *x, struct api_monitors *monitors);
+
+/* The monitor of the path. */
+struct api_monitor *api_monitor_of(struct api_exchange *x, struct api_monitors *monitors);
 
 /* Undoes the coding of a request's body and opens its table, which is empty if that fails. */
 bool api_open_table(struct api_exchange *x, struct api_table *table);
@@ -89,8 +94,9 @@ void api_write_warnings(const struct api_buffer *warnings, struct api_buffer *ou
 /* Appends a warning of a name that the table has not as it is: see enum api_flaw. */
 void api_warn_of_name(struct api_buffer *warnings, const struct api_column *column);
 
-/* Append warnings of a column without a monitor, or without a name; and, by name up to 1,000, of the group's monitors for
- * which a table has no column, if it has those of `n_present` alone. api_fail_unknown: fails with columns_unknown, or as api_find_monitor does. */
+/* Append warnings of a column without a monitor, or without a name; and, by name up to 1,000, of the monitors of x->known for
+ * which a table has no column, if it has those of `n_present` alone. api_fail_unknown: fails with columns_unknown, or as
+ * api_fail_missing does. */
 void api_warn_of_unknown(struct api_buffer *warnings, const char *name);
 void api_warn_of_absent(const struct api_exchange *x, const struct api_table *table,
                         size_t n_present, struct api_buffer *warnings);
@@ -103,12 +109,8 @@ extern const char api_nested_message[];
 void api_warn_of_unreadable(struct api_buffer *warnings, const char *column,
                             const struct api_unreadable *unreadable);
 
-/* Checks If-Match and If-None-Match of a request for one monitor, as it is now; under a lock of the registry, or in the
- * store's thread. */
-bool api_check_conditions(struct api_exchange *x);
-
-/* Makes room for the response before anything is stored, so that a request that is stored is not refused for memory. */
-bool api_reserve_response(struct api_exchange *x, size_t size);
+/* Checks If-Match and If-None-Match of a request for one monitor, by its row; NULL: there is none. */
+bool api_check_conditions(struct api_exchange *x, const struct api_monitor *monitor);
 
 /* Responses: without content; JSON, whose content type it sets, and whose body it returns. */
 bool api_write_nothing(struct api_exchange *x);

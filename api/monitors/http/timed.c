@@ -1,8 +1,8 @@
 /* Observations of a table whose rows go to the windows of their own times. */
 #include "api/monitors/http/parse.h"
 
+#include "api/monitors/rows/window_rows.h"
 #include "api/monitors/state/close.h"
-#include "api/monitors/state/window_rows.h"
 #include "api/text/nearest.h"
 
 #include <stdio.h>
@@ -92,9 +92,9 @@ bool api_timed_begin(struct api_observations *o, const json_t *parameters,
 /* The timeline of a column: that of one before whose windows are alike, or a new one. */
 static struct api_timeline *timeline_of(struct api_observations *o, size_t i)
 {
-    const struct api_monitor_settings *settings = &o->observed[i].held.config->settings;
+    const struct api_monitor_settings *settings = &o->observed[i].known->config->settings;
     for (size_t j = 0; j < i; j++) {
-        const struct api_monitor_settings *other = &o->observed[j].held.config->settings;
+        const struct api_monitor_settings *other = &o->observed[j].known->config->settings;
         if (other->window_size == settings->window_size && other->zone == settings->zone)
             return o->observed[j].timeline;
     }
@@ -112,12 +112,12 @@ static bool make_timelines(struct api_observations *o)
     if (!o->timelines)
         return api_fail_oom(&o->x->problem);
     for (size_t i = 0; i < o->n; i++) {
-        const struct api_monitor_settings *settings = &o->observed[i].held.config->settings;
+        const struct api_monitor_settings *settings = &o->observed[i].known->config->settings;
         if (settings->window != API_SECONDS)
             return api_fail_at(&o->x->problem, API_QUERY, "time", "option_invalid",
                                "time needs windows of time, but each window of the monitor "
                                "'%.100s' is %s: set its window to 1d, for example",
-                               o->observed[i].name,
+                               o->observed[i].known->name,
                                settings->window == API_BATCH ? "a request" : "a number of values");
         o->observed[i].timeline = timeline_of(o, i);
     }
@@ -239,7 +239,7 @@ static bool add_step(struct api_observations *o, struct api_monitors *monitors,
         if (observed->timeline != step->timeline)
             continue;
         if (!api_observe(monitors, observed->monitor, &part->tally, time, &observed->dirty) ||
-            !api_unseen_store(monitors->store, observed->held.id,
+            !api_unseen_store(monitors->store, observed->known->id,
                               observed->dirty->snapshot->window.id, &part->unseen))
             return false;
     }
@@ -252,8 +252,7 @@ static void finish_step(struct api_observations *o)
     struct api_scores scores;
     for (size_t i = 0; i < o->n; i++) {
         struct api_observed *observed = &o->observed[i];
-        struct api_pending_monitor *pending = observed->monitor->pending;
-        for (struct api_dirty_window *t = pending ? pending->windows : NULL; t; t = t->next) {
+        for (struct api_dirty_window *t = observed->monitor->windows; t; t = t->next) {
             struct api_snapshot *snapshot = t->snapshot;
             if (!snapshot->window.closed)
                 api_snapshot_score(snapshot, &scores, NULL);
@@ -264,8 +263,7 @@ static void finish_step(struct api_observations *o)
             atomic_fetch_add(&snapshot->refcount, 1);
             observed->window = snapshot->window.id;
         }
-        if (pending)
-            api_pending_clear(pending);
+        api_touch_clear(observed->monitor);
     }
 }
 

@@ -258,7 +258,7 @@ static size_t bins_size(const struct api_bins *bins)
 }
 
 bool api_config_retain(struct api_config *config, struct api_budget *budget, size_t more,
-                       bool is_stored, struct api_problem *problem)
+                       struct api_problem *problem)
 {
     /* OPEN_WINDOW: bytes of a snapshot, without its counts, and of the settings that it is scored by */
     enum { COUNTS = 4, OPEN_WINDOW = 1536 };
@@ -266,28 +266,11 @@ bool api_config_retain(struct api_config *config, struct api_budget *budget, siz
     size_t size = sizeof *config + ALLOCATION + bins_size(&config->bins) +
                   text_size(config->definition) + text_size(config->others) + COUNTS * counts +
                   OPEN_WINDOW + api_pool_size(&config->settings, &config->bins) + more;
-    if (!api_budget_retain(budget, size, is_stored))
-        return api_fail(problem, is_stored ? "store_unavailable" : "out_of_memory",
-                        "monitors have %zu bytes; they may have %s of --max-memory, which is %zu "
-                        "bytes, as far as "
-                        "requests and the process leave it",
-                        atomic_load(&budget->retained), is_stored ? "all" : "half", budget->limit);
+    if (!api_budget_retain(budget, size, true))
+        return api_fail_oom(problem);
     config->budget = budget;
     config->retained = size;
     return true;
-}
-
-size_t api_config_result_size(const struct api_config *config)
-{
-    enum { BESIDE_BINS = 2400, NUMBERS_OF_BIN = 140, WORDS_OF_BIN = 110 };
-    const struct api_bins *bins = &config->bins;
-    size_t size = BESIDE_BINS + bins->n_bins * NUMBERS_OF_BIN;
-    if (bins->described)
-        return size + bins->described_at[bins->n_bins];
-    if (bins->labelled)
-        for (size_t i = 0; i < bins->n; i++)
-            size += 2 * strlen(bins->labels[i]);
-    return size + bins->n_bins * WORDS_OF_BIN;
 }
 
 double api_config_result_ns(const struct api_config *config)

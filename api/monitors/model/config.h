@@ -33,11 +33,10 @@ struct api_config *api_config_new(const struct api_monitor_settings *given, cons
 void api_config_write_definition(const struct api_bins *bins, const struct api_weights *reference,
                                  struct api_buffer *out);
 
-/* Counts, for the budget, what a config holds until it is released, and what a monitor holds by it: its
- * open window with a reference, and `more` bytes. `is_stored` is true if it was accepted before. Fails if
- * monitors hold as much as they may. */
+/* Counts, for the budget, what a config holds until it is released, and what a monitor in memory holds by it: its
+ * open window with a reference, its pool, and `more` bytes. Fails with out_of_memory. */
 bool api_config_retain(struct api_config *config, struct api_budget *budget, size_t more,
-                       bool is_stored, struct api_problem *problem);
+                       struct api_problem *problem);
 
 /* Makes a config from its two texts, as the store has them. Fails with out_of_memory only where the
  * process has none; with another code for texts that cannot be read, or are larger than PUT makes them
@@ -45,8 +44,6 @@ bool api_config_retain(struct api_config *config, struct api_budget *budget, siz
 struct api_config *api_config_load(const char *definition, const char *others,
                                    struct api_budget *budget, struct api_problem *problem);
 
-/* Bytes that a result by this config takes as JSON, about; and time, in ns, to make it. */
-size_t api_config_result_size(const struct api_config *config);
 double api_config_result_ns(const struct api_config *config);
 
 /* The annotations as JSON. */

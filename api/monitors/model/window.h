@@ -82,6 +82,7 @@ void api_top_write(int64_t top, const struct api_bins *bins, struct api_buffer *
 /* Times are microseconds since 1970. Scores are those of the last scoring; the store keeps some of
  * `drift`. */
 struct api_window {
+    int64_t monitor; /* of a row that was read */
     int64_t id, revision, start, end;
     bool closed, restated;
     double n;

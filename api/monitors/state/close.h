@@ -2,13 +2,14 @@
 #pragma once
 
 #include "api/monitors/model/moments.h"
-#include "api/monitors/state/transaction.h"
+#include "api/monitors/rows/touch.h"
 
 /* Adds what was counted to the window that a time belongs to; *dirty becomes that window. */
 bool api_observe(struct api_monitors *monitors, struct api_monitor *monitor,
                  const struct api_tally *tally, int64_t time, struct api_dirty_window **dirty);
 
-/* Writes the counts that jobs have added, and closes windows that are due. */
+/* Write the counts that jobs have added to a monitor, or to all that were touched, and close windows that are due; then the row. */
+bool api_flush_monitor(struct api_monitors *monitors, struct api_monitor *monitor);
 bool api_flush(struct api_monitors *monitors);
 
 /* Marks all open windows of a monitor, or only the ones that are due, so that they close. */

@@ -1,12 +1,10 @@
 #include "api/monitors/state/gc.h"
 
+#include "api/monitors/rows/window_load.h"
 #include "api/monitors/state/status.h"
-#include "api/monitors/state/window_load.h"
 
-#include <stdlib.h>
-
-/* STEP: windows that one step deletes. */
-enum { STEP = 100 };
+/* STEP: windows that one step deletes. ROUND: windows that a round deletes, or a few more, and monitors that it looks at. */
+enum { STEP = 100, ROUND = 200 };
 
 /* expired: windows that go. */
 struct expired {
@@ -31,61 +29,45 @@ bool api_gc_delete_window(struct api_monitors *monitors, int64_t monitor, int64_
            api_store_run(monitors->store, API_SQL_WINDOW_DELETE, of);
 }
 
-/* Deletes up to STEP windows that ended before a time, open ones too if `open` is true; *n becomes
- * their number. `pending` is the monitor's, or NULL if it was deleted. */
-static bool delete_windows(struct api_monitors *monitors, int64_t monitor,
-                           struct api_pending_monitor *pending, int64_t before, size_t *n)
+void api_gc_look_again(struct api_monitors *monitors, int64_t monitor)
+{
+    if (monitor <= monitors->gc_from)
+        monitors->gc_from = monitor - 1;
+}
+
+/* Deletes up to STEP windows that ended before a time, open ones too of a monitor that was deleted, of which `monitor` is
+ * NULL; *n becomes their number. */
+static bool delete_windows(struct api_monitors *monitors, int64_t id, struct api_monitor *monitor,
+                           int64_t before, size_t *n)
 {
     struct expired expired = {.n = 0};
-    bool good =
-        api_store_read(monitors->store, API_SQL_WINDOWS_EXPIRED,
-                       API_ROW(monitor, before, pending != NULL, STEP), add_window, &expired);
+    bool good = api_store_read(monitors->store, API_SQL_WINDOWS_EXPIRED,
+                               API_ROW(id, before, monitor != NULL, STEP), add_window, &expired);
     for (size_t i = 0; good && i < expired.n; i++)
-        good = api_gc_delete_window(monitors, monitor, expired.windows[i].id);
-    if (pending && expired.n > 0)
-        api_pending_forget_pool(pending, expired.windows[expired.n - 1].start);
+        good = api_gc_delete_window(monitors, id, expired.windows[i].id);
+    if (monitor && expired.n > 0)
+        api_touch_forget_pool(monitor, expired.windows[expired.n - 1].start);
     *n = expired.n;
     return good;
 }
 
-bool api_gc_expire(struct api_monitors *monitors, struct api_pending_monitor *pending,
-                   bool *expired)
+bool api_gc_expire(struct api_monitors *monitors, struct api_monitor *monitor, bool *expired)
 {
-    const struct api_monitor *monitor = pending->monitor;
     double kept = monitor->config->settings.retention_days * API_DAY_US;
     size_t n_windows = 0, n_events = 0;
     int64_t newest;
     *expired = false;
-    if (!api_status_newest_end(monitors, monitor, &pending->status, &newest))
+    if (!api_status_newest_end(monitors, monitor, &newest))
         return false;
     if (newest == API_NO_TIME)
         return true;
     bool good =
-        delete_windows(monitors, monitor->id, pending, newest - (int64_t)kept, &n_windows) &&
+        delete_windows(monitors, monitor->id, monitor, newest - (int64_t)kept, &n_windows) &&
         api_store_read(monitors->store, API_SQL_EVENTS_EXPIRE,
                        API_ROW(monitor->id, newest - (int64_t)kept), api_store_count_row,
                        &n_events);
     *expired = n_windows + n_events > 0;
     return good;
-}
-
-/* Takes a step with the last deleted monitor; *n becomes the number of windows that were deleted. */
-static bool collect_tombstone(struct api_monitors *monitors, size_t *n)
-{
-    int64_t id = monitors->tombstones[monitors->n_tombstones - 1];
-    const struct api_datum *of = API_ROW(id);
-    if (!delete_windows(monitors, id, NULL, INT64_MAX, n))
-        return false;
-    if (*n == STEP)
-        return true;
-    if (!api_store_run(monitors->store, API_SQL_EVENTS_DELETE, of) ||
-        !api_store_run(monitors->store, API_SQL_REVISIONS_DELETE, of) ||
-        (monitors->n_tombstones == 1 &&
-         !api_store_run(monitors->store, API_SQL_OUTBOX_PRUNE, NULL)))
-        return false;
-    monitors->n_tombstones--;
-    monitors->log_has_deleted = true;
-    return true;
 }
 
 /* Deletes the former revisions, with their labels, of which no window is left. */
@@ -99,64 +81,71 @@ static bool prune_revisions(struct api_monitors *monitors, const struct api_moni
     return good;
 }
 
-/* A monitor without expired windows gets no pending monitor, which would be written. */
-static bool collect_monitor(struct api_monitors *monitors, struct api_monitor *monitor)
+/* *more becomes true if the monitor has to be looked at again. One that was not in memory does not stay there. */
+static bool collect_monitor(struct api_monitors *monitors, int64_t id, bool *more)
 {
-    bool is_new = !monitor->pending;
-    struct api_pending_monitor *pending = api_pending_of(monitors, monitor);
-    if (!pending || !api_gc_expire(monitors, pending, &monitor->may_have_expired))
+    struct api_monitor *monitor;
+    bool stays = api_in_memory(monitors, id) != NULL;
+    *more = false;
+    if (!api_touch(monitors, id, NULL, &monitor))
         return false;
-    if (monitor->may_have_expired) /* it shows no deleted window */
-        return api_status_read(monitors, monitor, &pending->status);
-    if (is_new)
-        api_pending_drop(monitors);
-    return prune_revisions(monitors, monitor);
+    if (!monitor)
+        return true;
+    if (!api_gc_expire(monitors, monitor, more))
+        return false;
+    if (*more) {
+        api_touch_all(monitor);
+        return api_status_read(monitors, monitor); /* it shows no deleted window */
+    }
+    bool good = prune_revisions(monitors, monitor);
+    if (!stays)
+        api_touch_remove(monitors, monitor);
+    return good;
 }
 
-/* ROUND: windows that a round deletes, or a few more, and monitors that it looks at. */
-enum { ROUND = 200 };
+/* Deletes rows of monitors that are deleted; *done becomes how much was done. */
+static bool collect_orphans(struct api_monitors *monitors, size_t *done)
+{
+    struct api_buffer ids = {.size = 0};
+    bool good = api_read_ids(monitors, API_SQL_ORPHANS, API_ROW(ROUND), &ids);
+    size_t deleted, n = ids.size / sizeof(int64_t);
+    for (size_t i = 0; good && i < n && *done < ROUND; i++, *done += deleted + 1) {
+        int64_t id = ((const int64_t *)(const void *)ids.data)[i];
+        good = delete_windows(monitors, id, NULL, INT64_MAX, &deleted) &&
+               (deleted == STEP ||
+                (api_store_run(monitors->store, API_SQL_EVENTS_DELETE, API_ROW(id)) &&
+                 api_store_run(monitors->store, API_SQL_REVISIONS_DELETE, API_ROW(id))));
+    }
+    api_buffer_free(&ids);
+    monitors->has_orphans = n > 0;
+    monitors->log_has_deleted |= n > 0;
+    return good && (n > 0 || api_store_run(monitors->store, API_SQL_OUTBOX_PRUNE, NULL));
+}
+
+/* Looks at the next monitors, of which windows or revisions may have expired. */
+static bool collect_monitors(struct api_monitors *monitors, size_t *done)
+{
+    struct api_buffer ids = {.size = 0};
+    bool more = false, good = api_read_ids(monitors, API_SQL_MONITORS_AFTER,
+                                           API_ROW(monitors->gc_from, ROUND), &ids);
+    size_t n = ids.size / sizeof(int64_t);
+    for (size_t i = 0; good && i < n && *done < ROUND && !more && !api_touch_exceeds(monitors);
+         i++) {
+        int64_t id = ((const int64_t *)(const void *)ids.data)[i];
+        good = collect_monitor(monitors, id, &more);
+        *done += more ? STEP : 1;
+        if (!more)
+            monitors->gc_from = id;
+    }
+    if (good && n == 0)
+        monitors->gc_from = INT64_MAX;
+    api_buffer_free(&ids);
+    return good;
+}
 
 bool api_gc(struct api_monitors *monitors)
 {
-    const struct api_registry *registry = &monitors->registry;
-    size_t done = 0, n;
-    for (; monitors->n_tombstones > 0 && done < ROUND; done += n + 1)
-        if (!collect_tombstone(monitors, &n))
-            return false;
-    for (size_t i = 0; i < registry->n && done < ROUND; i++)
-        if (registry->monitors[i]->may_have_expired) {
-            if (!collect_monitor(monitors, registry->monitors[i]))
-                return false;
-            done += registry->monitors[i]->may_have_expired ? STEP : 1;
-        }
-    monitors->gc_unfinished = done >= ROUND;
-    return true;
-}
-
-bool api_gc_add_tombstone(struct api_monitors *monitors, int64_t monitor)
-{
-    int64_t *tombstones =
-        realloc(monitors->tombstones, (monitors->n_tombstones + 1) * sizeof *tombstones);
-    if (!tombstones)
-        return false;
-    monitors->tombstones = tombstones;
-    tombstones[monitors->n_tombstones++] = monitor;
-    return true;
-}
-
-void api_gc_read_deleted(void *context, const struct api_datum *values)
-{
-    struct api_monitors *monitors = context;
-    monitors->out_of_memory |= !api_gc_add_tombstone(monitors, values[0].integer);
-}
-
-bool api_gc_delete_left_out(struct api_monitors *monitors, const char *group, const char *name,
-                            size_t *n)
-{
-    size_t before = monitors->n_tombstones;
-    if (!api_store_read(monitors->store, name ? API_SQL_MONITOR_REMOVE : API_SQL_GROUP_REMOVE,
-                        API_ROW(group, name ? name : ""), api_gc_read_deleted, monitors))
-        return false;
-    *n += monitors->n_tombstones - before;
-    return !monitors->out_of_memory;
+    size_t done = 0;
+    return (!monitors->has_orphans || collect_orphans(monitors, &done)) &&
+           (done >= ROUND || monitors->gc_from == INT64_MAX || collect_monitors(monitors, &done));
 }

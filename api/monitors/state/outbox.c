@@ -1,6 +1,7 @@
 #include "api/monitors/state/outbox.h"
 
-#include "api/monitors/state/window_rows.h"
+#include "api/monitors/rows/mute_rows.h"
+#include "api/monitors/rows/window_rows.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -23,22 +24,16 @@ static bool is_news(const struct api_change *change)
            !(change->from == API_INSUFFICIENT && change->to == API_OK);
 }
 
-/* True if receivers know that a monitor is silent, by a change of its own. */
-static bool is_told_silent(const struct api_monitor_status *status)
-{
-    return status->silence == API_SILENT || status->silence == API_PAST_FIRST;
-}
-
 /* Gives the state that receivers know before a change. */
 static int last_told(const struct api_monitor_status *status, const struct api_change *change)
 {
-    return is_told_silent(status) && change->to != API_STALE ? API_STALE : change->from;
+    return status->silence == API_SILENT && change->to != API_STALE ? API_STALE : change->from;
 }
 
 int api_outbox_known(const struct api_monitor_status *status)
 {
     return status->told != API_NONE_WITHHELD ? status->told
-           : is_told_silent(status)          ? API_STALE
+           : status->silence == API_SILENT   ? API_STALE
                                              : (int)status->state;
 }
 
@@ -66,22 +61,24 @@ bool api_outbox_store(struct api_monitors *monitors, const struct api_change *ch
     return good;
 }
 
-bool api_outbox_put(struct api_monitors *monitors, struct api_pending_monitor *pending,
+bool api_outbox_put(struct api_monitors *monitors, struct api_monitor *monitor,
                     const struct api_change *change)
 {
-    const struct api_monitor *monitor = pending->monitor;
     struct api_change whole = *change;
     if (!monitors->notifier || !is_news(change))
         return true;
-    if (api_monitor_is_muted(&monitors->registry, monitor, monitors->now)) {
-        if (pending->status.told == API_NONE_WITHHELD)
-            pending->status.told = last_told(&pending->status, change);
+    if (!api_mutes_read(monitors, &monitors->mutes))
+        return false;
+    if (api_mutes_find(&monitors->mutes, monitor->group, monitor->name, monitors->now).until !=
+        API_NO_TIME) {
+        if (monitor->status.told == API_NONE_WITHHELD)
+            monitor->status.told = last_told(&monitor->status, change);
         return true;
     }
     whole.monitor = monitor->id;
     whole.group = monitor->group;
     whole.name = monitor->name;
-    whole.trace = pending->trace;
+    whole.trace = monitor->trace;
     return api_outbox_store(monitors, &whole);
 }
 
@@ -276,6 +273,65 @@ static bool exchange_history(struct api_monitors *monitors, struct api_outbox_jo
     return !job->writes_history || api_store_run(monitors->store, API_SQL_RECEIVER_PUT, row);
 }
 
+/* ---- What lasts */
+
+static void add_lasting(const struct api_monitor *monitor, int state, struct api_outbox_job *job)
+{
+    const struct api_monitor_status *status = &monitor->status;
+    const char *sentence = state == API_STALE ? "" : status->sentence;
+    const struct api_change change = {
+        .monitor = monitor->id,
+        .from = state,
+        .to = state,
+        .at = state == API_STALE ? status->last_observation : status->severity_since,
+        .since = state == API_STALE ? status->last_observation : status->since,
+        .kl = status->last.scores.drift.kl};
+    add(job, &change, API_ROW(monitor->group, monitor->name), API_ROW(sentence, ""));
+}
+
+/* lasting: what is collected for a receiver. */
+struct lasting {
+    struct api_outbox_job *job;
+    const struct api_mutes *mutes;
+    int64_t now;
+};
+
+static void add_row_of_lasting(void *context, const struct api_datum *values)
+{
+    const struct lasting *lasting = context;
+    struct api_outbox_job *job = lasting->job;
+    const struct api_receiver *receiver = job->reminds;
+    const bool tells_all = receiver->format == API_NOTIFY_ALERTMANAGER;
+    struct api_monitor monitor;
+    api_monitor_read(&monitor, values);
+    int state = (int)monitor.status.state;
+    if (job->n >= MAX_CHANGES ||
+        api_mutes_find(lasting->mutes, monitor.group, monitor.name, lasting->now).until !=
+            API_NO_TIME)
+        return;
+    if (state >= (tells_all ? API_WARNING : API_CRITICAL) &&
+        api_receiver_wants(receiver, monitor.group, state, state))
+        add_lasting(&monitor, state, job);
+    if (tells_all && monitor.status.silence == API_SILENT &&
+        api_receiver_wants(receiver, monitor.group, API_STALE, API_STALE))
+        add_lasting(&monitor, API_STALE, job);
+}
+
+/* Fills a job with the present states, as changes. */
+static bool collect_lasting(struct api_monitors *monitors, struct api_outbox_job *job)
+{
+    struct lasting lasting = {job, &monitors->mutes, monitors->now};
+    if (!api_mutes_read(monitors, &monitors->mutes) ||
+        !api_store_read(monitors->store, API_SQL_MONITORS_LASTING, NULL, add_row_of_lasting,
+                        &lasting))
+        return false;
+    if (job->rows.failed || job->texts.failed)
+        job->n = 0;
+    job->number = job->n > 0 ? new_number() : 0;
+    job->is_reminder = true;
+    return true;
+}
+
 static bool run(struct api_store_job *base, struct api_monitors *monitors)
 {
     struct api_outbox_job *job = (struct api_outbox_job *)base;
@@ -286,6 +342,7 @@ static bool run(struct api_store_job *base, struct api_monitors *monitors)
     api_outbox_job_free(job);
     job->number = job->wait = 0;
     job->expired = 0;
+    job->is_reminder = false;
     if (!take_lease(monitors, job, &ours) || !delete (monitors, job) ||
         !api_store_number(monitors->store, API_SQL_OUTBOX_COUNT, receiver, &pending))
         return false;
@@ -309,7 +366,7 @@ static bool run(struct api_store_job *base, struct api_monitors *monitors)
                                                 API_ROW(receiver[0], job->number), add_row, job));
     if (good && (job->rows.failed || job->texts.failed))
         return api_fail_oom(base->problem);
-    return good;
+    return good && (job->number || !job->reminds || collect_lasting(monitors, job));
 }
 
 void api_outbox_job_init(struct api_outbox_job *job, struct api_budget *budget)
@@ -317,49 +374,4 @@ void api_outbox_job_init(struct api_outbox_job *job, struct api_budget *budget)
     *job = (struct api_outbox_job){
         .job = {.run = run}, .rows = {.budget = budget}, .texts = {.budget = budget}};
     job->job.problem = &job->problem;
-}
-
-/* ---- What lasts */
-
-static void add_lasting(const struct api_monitor *monitor, int state, struct api_outbox_job *job)
-{
-    const struct api_monitor_status *status = &monitor->status;
-    const char *sentence = state == API_STALE ? "" : status->sentence;
-    const struct api_change change = {
-        .monitor = monitor->id,
-        .from = state,
-        .to = state,
-        .at = state == API_STALE ? status->last_observation : status->severity_since,
-        .since = state == API_STALE ? status->last_observation : status->since,
-        .kl = status->last.scores.drift.kl};
-    add(job, &change, API_ROW(monitor->group, monitor->name), API_ROW(sentence, ""));
-}
-
-void api_outbox_collect_lasting(struct api_monitors *monitors, const struct api_receiver *receiver,
-                                struct api_outbox_job *job)
-{
-    struct api_registry *registry = &monitors->registry;
-    const bool tells_all = receiver->format == API_NOTIFY_ALERTMANAGER;
-    int64_t now = api_now();
-    api_outbox_job_free(job);
-    pthread_rwlock_rdlock(&registry->lock);
-    for (size_t i = 0; i < registry->n && job->n < MAX_CHANGES; i++) {
-        const struct api_monitor *monitor = registry->monitors[i];
-        int state = (int)monitor->status.state;
-        bool is_silent = is_told_silent(&monitor->status);
-        if (state < API_WARNING && !is_silent)
-            continue;
-        if (api_monitor_is_muted(&monitors->registry, monitor, now))
-            continue;
-        if (state >= (tells_all ? API_WARNING : API_CRITICAL) &&
-            api_receiver_wants(receiver, monitor->group, state, state))
-            add_lasting(monitor, state, job);
-        if (tells_all && is_silent &&
-            api_receiver_wants(receiver, monitor->group, API_STALE, API_STALE))
-            add_lasting(monitor, API_STALE, job);
-    }
-    pthread_rwlock_unlock(&registry->lock);
-    job->number = job->n > 0 ? new_number() : 0;
-    if (job->rows.failed || job->texts.failed)
-        job->n = 0;
 }

@@ -2,13 +2,13 @@
  * it is delivered. */
 #pragma once
 
-#include "api/monitors/state/transaction.h"
+#include "api/monitors/rows/transaction.h"
 #include "api/notify/message.h"
 #include "api/notify/notifier.h"
 
-/* Stores a change of a pending monitor for each receiver that wants it. If the monitor is muted, notes instead what
+/* Stores a change of a monitor for each receiver that wants it. If the monitor is muted, notes instead what
  * receivers know. A monitor that is ok by its first verdict is no news. */
-bool api_outbox_put(struct api_monitors *monitors, struct api_pending_monitor *pending,
+bool api_outbox_put(struct api_monitors *monitors, struct api_monitor *monitor,
                     const struct api_change *change);
 
 /* Stores a change, whose members are all set, for each receiver that wants it, muted or not. One that mutes, from a state to
@@ -29,15 +29,20 @@ struct api_outbox_job {
     const char *receiver;
     int64_t delivered; /* number of a message that is to be deleted, or 0 */
     int64_t server;    /* number of this server, to tell it from others on the store */
-    bool takes_none;   /* this server ends: it takes no message ... */
-    bool ends_lease;   /* ... and another may send at once */
+    const struct api_receiver
+        *reminds;    /* if there is no message, to be reminded of what lasts; or NULL */
+    bool takes_none; /* this server ends: it takes no message ... */
+    bool ends_lease; /* ... and another may send at once */
 
     struct api_receiver_history
         history; /* of the receiver, as this server knows it; as the store has it */
     bool reads_history, writes_history;
 
-    bool is_shared;                /* other servers may use the store */
-    bool is_sender;                /* this server is the sender */
+    bool is_shared; /* other servers may use the store */
+    bool is_sender; /* this server is the sender */
+    bool
+        is_reminder; /* what is given are present states: of monitors that are at warning, critical or
+                       * stale, for an Alertmanager; for others of those that are critical */
     int64_t number;                /* of the message; 0 if there is none */
     int64_t wait;                  /* microseconds until there may be one; 0 if nothing waits */
     size_t pending, expired;       /* changes that wait; that were given up for their age */
@@ -49,8 +54,3 @@ struct api_outbox_job {
 void api_outbox_job_init(struct api_outbox_job *job, struct api_budget *budget);
 void api_outbox_job_free(struct api_outbox_job *job);
 struct api_change *api_outbox_changes(struct api_outbox_job *job);
-
-/* Fills a job with the present states, as changes, of monitors that are not ok, or stale, and that the receiver
- * wants; but for an Alertmanager only of those that are critical. */
-void api_outbox_collect_lasting(struct api_monitors *monitors, const struct api_receiver *receiver,
-                                struct api_outbox_job *job);

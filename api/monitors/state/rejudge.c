@@ -1,8 +1,8 @@
 #include "api/monitors/state/rejudge.h"
 
 #include "api/json/format.h"
+#include "api/monitors/rows/window_load.h"
 #include "api/monitors/state/status.h"
-#include "api/monitors/state/window_load.h"
 #include "api/store/counts.h"
 
 #include <inttypes.h>
@@ -55,7 +55,7 @@ static bool keep_reference(struct api_snapshot *snapshot)
     return window->reference != NULL;
 }
 
-bool api_score_closed(struct api_monitors *monitors, struct api_pending_monitor *pending,
+bool api_score_closed(struct api_monitors *monitors, struct api_monitor *monitor,
                       struct api_snapshot *snapshot)
 {
     struct api_window *window = &snapshot->window;
@@ -63,7 +63,7 @@ bool api_score_closed(struct api_monitors *monitors, struct api_pending_monitor 
     window->closed = false;
     api_snapshot_score(snapshot, &window->scores, of_bins);
     window->closed = true;
-    if (!api_status_explain(monitors, pending->monitor->id, snapshot, &window->scores, of_bins,
+    if (!api_status_explain(monitors, monitor->id, snapshot, &window->scores, of_bins,
                             snapshot->sentence))
         return false;
     return (keep_settings(snapshot) && keep_reference(snapshot)) ||
@@ -82,9 +82,8 @@ struct ring {
 /* judging: windows in order, from some before the first that is judged on. */
 struct judging {
     struct api_monitors *monitors;
-    const struct api_monitor *monitor;
-    struct api_pending_monitor *pending; /* whose windows are written; NULL: `replay` is made */
-    struct api_replay *replay;
+    struct api_monitor *monitor;
+    struct api_replay *replay; /* that is made; NULL: windows are written */
     const struct api_monitor_settings *settings;
     const struct api_window *gone; /* the deleted window; NULL in a preview */
     struct api_buffer compared;    /* how settings of windows begin that were compared by these */
@@ -323,7 +322,7 @@ static bool score_row(struct judging *j, struct api_snapshot *snapshot, bool is_
     struct api_window *window = &snapshot->window;
     const struct api_scores stored = window->scores;
     if (is_reached && !j->replay)
-        return api_score_closed(j->monitors, j->pending, snapshot);
+        return api_score_closed(j->monitors, j->monitor, snapshot);
     api_snapshot_score(snapshot, &window->scores, NULL);
     window->closed = true;
     if (!is_reached) {
@@ -395,30 +394,29 @@ static bool judge_next(struct judging *j, bool *more)
  * the last of all. */
 static bool set_state(struct judging *j)
 {
-    struct api_pending_monitor *pending = j->pending;
-    const struct api_window *last = pending->status.last.id ? &pending->status.last : j->gone;
-    pending->status.turns = j->turns;
-    return api_change_state(j->monitors, pending, j->history.state, j->cause.id ? &j->cause : last);
+    struct api_monitor *monitor = j->monitor;
+    const struct api_window *last = monitor->status.last.id ? &monitor->status.last : j->gone;
+    monitor->status.turns = j->turns;
+    return api_change_state(j->monitors, monitor, j->history.state, j->cause.id ? &j->cause : last);
 }
 
-bool api_rejudge(struct api_monitors *monitors, struct api_pending_monitor *pending,
+bool api_rejudge(struct api_monitors *monitors, struct api_monitor *monitor,
                  const struct api_window *gone)
 {
     struct judging j = {.monitors = monitors,
-                        .monitor = pending->monitor,
-                        .pending = pending,
-                        .settings = &pending->monitor->config->settings,
+                        .monitor = monitor,
+                        .settings = &monitor->config->settings,
                         .gone = gone,
                         .at = api_position_of(gone)};
-    size_t max = MAX_COUNTS / pending->monitor->config->bins.n_bins;
+    size_t max = MAX_COUNTS / monitor->config->bins.n_bins;
     bool more = true, good = begin(&j) && learn_all(&j);
     max = max < MAX_WINDOWS ? max : MAX_WINDOWS;
     while (good && more && !is_settled(&j) && j.n_after < max)
         good = judge_next(&j, &more);
-    api_pool_release(pending->pool); /* a window may have read it before those in it were judged */
-    pending->pool = NULL;
-    pending->status.sentence_of = 0; /* the scores of the same window may be others */
-    good = good && api_status_read_recent(monitors, pending->monitor, &pending->status) &&
+    api_pool_release(monitor->pool); /* a window may have read it before those in it were judged */
+    monitor->pool = NULL;
+    monitor->status.sentence_of = 0; /* the scores of the same window may be others */
+    good = good && api_status_read_recent(monitors, monitor) &&
            (more || is_settled(&j) || set_state(&j));
     end(&j);
     return good;
@@ -444,7 +442,7 @@ static bool find_first(struct judging *j, size_t limit, struct api_position *fir
     return good && (j->replay->events || api_transaction_fail_oom(j->monitors));
 }
 
-bool api_replay_windows(struct api_monitors *monitors, const struct api_monitor *monitor,
+bool api_replay_windows(struct api_monitors *monitors, struct api_monitor *monitor,
                         struct api_config *config, struct api_replay *replay)
 {
     struct judging j = {

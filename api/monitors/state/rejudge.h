@@ -2,11 +2,11 @@
 #pragma once
 
 #include "api/monitors/model/state.h"
-#include "api/monitors/state/transaction.h"
+#include "api/monitors/rows/touch.h"
 
 /* Scores a closed window of which settings, reference, texts that are no labels, and windows before are set; keeps in it
  * what the store has of these. */
-bool api_score_closed(struct api_monitors *monitors, struct api_pending_monitor *pending,
+bool api_score_closed(struct api_monitors *monitors, struct api_monitor *monitor,
                       struct api_snapshot *snapshot);
 
 /* api_replay: what windows would have raised. Zeroed before its first use. */
@@ -20,14 +20,14 @@ struct api_replay {
 
 /* Judges the closed windows after a deleted one again, by what is left: the ones whose pool or reference had it, and states as far as
  * they change; of 10,000 windows at most, or those of a million counts. Events of the past stay. */
-bool api_rejudge(struct api_monitors *monitors, struct api_pending_monitor *pending,
+bool api_rejudge(struct api_monitors *monitors, struct api_monitor *monitor,
                  const struct api_window *gone);
 
 /* Judges the last closed windows of a monitor's revision, in order and from insufficient_data on, as they would have
  * been judged by the settings of a config: those that start at most 60 days before the newest one, at most 2,000, and
  * as many as have 100,000 counts, or are compared with 100,000 others of a season. A window is compared with what it was compared with; or if that changes, with
  * windows among these. Nothing is written. */
-bool api_replay_windows(struct api_monitors *monitors, const struct api_monitor *monitor,
+bool api_replay_windows(struct api_monitors *monitors, struct api_monitor *monitor,
                         struct api_config *config, struct api_replay *replay);
 void api_replay_free(struct api_replay *replay);
 

@@ -154,7 +154,7 @@ export function lastOk(changes, startOf) {
  * @param {[number, number] | null} ok the last stretch that was ok
  */
 export function takeReference(path, zoom, ok) {
-    const url = address([...path, "reference"]);
+    const url = address([path[0], path[1], "reference"], { include: path[2] });
     const [from, to] = zoom ?? ok ?? [Date.now() - 7 * DAY_MS, Date.now()];
     const why = zoom ? "Offered is what the chart shows." : ok ? "Offered is the last time at which it was ok."
         : "It has not been ok yet; offered are the last 7 days.";
@@ -168,8 +168,8 @@ export function takeReference(path, zoom, ok) {
     });
 }
 
-/** For how long something may be muted: seconds, or until it is ok. @type {[string, string][]} */
-const PERIODS = [["ok", "until it is ok again"], ["3600", "1 hour"], ["14400", "4 hours"], ["86400", "1 day"], ["604800", "1 week"],
+/** For how long something may be muted: seconds; a monitor also until it is ok. @type {[string, string][]} */
+const PERIODS = [["3600", "1 hour"], ["14400", "4 hours"], ["86400", "1 day"], ["604800", "1 week"],
                  ["2592000", "30 days"]];
 
 /** Where a monitor or a group is muted. @param {string[]} path */
@@ -207,14 +207,16 @@ const toMute = (path) => ["POST", muteAddress(path)];
 
 /** Mutes monitors, or a group, for a time. @param {...string[]} paths */
 export function mute(...paths) {
+    /** @type {[string, string][]} */
+    const untilOk = paths.some(({ length }) => length === 2) ? [] : [["ok", "until it is ok again"]];
     return sendToEach(paths, {
         title: "Mute", button: "Mute", text: "State and history go on; nobody is told until then.",
-        fields: [{ name: "length", label: "For", type: "select", options: PERIODS, value: "86400" },
+        fields: [{ name: "length", label: "For", type: "select", options: [...untilOk, ...PERIODS], value: "86400" },
                  { name: "reason", label: "Because", attributes: { maxlength: 200 } }],
     }, toMute, ({ length, reason }) => length === "ok" ? { until: length, reason } : { seconds: Number(length), reason });
 }
 
-/** Mutes monitors, or a group, until they are ok again. @param {...string[]} paths */
+/** Mutes monitors until they are ok again. @param {...string[]} paths */
 export function acknowledge(...paths) {
     return sendToEach(paths, {
         title: "Acknowledge", button: "Acknowledge",

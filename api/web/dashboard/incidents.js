@@ -8,13 +8,20 @@ import { badge } from "./states.js";
 
 /**
  * @typedef {import("./types.js").Group} Group
- * @typedef {import("./types.js").Incident} Incident
+ * @typedef {import("./types.js").Drifting} Drifting
+ *
+ * @typedef {object} Incident
+ * @property {string | null} since when the first of its monitors left ok
+ * @property {Drifting | null} first that one; null if several did in one second
+ * @property {Drifting[]} monitors worst first
  */
 
 /** Incidents that are shown at once, monitors of one that are named, and characters of a name. */
 const SHOWN = 5;
 const NAMED = 8;
 const LONGEST = 40;
+
+const HOUR_MS = 3600e3;
 
 /**
  * @param {string} group
@@ -24,9 +31,39 @@ function linkOf(group, name) {
     return element("a", { href: linkTo({ group, name }), title: name }, element("bdi", {}, shorten(name, LONGEST)));
 }
 
+/** When a monitor left ok, milliseconds. @param {Drifting} monitor */
+function onset({ since }) {
+    return since ? Date.parse(since) : 0;
+}
+
+/**
+ * What began to drift together: a new incident begins where no monitor left ok for an hour, or for the length of a window, if
+ * that is longer.
+ *
+ * @param {Group} group
+ * @returns {Incident[]} worst first, of equal states the newest
+ */
+function incidentsOf({ drifting = [], history: [newest] = [] }) {
+    const longest = Math.max(HOUR_MS, newest ? Date.parse(newest.end) - Date.parse(newest.start) : 0);
+    const second = (/** @type {Drifting | undefined} */ each) => each && Math.floor(onset(each) / 1000);
+    const sorted = [...drifting].sort((a, b) => onset(a) - onset(b));
+    /** @type {Incident[]} newest first */
+    const incidents = [];
+    /** @type {Map<Drifting, Incident>} */
+    const incidentOf = new Map();
+    sorted.forEach((each, i) => {
+        if (i === 0 || onset(each) - onset(sorted[i - 1]) > longest)
+            incidents.unshift({ since: each.since, first: second(each) === second(sorted[i + 1]) ? null : each, monitors: [] });
+        incidentOf.set(each, incidents[0]);
+    });
+    drifting.forEach((each) => incidentOf.get(each)?.monitors.push(each));
+    const isWarning = (/** @type {Incident} */ { monitors }) => Number(monitors[0].state === "warning");
+    return incidents.sort((a, b) => isWarning(a) - isWarning(b));
+}
+
 /** How an incident is called. @param {Incident} incident */
-function nameOf({ count, since }) {
-    return `${plural(count, "column")}${since ? ` since ${time(since)}` : ""}`;
+function nameOf({ monitors, since }) {
+    return `${plural(monitors.length, "column")}${since ? ` since ${time(since)}` : ""}`;
 }
 
 /**
@@ -34,31 +71,31 @@ function nameOf({ count, since }) {
  *
  * @param {Incident} incident
  */
-function silence({ count, monitors }) {
+function silence({ monitors }) {
     const muted = monitors.flatMap((each) => each.muted ?? []);
-    const all = muted.find(({ scope }) => scope === "group") ?? (muted.length === count ? muted[0] : null);
+    const all = muted.find(({ scope }) => scope === "group") ?? (muted.length === monitors.length ? muted[0] : null);
     return all ? element("span", { class: "quiet" }, mutedText(all))
         : muted.length > 0 && element("span", { class: "tag" }, `${muted.length} muted`);
 }
 
 /**
- * What the row of actions acts on: the monitors, or where not all are listed, or all are muted as a group, the group.
+ * What the row of actions acts on: the monitors, or where they are muted as a group, the group.
  *
  * @param {string} group
  * @param {Incident} incident
  * @returns {Promise<import("./action-row.js").Subject>}
  */
-async function subjectOf(group, { count, monitors }) {
+async function subjectOf(group, { monitors }) {
     const link = `?${new URLSearchParams({ group })}`;
-    const paths = monitors.map(({ name }) => ["monitors", group, name]);
-    /** @type {import("./types.js").Config[]} */
-    const configs = await Promise.all(paths.map((path) => call("GET", address(path))));
+    const names = new Set(monitors.map(({ name }) => name));
+    /** @type {{ monitors: import("./types.js").Config[] }} */
+    const all = await call("GET", address(["monitors", group]));
+    const configs = all.monitors.filter(({ name }) => names.has(name));
     const owners = configs.flatMap(({ annotations }) => /** @type {{ owner?: unknown }} */ (annotations).owner ?? []);
     const ofGroup = configs.find(({ muted }) => muted?.scope === "group")?.muted ?? null;
-    return ofGroup || count > monitors.length
-        ? { paths: [["monitors", group]], muted: ofGroup, wrong: true, link }
-        : { paths, owners: [...new Set(owners.map(String))],
-            muted: configs.every(({ muted }) => muted) ? configs[0].muted : null, wrong: true, link };
+    return ofGroup ? { paths: [["monitors", group]], muted: ofGroup, wrong: true, link }
+        : { paths: configs.map(({ name }) => ["monitors", group, name]), owners: [...new Set(owners.map(String))],
+            muted: configs.every(({ muted }) => muted) ? configs[0]?.muted : null, wrong: true, link };
 }
 
 /**
@@ -69,13 +106,13 @@ async function subjectOf(group, { count, monitors }) {
  * @param {() => void} changed called after an action
  */
 function line(group, incident, changed) {
-    const { state, first, count, monitors, sentence } = incident;
+    const { first, monitors } = incident;
     const names = monitors.slice(0, NAMED).flatMap(({ name }, i) => [i > 0 && ", ", linkOf(group, name)]);
     return element("li", {},
-        badge(state), " ",
-        element("span", {}, `${nameOf(incident)}: `, ...names, count > NAMED && " …",
-            ...(first !== null && count > 1 ? ["; first was ", linkOf(group, first)] : [])),
-        " ", element("span", { class: "quiet" }, isolateLabels(sentence)), " ",
+        badge(monitors[0].state), " ",
+        element("span", {}, `${nameOf(incident)}: `, ...names, monitors.length > NAMED && " …",
+            ...(first && monitors.length > 1 ? ["; first was ", linkOf(group, first.name)] : [])),
+        " ", element("span", { class: "quiet" }, isolateLabels((first ?? monitors[0]).sentence)), " ",
         element("span", { class: "act" },
             element("button", { type: "button", class: "open", "aria-label": `Actions on ${nameOf(incident)}`,
                                 click: () => openRow(nameOf(incident), () => subjectOf(group, incident), changed) }, "⋯")),
@@ -96,13 +133,14 @@ export class Incidents {
     }
 
     /** @param {Group} group */
-    show({ group, incidents = [] }) {
-        const text = JSON.stringify([group, incidents]);
+    show(group) {
+        const incidents = incidentsOf(group);
+        const text = JSON.stringify([group.group, incidents]);
         if (text === this.shown)
             return;
         const controls = () => /** @type {HTMLElement[]} */ ([...this.node.querySelectorAll("a, button")]);
         const focused = controls().findIndex((each) => each === document.activeElement);
-        const lines = incidents.map((each) => line(group, each, this.changed));
+        const lines = incidents.map((each) => line(group.group, each, this.changed));
         const open = this.node.querySelector("details")?.open;
         this.shown = text;
         fill(this.node,

@@ -67,22 +67,20 @@ export interface Group {
     since: string | null;
     last_observation: string | null;
     muted: Muted | null;
-    drifting?: { name: string; state: State }[];
-    incidents?: Incident[];
+    drifting?: Drifting[];
     silent?: { name: string; last_observation: string | null }[];
     absent?: { name: string; last_observation: string | null }[];
     new?: string[];
     history?: { start: string; end: string; drifting: number; monitors: number }[];
 }
 
-/** Monitors that began to drift together; at most 50 of them are listed. */
-export interface Incident {
+/** A monitor of a group that is not ok. */
+export interface Drifting {
+    name: string;
     state: State;
     since: string | null;
-    first: string | null;
     sentence: string;
-    count: number;
-    monitors: { name: string; state: State; since: string | null; muted: Muted | null }[];
+    muted: Muted | null;
 }
 
 export interface Bin {

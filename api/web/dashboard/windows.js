@@ -57,7 +57,6 @@ export class WindowTable {
         this.selected = selected;
         const all = [...path, "windows"];
         fill(this.links, `Newest ${count(MAX_LISTED)} as `,
-            downloadLink("CSV", all, { format: "csv", limit: MAX_LISTED }, `${path[2]}.csv`), " or ",
             downloadLink("JSON", all, { limit: MAX_LISTED }, `${path[2]}.json`), "; ",
             downloadLink("this window", [...all, String(selected ?? "latest")], {},
                 `${path[2]}-window.json`), " as JSON.");

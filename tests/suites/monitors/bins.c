@@ -253,7 +253,7 @@ Test(monitors_bins, tables_tell_what_they_leave_out)
     monitors_refused(&service, "PUT /monitors/h", ",b\n0,\n", "reference_empty");
     monitors_refused(&service, "PUT /monitors/h", "a,b\n", "reference_empty");
     monitors_refused(&service, "PUT /monitors/h?bins=0", "a\n1\n", "option_invalid #/binning/bins");
-    cr_expect_eq(api_monitors_count(service.monitors), 2);
+    cr_expect_eq(monitors_count(&service), 2);
     monitors_end(&service);
 }
 
@@ -415,7 +415,7 @@ Test(monitors_bins, wrong_ones_are_told_with_their_places)
     struct api_service service = monitors_new(10);
     for (size_t i = 0; i < COUNT(wrong); i++)
         monitors_refused(&service, "PUT /monitors/g/m", wrong[i].body, wrong[i].problem);
-    cr_expect_eq(api_monitors_count(service.monitors), 0);
+    cr_expect_eq(monitors_count(&service), 0);
     monitors_end(&service);
 }
 

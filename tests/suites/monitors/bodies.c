@@ -82,7 +82,7 @@ Test(monitors_bodies, what_is_no_table_is_told)
                     "{\"bins\":{\"edges\":[0,1]},\"reference\":{\"counts\":[1]}}", 201);
     for (size_t i = 0; i < COUNT(no_tables); i++)
         monitors_refused(&service, no_tables[i].line, no_tables[i].body, no_tables[i].problem);
-    cr_expect_eq(api_monitors_count(service.monitors), 1);
+    cr_expect_eq(monitors_count(&service), 1);
     monitors_end(&service);
 }
 

@@ -172,7 +172,8 @@ Test(monitors_causes, end_with_the_revision_and_outlive_other_changes)
     json_decref(list);
     observe(&service, "[0,0,0,100]", 360);
     expect_item(&service, "\"1970-01-01T00:06:00Z\"", "[" FOURTH "," FIRST "," SECOND "]", 0.824);
-    monitors_expect(&service, "POST /monitors/g/m/reference", "{\"from\":[360],\"to\":[361]}", 200);
+    monitors_expect(&service, "POST /monitors/g/reference?include=m",
+                    "{\"from\":[360],\"to\":[361]}", 200);
     expect_item(&service, "null", "[]", NONE);
     monitors_end(&service);
 }

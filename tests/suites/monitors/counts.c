@@ -156,23 +156,12 @@ Test(monitors_counts, a_page_holds_a_hundred_thousand)
     monitors_end(&service);
 }
 
-Test(monitors_counts, are_refused_for_csv)
+Test(monitors_counts, are_asked_for_by_true_or_false)
 {
-    static const char *const lines[] = {LIST "?counts=true&format=csv",
-                                        LIST "?format=csv&counts=true&limit=2"};
     struct api_service service = monitors_new(10);
     monitors_expect(&service, "PUT /monitors/g/m",
                     "{\"bins\":{\"edges\":[0,1]},\"reference\":{\"counts\":[5]}}", 201);
-    for (size_t i = 0; i < COUNT(lines); i++)
-        monitors_refused(&service, lines[i], NULL, "option_invalid ?counts ~JSON");
     monitors_refused(&service, LIST "?counts=1x", NULL, "option_invalid ?counts");
-    const struct question accepts = {.method = "GET",
-                                     .path = "/monitors/g/m/windows",
-                                     .query = "counts=true",
-                                     .accept = "text/csv"};
-    struct answer answer = ask_question(&accepts, &service, "", 0);
-    cr_expect_str_eq(text_at(answer.json, "code"), "option_invalid");
-    answer_free(&answer);
-    monitors_expect(&service, LIST "?counts=false&format=csv", NULL, 200);
+    monitors_expect(&service, LIST "?counts=false", NULL, 200);
     monitors_end(&service);
 }

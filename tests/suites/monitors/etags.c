@@ -29,7 +29,6 @@ static const struct {
               {"/monitors/g/m/events", "/monitors/{group}/{name}/events", NULL},
               {"/monitors/g/m/windows", "/monitors/{group}/{name}/windows", NULL},
               {"/monitors/g/m/windows", "/monitors/{group}/{name}/windows", "counts=true"},
-              {"/monitors/g/m/windows", "/monitors/{group}/{name}/windows", "format=csv&limit=1"},
               {"/monitors/g/m/windows/latest", "/monitors/{group}/{name}/windows/{window}", NULL},
               {"/monitors/g/m/notes", "/monitors/{group}/{name}/notes", NULL},
               {"/groups/g/notes", "/groups/{group}/notes", NULL}};

@@ -49,7 +49,7 @@ Test(monitors_labels, texts_of_more_than_a_kilobyte_are_refused_with_their_place
         expand(&good, long_texts[i].body, API_MAX_LABEL);
         expand(&bad, long_texts[i].body, API_MAX_LABEL + 1);
         monitors_refused(&service, long_texts[i].line, bad.data, long_texts[i].problem);
-        cr_expect_eq(api_monitors_count(service.monitors), 0);
+        cr_expect_eq(monitors_count(&service), 0);
         monitors_expect(&service, long_texts[i].line, good.data, 201);
         monitors_expect(&service, "DELETE /monitors/g", NULL, 204);
         api_buffer_free(&good);

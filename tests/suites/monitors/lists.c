@@ -239,7 +239,6 @@ static const struct {
     {"monitors/g/m/windows?cursor=99999999999999999999_1", "cursor_invalid ?cursor"},
     {"monitors/g/m/windows?from=x", "timestamp_invalid ?from"},
     {"monitors/g/m/windows?to=2001-09-0", "timestamp_invalid ?to"},
-    {"monitors/g/m/windows?format=xml", "option_invalid ?format"},
     {"monitors/g/m/windows?group=g", "option_unknown ?group"},
     {"monitors/g/m/windows/latest?limit=1", "option_unknown ?limit"},
     {"monitors/g/m/windows/5", "window_not_found"},
@@ -290,33 +289,7 @@ static void make_windows(const struct api_service *service, size_t n)
                     "{\"counts\":[1,1],\"timestamp\":1000600}", 200);
 }
 
-/* Expects the fields of a line of CSV to be those of a window. */
-static void check_line(char *line, const json_t *window)
-{
-    static const char *const paths[] = {
-        "window.id",       "window.start", "window.end", "window.closed",
-        "window.restated", "revision",     "n",          "kl",
-        "kl_reverse",      "js",           "psi",        "g_test.p_value",
-        "verdict",         "mean",         "sd"};
-    for (size_t i = 0; i < COUNT(paths); i++) {
-        const char *field = strsep(&line, ",");
-        const json_t *value = at(window, paths[i]);
-        char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(17));
-        cr_assert(field && text, "%s", paths[i]);
-        if (json_is_number(value))
-            cr_expect_eq(strtod(field, NULL), json_number_value(value), "%s: %s", paths[i], field);
-        else if (json_is_string(value))
-            cr_expect_str_eq(field, json_string_value(value));
-        else if (json_is_null(value))
-            cr_expect_str_eq(field, i >= 7 && i <= 10 ? "+Inf" : "", "%s: %s", paths[i], field);
-        else
-            cr_expect_str_eq(field, text);
-        free(text);
-    }
-    cr_expect_null(line);
-}
-
-Test(monitors_lists, pages_of_windows_and_csv_are_the_same_windows)
+Test(monitors_lists, pages_of_windows_are_the_same_windows)
 {
     struct api_service service = monitors_new(10);
     make_windows(&service, 100);
@@ -330,43 +303,26 @@ Test(monitors_lists, pages_of_windows_and_csv_are_the_same_windows)
         cr_expect(order > 0 ||
                   (order == 0 && number_at(a, "window.id") > number_at(b, "window.id")));
     }
-    struct answer csv =
-        monitors_ask(&service, "GET /monitors/g/m/windows?format=csv&limit=1000", NULL);
-    char *text = body_of(&csv), *rest = text;
-    cr_expect_str_eq(
-        strsep(&rest, "\r"),
-        "id,start,end,closed,restated,revision,n,kl,kl_reverse,js,psi,p_value,verdict,mean,sd");
-    for (size_t i = 0; i < 101; i++)
-        check_line(strsep(&rest, "\r") + 1, json_array_get(all, i));
-    cr_expect_str_eq(rest, "\n");
-    free(text);
-    answer_free(&csv);
     json_decref(all);
     json_decref(pages);
     monitors_end(&service);
 }
 
-/* Pages of CSV tell the next one in a header field. */
-Test(monitors_lists, pages_of_csv_have_a_cursor_in_the_header)
+/* A parameter that is unknown is refused, and JSON is the only format. */
+Test(monitors_lists, windows_are_json_alone)
 {
     struct api_service service = monitors_new(10);
-    make_windows(&service, 10);
-    char line[200] = "GET /monitors/g/m/windows?format=csv&limit=4";
-    size_t lines = 0, base = strlen(line);
-    for (int pages = 0;; pages++) {
-        struct answer csv = monitors_ask(&service, line, NULL);
-        char *text = body_of(&csv);
-        for (const char *p = strchr(text, '\n') + 1; (p = strchr(p, '\n')); p++)
-            lines++;
-        free(text);
-        const char *next = header_of_answer(&csv, "Next-Cursor");
-        snprintf(line + base, sizeof line - base, "%s%s", *next ? "&cursor=" : "", next);
-        answer_free(&csv);
-        if (!line[base])
-            break;
-        cr_assert_lt(pages, 5);
-    }
-    cr_expect_eq(lines, 11);
+    make_windows(&service, 1);
+    monitors_refused(&service, "GET /monitors/g/m/windows?format=csv", NULL,
+                     "option_unknown ?format");
+    const struct question csv = {
+        .method = "GET", .path = "/monitors/g/m/windows", .accept = "text/csv"};
+    struct answer answer = ask_question(&csv, &service, "", 0);
+    cr_expect_eq(answer.status, 406);
+    cr_expect(strstr(text_at(answer.json, "detail"), "of this path: application/json"));
+    cr_expect_null(strstr(text_at(answer.json, "detail"), ", text/csv"));
+    answer_free(&answer);
+    json_decref(monitors_get(&service, "GET /monitors/g/m/windows", NULL, 200));
     monitors_end(&service);
 }
 

@@ -94,33 +94,55 @@ Test(monitors_memory, is_counted)
     }
 }
 
-/* Requests have the other half of the memory. */
-Test(monitors_memory, is_at_most_half_of_all)
+/* However many monitors there are, a quarter of the memory is for those that are in memory; a store in memory has half. */
+Test(monitors_memory, is_bounded)
 {
+    enum { MANY = 60 };
     struct api_service service = monitors_new(100000);
-    struct api_buffer config = {0};
+    struct api_buffer config = {0}, counts = {0};
     service.budget->limit = 4 << 20;
     write_config(&config, 1000, 0, "\"batch\"");
-    for (int i = 0, status = 201; status == 201; i++) {
+    write_counts(&counts, 1000);
+    for (int i = 0; i < MANY; i++) {
         char line[100];
         snprintf(line, sizeof line, "PUT /monitors/group/monitor_%d", i);
-        struct answer answer = monitors_ask(&service, line, config.data);
-        status = answer.status;
-        if (status != 201)
-            cr_expect_str_eq(text_of(answer.json, "code"), "out_of_memory");
-        cr_expect(i > 10 || status == 201);
-        cr_assert_lt(i, 1000);
-        answer_free(&answer);
+        monitors_expect(&service, line, config.data, 201);
+        snprintf(line, sizeof line, "POST /monitors/group/monitor_%d/observations", i);
+        monitors_expect(&service, line, counts.data, 200);
     }
-    cr_expect_gt(retained(&service), 1 << 20);
-    cr_expect_leq(retained(&service), 2 << 20);
+    cr_expect_leq(retained(&service), 3 << 20);
     monitors_expect(&service, "GET /monitors/group/monitor_0", NULL, 200);
-    monitors_expect(&service, "PUT /monitors/group/monitor_0", config.data, 200);
     monitors_expect(&service, "PUT /monitors/group/monitor_0?critical=7", config.data, 200);
     monitors_expect(&service, "GET /metrics", NULL, 200);
     monitors_expect(&service, "DELETE /monitors/group", NULL, 204);
     monitors_expect(&service, "PUT /monitors/group/monitor_0", config.data, 201);
     api_buffer_free(&config);
+    api_buffer_free(&counts);
+    monitors_end(&service);
+}
+
+/* There may be one monitor for each 16 KiB of the memory, since /metrics has lines of all. */
+Test(monitors_memory, bounds_the_number_of_monitors)
+{
+    enum { MIB = 6, MOST = MIB * 64 };
+    static const char config[] = "{\"bins\":{\"edges\":[0,1]},\"reference\":{\"counts\":[1]}}";
+    struct api_service service = monitors_new(100000);
+    char line[100];
+    service.budget->limit = MIB << 20;
+    for (int i = 0; i < MOST; i++) {
+        snprintf(line, sizeof line, "PUT /monitors/group/monitor_%d", i);
+        monitors_expect(&service, line, config, 201);
+    }
+    struct answer answer = monitors_ask(&service, "PUT /monitors/group/more", config);
+    cr_expect_eq(answer.status, 503);
+    cr_expect_str_eq(text_of(answer.json, "detail"),
+                     "there would be 385 monitors, and --max-memory allows 384, one for each 16 "
+                     "KiB");
+    answer_free(&answer);
+    monitors_expect(&service, "PUT /monitors/group/monitor_0?critical=7", config, 200);
+    monitors_expect(&service, "GET /metrics", NULL, 200);
+    monitors_expect(&service, "DELETE /monitors/group/monitor_1", NULL, 204);
+    monitors_expect(&service, "PUT /monitors/group/more", config, 201);
     monitors_end(&service);
 }
 

@@ -203,9 +203,9 @@ Test(monitors_moments, add_up_over_windows)
     expect_at(result, "mean", "4");
     expect_at(result, "mean_reference", "2");
     json_decref(result);
-    result = monitors_get(&service, "POST /monitors/g/m/reference",
+    result = monitors_get(&service, "POST /monitors/g/reference?include=m",
                           "{\"from\":1600000000,\"to\":1600000200}", 200);
-    expect_at(result, "reference.mean", "2");
+    expect_at(result, "monitors.0.reference.mean", "2");
     json_decref(result);
     monitors_end(&service);
 }

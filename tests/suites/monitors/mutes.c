@@ -217,6 +217,10 @@ Test(monitors_mutes, refuse_what_is_no_mute)
     monitors_refused(&service, "POST /groups/none/mute", good, "group_not_found");
     monitors_refused(&service, "DELETE /groups/none/mute", NULL, "group_not_found");
     monitors_refused(&service, "POST /groups/g/mute?seconds=9", good, "option_unknown ?seconds");
+    monitors_refused(&service, "POST /groups/g/mute", "{\"until\":\"ok\"}",
+                     "option_invalid #/until ~for one monitor");
+    monitors_refused(&service, "POST /monitors/g/a/mute", "{\"until\":\"ok\"}",
+                     "option_invalid ~it is ok");
     expect_muted(&service, "/monitors/g/a", "muted", "null");
     monitors_end(&service);
 }

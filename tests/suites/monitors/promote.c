@@ -171,9 +171,43 @@ Test(monitors_promote, labels_stay_labels)
     monitors_end(&service);
 }
 
+/* Only monitors that are included get a new reference, also those whose names have commas. */
+Test(monitors_promote, others_than_those_included_stay)
+{
+    static const char *const lines[] = {"&include=a", "&include=c,d,a", "&include=c,d", ""};
+    static const char *const revisions[][3] = {
+        {"2", "1", "1"}, {"3", "1", "2"}, {"3", "1", "3"}, {"4", "2", "4"}};
+    static const char *const names[] = {"a", "b", "c,d"};
+    struct api_service service = monitors_new(100);
+    char line[100], body[100];
+    monitors_expect(&service, "PUT /monitors/t", "a,b,\"c,d\"\n1,2,3\n4,5,6\n", 201);
+    monitors_expect(&service, "PUT /monitors/p", "a,b,\"c,d\"\n1,2,3\n4,5,6\n", 201);
+    for (int i = 0; i < (int)COUNT(lines); i++) {
+        snprintf(line, sizeof line, "POST /monitors/t/reference?method=width%s", lines[i]);
+        snprintf(body, sizeof body, "a,b,\"c,d\",e\n%.*s1,2,3,4\n", 8 * i,
+                 "1,2,3,4\n1,2,3,4\n1,2,3,4\n");
+        json_t *json = monitors_get(&service, line, body, 200);
+        cr_expect_eq(warns(json, "column_unknown", "e"), !*lines[i]);
+        json_decref(json);
+        snprintf(line, sizeof line, "POST /monitors/p/observations?timestamp=%d", 1000 + i);
+        monitors_expect(&service, line, body, 200);
+        snprintf(line, sizeof line, "POST /monitors/p/reference?method=width%s", lines[i]);
+        snprintf(body, sizeof body, "{\"from\":%d,\"to\":%d}", 1000 + i, 1001 + i);
+        monitors_expect(&service, line, body, 200);
+        for (size_t g = 0; g < 2; g++)
+            for (size_t k = 0; k < COUNT(names); k++) {
+                snprintf(line, sizeof line, "%s/%s", g ? "p" : "t", k == 2 ? "c%2Cd" : names[k]);
+                json = config_of(&service, line);
+                expect_at(json, "revision", revisions[i][k]);
+                json_decref(json);
+            }
+    }
+    monitors_end(&service);
+}
+
 #define ROW "{\"counts\":[%d,%d],\"timestamp\":%d}"
 
-/* Each monitor of a group as by its own POST reference; one without a window in the period stays. */
+/* Each monitor of a group as if it alone were included; one without a window in the period stays. */
 Test(monitors_promote, a_period_is_that_of_each_monitor)
 {
     static const char *const names[] = {"a", "b", "late"}, *const except[] = {"group", NULL};
@@ -199,7 +233,7 @@ Test(monitors_promote, a_period_is_that_of_each_monitor)
     expect_at(json, "monitors.1.reference.counts", "[33,66]");
     json_decref(json);
     for (int i = 0; i < 2; i++) {
-        snprintf(line, sizeof line, "POST /monitors/alone/%s/reference", names[i]);
+        snprintf(line, sizeof line, "POST /monitors/alone/reference?include=%s", names[i]);
         monitors_expect(&service, line, "{\"from\":100,\"to\":400}", 200);
     }
     for (size_t i = 0; i < COUNT(names); i++) {
@@ -234,7 +268,16 @@ Test(monitors_promote, what_is_refused_changes_nothing)
         {"POST /monitors/g/reference", "{\"columns\":{\"a\":[8]},\"warning\":1}",
          "option_unknown #/warning ~PATCH"},
         {"POST /monitors/g/reference?warning=1", "a\n8\n", "option_unknown ?warning ~PATCH"},
-        {"POST /monitors/g/reference?include=a", "a\n8\n", "option_unknown ?include"},
+        {"POST /monitors/g/reference?exclude=a", "a\n8\n", "option_unknown ?exclude"},
+        {"POST /monitors/g/reference?include=x", "a,x\n8,9\n",
+         "column_missing ?include ~no monitor 'x'"},
+        {"POST /monitors/g/reference?include=b", "a\n8\n",
+         "column_missing ?include ~no column 'b'"},
+        {"POST /monitors/g/reference?include=a,x", "{\"from\":0,\"to\":9}",
+         "column_missing ?include ~no monitor 'x'"},
+        {"POST /monitors/g/reference?include=a", "{\"from\":0,\"to\":9}",
+         "windows_missing ~of these monitors"},
+        {"POST /monitors/g/a/reference", "{\"from\":0,\"to\":9}", "not_found"},
         {"POST /monitors/g/reference?dry_run=1", "a\n8\n", "option_invalid ?dry_run"},
         {"POST /monitors/none/reference", "a\n8\n", "group_not_found"},
     };

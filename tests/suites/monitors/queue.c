@@ -1,6 +1,6 @@
 /* Requests that wait for the store: how many may, and that each is told once. */
 #include "api/monitors/batch.h"
-#include "api/monitors/state/transaction.h"
+#include "api/monitors/rows/transaction.h"
 #include "tests/suites/support/monitors.h"
 
 #include <criterion/criterion.h>
@@ -50,6 +50,7 @@ Test(monitors_queue, is_bounded_and_loses_nothing)
     cr_assert(waiting);
     monitors_expect(&service, "PUT /monitors/g/m?window=3600s",
                     "{\"bins\":{\"edges\":[0,1,2]},\"reference\":{\"counts\":[5,5]}}", 201);
+    monitors_expect(&service, "POST /monitors/g/m/evaluate", body, 200); /* it is in memory now */
     api_monitors_stop(service.monitors);
     for (size_t i = 0; i < MAX; i++)
         cr_assert(begin(&waiting[i], &question, &service, body));
@@ -115,6 +116,9 @@ Test(monitors_queue, small_requests_and_large_ones_take_turns)
     struct api_service service = monitors_new(10);
     struct api_exchange waiting[LARGE + SMALL];
     make_monitors(&service);
+    monitors_expect(&service, "POST /monitors/g/m/evaluate", counts,
+                    200); /* they are in memory now */
+    monitors_expect(&service, "POST /monitors/large/observations", table, 200);
     api_monitors_stop(service.monitors);
     atomic_store(&resumed, 0);
     for (size_t i = 0; i < LARGE + SMALL; i++) {

@@ -254,7 +254,7 @@ Test(monitors_settings, each_wrong_one_is_told_with_its_place)
         if (bad[i].query)
             monitors_refused(&service, line, "{" BINS "}", bad[i].problem);
     }
-    cr_expect_eq(api_monitors_count(service.monitors), 0);
+    cr_expect_eq(monitors_count(&service), 0);
     monitors_end(&service);
 }
 

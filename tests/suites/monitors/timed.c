@@ -152,79 +152,27 @@ Test(monitors_timed, is_a_request_for_each_window)
 
 /* ---- A reference with times */
 
-/* Puts and posts random tables in turn; a PUT with times is one without, and a POST of the same with them. */
-static void put_tables(enum timed_form form, const char *query, bool at_once,
-                       json_t *seen[TIMED_VIEWS])
-{
-    struct api_service service = monitors_new(10);
-    char line[300];
-    for (size_t i = 0; i < 4; i++) {
-        struct api_buffer body = {0};
-        bool is_again = i == 2; /* the same reference, and other settings */
-        timed_seed = 77 + (is_again ? 1 : i);
-        timed_make_rows(1700000000 + (int64_t)(i / 2) * 864000, 864000);
-        timed_append(&body, form, INT64_MIN, INT64_MAX, true, api_zone_find("UTC"));
-        snprintf(line, sizeof line, "PUT /monitors/g?min_observations=20&exclude=at&%s%s%s", query,
-                 is_again ? "&fire_after=2" : "", at_once ? "&time=at" : "");
-        struct answer answer = monitors_send(
-            &service,
-            &(struct monitors_request){
-                .line = line, .type = timed_types[form], .body = body.data, .size = body.size});
-        cr_assert_eq(answer.status, i == 0 ? 201 : 200, "%.*s", (int)answer.response.body.size,
-                     answer.response.body.data);
-        cr_expect_eq(json_is_object(json_object_get(answer.json, "windows")), at_once);
-        answer_free(&answer);
-        if (!at_once)
-            json_decref(timed_post(&service, TABLE, form, &body));
-        api_buffer_free(&body);
-    }
-    timed_look(&service, seen);
-    monitors_end(&service);
-}
-
-Test(monitors_timed, a_reference_with_times_is_observed_too)
-{
-    static const char *const queries[] = {"window=1d", "window=6h&compare=previous:2@1d&pool=1",
-                                          "window=1d&compare=previous:3", "window=1w"};
-    for (size_t i = 0; i < COUNT(queries) * TIMED_FORMS; i++) {
-        json_t *seen[TIMED_VIEWS], *others[TIMED_VIEWS];
-        char line[200];
-        put_tables((enum timed_form)(i % TIMED_FORMS), queries[i / TIMED_FORMS], true, seen);
-        put_tables((enum timed_form)(i % TIMED_FORMS), queries[i / TIMED_FORMS], false, others);
-        for (size_t k = 0; k < TIMED_VIEWS; k++) {
-            snprintf(line, sizeof line, "%s, form %zu, %s", queries[i / TIMED_FORMS],
-                     i % TIMED_FORMS, timed_views[k]);
-            timed_expect_same(seen[k], others[k], line);
-            json_decref(seen[k]);
-            json_decref(others[k]);
-        }
-    }
-}
-
-Test(monitors_timed, a_reference_with_times_needs_windows_of_time)
+/* A table is put, then posted: PUT itself takes no times, and says so. */
+Test(monitors_timed, a_reference_takes_no_times)
 {
     struct api_service service = monitors_new(10);
     static const char csv[] = "at,age\n2025-03-01,1\n2025-03-02,2\n2025-03-03,3\n";
     static const char *const bad[][2] = {
-        {"PUT /monitors/g?time=at", "option_invalid ?time ~set its window to 1d"},
-        {"PUT /monitors/g?time=when&window=1d", "column_missing ?time"},
+        {"PUT /monitors/g?time=at&window=1d",
+         "option_unknown ?time ~PUT the table to /monitors/{group}?exclude=COLUMN, then POST it to "
+         "/monitors/{group}/observations?time=COLUMN"},
+        {"PUT /monitors/g?window=1d&time=at&dry_run=true", "option_unknown ?time ~then POST it"},
+        {"PUT /monitors/g?windw=1d&time=at", "option_unknown ?windw"},
         {"PUT /monitors/g/age?time=at&window=1d", "option_unknown ?time"}};
     for (size_t i = 0; i < COUNT(bad); i++)
         monitors_refused(&service, bad[i][0], csv, bad[i][1]);
-    cr_expect_eq(api_monitors_count(service.monitors), 0);
-    json_t *json =
-        monitors_get(&service, "PUT /monitors/g?time=at&window=1d&dry_run=true", csv, 200);
+    cr_expect_eq(monitors_count(&service), 0);
+    json_t *json = monitors_get(&service, "PUT /monitors/g?window=1d&exclude=at", csv, 201);
     expect_at(json, "monitors.0.name", "\"age\"");
-    cr_expect_null(json_object_get(json, "windows"));
-    json_decref(json);
-    json = monitors_get(&service, "PUT /monitors/g?time=at&window=1d", csv, 201);
-    expect_at(json, "windows.insufficient_data", "3");
     cr_expect_eq(json_array_size(json_object_get(json, "monitors")), 1);
     json_decref(json);
-    monitors_refused(&service, "PUT /monitors/g?time=at&window=1d&bins=3",
-                     "at,age\n2020-03-01,1\n2020-03-02,2\n", "timestamp_invalid");
-    json = monitors_get(&service, "GET /monitors/g/age", NULL, 200);
-    expect_at(json, "revision", "1");
+    json = monitors_get(&service, TABLE, csv, 200);
+    expect_at(json, "windows.insufficient_data", "3");
     json_decref(json);
     monitors_end(&service);
 }

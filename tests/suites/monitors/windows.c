@@ -231,24 +231,25 @@ Test(monitors_windows, become_the_reference)
     json_decref(observe(&service, "[10,20]", "600"));
     json_decref(observe(&service, "[1,2]", "660"));
     json_decref(observe(&service, "[1,200]", "720"));
-    monitors_refused(&service, "POST /monitors/g/m/reference", "{\"from\":0,\"to\":600}",
+    monitors_refused(&service, "POST /monitors/g/reference?include=m", "{\"from\":0,\"to\":600}",
                      "windows_missing");
-    monitors_refused(&service, "POST /monitors/g/m/reference", "{\"from\":0}", "option_invalid #");
-    monitors_refused(&service, "POST /monitors/g/m/reference", "{\"from\":0,\"to\":null}",
+    monitors_refused(&service, "POST /monitors/g/reference?include=m", "{\"from\":0}",
+                     "option_invalid #");
+    monitors_refused(&service, "POST /monitors/g/reference?include=m", "{\"from\":0,\"to\":null}",
                      "timestamp_invalid #/to");
-    monitors_refused(&service, "POST /monitors/g/m/reference", "{\"from\":\"x\",\"to\":1}",
+    monitors_refused(&service, "POST /monitors/g/reference?include=m", "{\"from\":\"x\",\"to\":1}",
                      "timestamp_invalid #/from");
-    monitors_refused(&service, "POST /monitors/g/m/reference", "[", "json_malformed");
-    monitors_refused(&service, "POST /monitors/g/m/reference",
+    monitors_refused(&service, "POST /monitors/g/reference?include=m", "{", "json_malformed");
+    monitors_refused(&service, "POST /monitors/g/reference?include=m",
                      "\xef\xbb\xbf{\"from\":0,\"to\":600}", "windows_missing");
-    json_t *json = monitors_get(&service, "POST /monitors/g/m/reference",
+    json_t *json = monitors_get(&service, "POST /monitors/g/reference?include=m",
                                 "{\"from\":600,\"to\":\"1970-01-01T00:12:00Z\"}", 200);
-    expect_at(json, "revision", "2");
-    expect_at(json, "state", "\"insufficient_data\"");
-    expect_at(json, "reference",
+    expect_at(json, "monitors.0.revision", "2");
+    expect_at(json, "monitors.0.state", "\"insufficient_data\"");
+    expect_at(json, "monitors.0.reference",
               "{\"counts\":[11,22],\"missing\":0,\"overflow\":0,\"underflow\":0}");
     json_decref(json);
-    monitors_refused(&service, "POST /monitors/g/m/reference", "{\"from\":0,\"to\":1e9}",
+    monitors_refused(&service, "POST /monitors/g/reference?include=m", "{\"from\":0,\"to\":1e9}",
                      "windows_missing");
     monitors_end(&service);
 }
@@ -350,7 +351,7 @@ Test(monitors_windows, times_are_checked)
         snprintf(line, sizeof line, "GET /monitors/g/m/%s", edges[i].rest);
         monitors_refused(&service, line, NULL, edges[i].problem);
     }
-    monitors_refused(&service, "POST /monitors/g/m/reference", "{\"from\":\"x\",\"to\":2}",
+    monitors_refused(&service, "POST /monitors/g/reference?include=m", "{\"from\":\"x\",\"to\":2}",
                      "timestamp_invalid #/from ~a date, or seconds");
     monitors_expect(&service, OBSERVE "?timestamp=2001-09-09T01:46:40%2B02:00",
                     "{\"counts\":[1,1]}", 422); /* older than the retention */

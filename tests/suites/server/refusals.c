@@ -149,7 +149,6 @@ Test(refusals, small_bodies_in_chunks_are_refused_as_they_come)
         size_t max;
     } cases[] = {{"POST /monitors/g/m/notes", 16 << 10},
                  {"POST /monitors/g/m/mute", 16 << 10},
-                 {"POST /monitors/g/m/reference", 16 << 10},
                  {"PATCH /monitors/g/m", 64 << 10},
                  {"POST /v2/logging", 16 << 10}};
     struct server server = server_start(NULL);

@@ -376,8 +376,9 @@ Test(shared_memory_changes, indices_that_change_under_a_call_are_used_as_they_we
         "{\"gradient\":\"input\"}}",
         LENGTH, 4 * LENGTH, T);
     cr_assert_eq(pthread_create(&thread, NULL, flip_an_index, NULL), 0);
-    size_t good = 0, refused = 0;
-    for (size_t i = 0; i < 300; i++) {
+    enum { CALLS = 300, MOST = 300000 }; /* a thread may be late to begin */
+    size_t good = 0, refused = 0, calls = 0;
+    for (; calls < CALLS || ((good == 0 || refused == 0) && calls < MOST); calls++) {
         struct answer answer = infer_now();
         good += answer.status == 200;
         refused += answer.status == 400 || answer.status == 422;
@@ -387,5 +388,5 @@ Test(shared_memory_changes, indices_that_change_under_a_call_are_used_as_they_we
     pthread_join(thread, NULL);
     cr_expect_gt(good, 0);
     cr_expect_gt(refused, 0);
-    cr_expect_eq(good + refused, 300);
+    cr_expect_eq(good + refused, calls);
 }

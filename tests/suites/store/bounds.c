@@ -160,7 +160,7 @@ static void expect_gone(const struct server *server)
         expect_status(server, "POST", "/monitors/g/m/observations", "{\"values\": [1]}", 503);
     cr_expect(strstr(text, "\"store_unavailable\""), "%s", text);
     free(text);
-    free(expect_status(server, "GET", "/monitors/g/m", NULL, 200));
+    free(expect_status(server, "GET", "/monitors/g/m", NULL, 503));
     cr_expect(server_logs(server, GONE, 1));
 }
 

@@ -194,14 +194,16 @@ Test(store_faults, allocations_under_requests_of_monitors)
         {"POST", "/monitors/g/p/observations", observed, {200, 404}},
         {"POST", "/monitors/g/p/evaluate", observed, {200, 404}},
         {"GET", "/monitors/g/p/windows", NULL, {200, 404}},
-        {"GET", "/monitors/g/p/windows?format=csv", NULL, {200, 404}},
         {"GET", "/monitors/g/p/windows/latest", NULL, {200, 404}},
         {"GET", "/monitors/g/p/events", NULL, {200, 404}},
         {"GET", "/monitors", NULL, {200, 0}},
         {"GET", "/monitors/g", NULL, {200, 404}},
         {"GET", "/monitors/g/p", NULL, {200, 404}},
         {"GET", "/metrics", NULL, {200, 0}},
-        {"POST", "/monitors/g/p/reference", "{\"from\": 0, \"to\": 4000000000}", {200, 422}},
+        {"POST",
+         "/monitors/g/reference?include=p",
+         "{\"from\": 0, \"to\": 4000000000}",
+         {200, 422}},
         {"DELETE", "/monitors/t", NULL, {204, 404}}};
     sweep(&memory, requests, COUNT(requests));
 }

@@ -46,6 +46,8 @@ Test(store_plans, statements_find_windows_by_an_index)
     for (size_t i = 0; i < API_SQL_FORMER_WINDOWS; i++) {
         sqlite3_stmt *plan = NULL;
         char *text = NULL;
+        if (i == API_SQL_LOCK) /* of PostgreSQL alone */
+            continue;
         cr_assert_gt(asprintf(&text, "EXPLAIN QUERY PLAN %s", api_sql[i]), 0);
         cr_assert_eq(sqlite3_prepare_v2(sqlite, text, -1, &plan, NULL), SQLITE_OK, "%s", text);
         while (sqlite3_step(plan) == SQLITE_ROW)

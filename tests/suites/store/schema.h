@@ -15,7 +15,30 @@ void schema_make(sqlite3 *sqlite, int64_t version);
 #define SCHEMA_11                                                                                  \
     "UPDATE kldiv_meta SET value = 11 WHERE name = 'schema';"                                      \
     "UPDATE kldiv_meta SET value = 8 WHERE name = 'oldest';"                                       \
-    "DELETE FROM kldiv_meta WHERE name = 'written';"                                               \
+    "INSERT INTO kldiv_meta VALUES ('change', 0), ('deletion', 0), ('mute', 0), ('columns', 0), "  \
+    "('server', 0);"                                                                               \
+    "DROP INDEX kldiv_monitors_by_close;"                                                          \
+    "ALTER TABLE kldiv_monitors DROP COLUMN next_close;"                                           \
+    "ALTER TABLE kldiv_monitors DROP COLUMN warning;"                                              \
+    "ALTER TABLE kldiv_monitors DROP COLUMN critical;"                                             \
+    "ALTER TABLE kldiv_monitors DROP COLUMN significance;"                                         \
+    "ALTER TABLE kldiv_monitors DROP COLUMN stale_after;"                                          \
+    "ALTER TABLE kldiv_monitors DROP COLUMN last_id;"                                              \
+    "ALTER TABLE kldiv_monitors DROP COLUMN last_start;"                                           \
+    "ALTER TABLE kldiv_monitors DROP COLUMN last_end;"                                             \
+    "ALTER TABLE kldiv_monitors DROP COLUMN last_restated;"                                        \
+    "ALTER TABLE kldiv_monitors DROP COLUMN last_n;"                                               \
+    "ALTER TABLE kldiv_monitors DROP COLUMN last_kl;"                                              \
+    "ALTER TABLE kldiv_monitors DROP COLUMN last_js;"                                              \
+    "ALTER TABLE kldiv_monitors DROP COLUMN last_psi;"                                             \
+    "ALTER TABLE kldiv_monitors DROP COLUMN last_unseen_ratio;"                                    \
+    "ALTER TABLE kldiv_monitors DROP COLUMN last_missing_ratio;"                                   \
+    "ALTER TABLE kldiv_monitors DROP COLUMN last_noise_floor;"                                     \
+    "ALTER TABLE kldiv_monitors DROP COLUMN last_top;"                                             \
+    "ALTER TABLE kldiv_monitors DROP COLUMN last_top_share;"                                       \
+    "ALTER TABLE kldiv_monitors DROP COLUMN last_top_names;"                                       \
+    "ALTER TABLE kldiv_monitors DROP COLUMN n_recent;"                                             \
+    "ALTER TABLE kldiv_monitors DROP COLUMN recent;"                                               \
     "CREATE TABLE kldiv_counts (monitor BIGINT NOT NULL, window_id BIGINT NOT NULL, bin BIGINT "   \
     "NOT NULL, count BIGINT NOT NULL, PRIMARY KEY (monitor, window_id, bin)) WITHOUT ROWID;"       \
     "WITH RECURSIVE bins (bin) AS (SELECT 0 UNION ALL SELECT bin + 1 FROM bins WHERE bin < 200) "  \

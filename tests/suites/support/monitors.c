@@ -159,6 +159,14 @@ void monitors_refused(const struct api_service *service, const char *request, co
     answer_free(&answer);
 }
 
+size_t monitors_count(const struct api_service *service)
+{
+    json_t *list = monitors_get(service, "GET /monitors?limit=1000", NULL, 200);
+    size_t n = json_array_size(at(list, "monitors"));
+    json_decref(list);
+    return n;
+}
+
 json_t *at(const json_t *json, const char *path)
 {
     for (size_t size; json && *path; path += size + (path[size] == '.')) {

@@ -39,6 +39,9 @@ void monitors_expect(const struct api_service *service, const char *request, con
 void monitors_refused(const struct api_service *service, const char *request, const char *body,
                       const char *problem);
 
+/* Number of monitors, up to 1,000. */
+size_t monitors_count(const struct api_service *service);
+
 /* Value at a path such as "monitors.0.kl"; NULL if there is none. Its number, NaN for null; its text,
  * "" for what is none. */
 json_t *at(const json_t *json, const char *path);

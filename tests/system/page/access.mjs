@@ -186,7 +186,7 @@ async function checkReader({browser, report}, root) {
                 each.open = true;
             }));
             const n = visit.requests.length;
-            await click(page, "link", "CSV");
+            await click(page, "link", "JSON");
             await page.waitForNetworkIdle({idleTime: 200});
             const statuses = visit.requests.slice(n)
                 .filter(({url}) => url.pathname.endsWith("/windows")).map(({status}) => status);

@@ -72,7 +72,7 @@ async function execute(page, id, type) {
 const steps = [
     ["kl_div"], ["infer"], ["put_group"], ["observe_group"], ["put_monitor"], ["observe"],
     ["observe", "text/csv"], ["evaluate"], ["get_monitor"], ["get_window"], ["list_windows"],
-    ["list_events"], ["rebase"], ["list_monitors"], ["get_root"], ["get_metrics"],
+    ["list_events"], ["renew_references"], ["list_monitors"], ["get_root"], ["get_metrics"],
     ["get_dashboard"], ["get_dashboard_file"], ["get_docs"], ["get_docs_file"],
     ["delete_monitor"], ["delete_group"],
 ];

@@ -25,7 +25,7 @@ async function refresh(page) {
 const HELD = {
     "a range": "[aria-label='Time range'] button:nth-child(3)",
     "a window of the table": "[aria-label=Windows] tbody button",
-    "the link to CSV": "a[download]",
+    "the link to JSON": "a[download]",
     "a number": "dt [aria-describedby]",
     "the bins": "[aria-label=Contributions]",
     "a button that copies": ".command button",

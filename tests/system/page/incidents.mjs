@@ -31,6 +31,15 @@ async function watch(api) {
     await api.post(`${monitorPath("credit", "score", "observations")}?timestamp=${DAY}23:00:00Z`, {counts: [100, 100]});
 }
 
+/** Two monitors of windows of six hours, the second of which drifts a window later. @param {Api} api */
+async function watchLong(api) {
+    for (const [name, hour] of [["early", "06"], ["late", "12"]]) {
+        const path = monitorPath("long", name);
+        await api.put(`${path}?pool=1&clear_after=1&window=6h`, {bins: {labels: ["a", "b"]}, reference: {counts: [500, 500]}});
+        await api.post(`${path}/observations?timestamp=${DAY}${hour}:00:00Z`, {counts: [180, 20]});
+    }
+}
+
 /** A group of 60 columns that drift together. @param {Api} api */
 async function watchWide(api) {
     const table = (/** @type {number} */ shift) => ({columns: Object.fromEntries(Array.from({length: 60}, (_, i) =>
@@ -112,7 +121,7 @@ export async function checkIncidents({binary, browser, report}) {
             await click(page, "button", /^Actions on 9 columns/);
             await click(page, "button", "Unmute");
             await find(page, "button", "Acknowledge …");
-            expectSame((await api.get("/groups/credit")).incidents[0].monitors[0].muted, null, "muted");
+            expectSame((await api.get("/groups/credit")).drifting[0].muted, null, "muted");
         }));
     await report.check("an incident that is muted as its group is told again as such", () =>
         visiting(browser, url, {}, async ({page}) => {
@@ -123,16 +132,24 @@ export async function checkIncidents({binary, browser, report}) {
             await find(page, "button", "Acknowledge …");
             expectSame((await api.get("/groups/credit")).muted, null, "mute of the group");
         }));
+    await watchLong(api);
+    await report.check("windows of six hours make an incident where one follows the other", () =>
+        visiting(browser, `${server.url}/dashboard/?group=long`, {zone: "UTC"}, async ({page}) => {
+            const lines = await linesOf(page);
+            expectSame(lines.map(line => line.split(" “")[0]).join("; "),
+                       "critical 2 columns since 2026-01-01 12:00 UTC: early, late; first was early", "lines");
+        }));
     await watchWide(api);
-    await report.check("one of more monitors than are listed is acknowledged as its group", () =>
+    await report.check("each monitor of a large incident is acknowledged", () =>
         visiting(browser, `${server.url}/dashboard/?group=wide`, {}, async ({page}) => {
             await click(page, "button", /^Actions on 60 columns/);
             await click(page, "button", "Acknowledge …");
             await fill(page, /^Who looks at it/, "Eve");
             await click(page, "button", "Acknowledge");
             await find(page, "button", "Unmute");
-            const {muted} = await api.get("/groups/wide");
-            expectSame(`${muted?.until} ${muted?.reason}`, "ok Eve", "mute of the group");
+            const {drifting} = await api.get("/groups/wide");
+            const texts = drifting.map((/** @type {any} */ {muted}) => `${muted?.until} ${muted?.reason}`);
+            expectSame(`${texts.length} ${[...new Set(texts)]}`, "60 ok Eve", "mutes of the monitors");
         }));
     await server.stop();
 }

@@ -474,10 +474,8 @@ def try_unreadable(a, b):
         expect(a.ask("PUT", "/monitors/damaged/" + name, BASKET)[0] == 201, "PUT")
         expect(b.ask("GET", "/monitors/damaged/" + name)[0] == 200, "GET by the other")
     which = "group_name = 'damaged' AND name = 'x'"
-    sql("UPDATE kldiv_meta SET value = value + 1 WHERE name = 'change';"
-        "UPDATE kldiv_revisions SET definition = '{' WHERE monitor = (SELECT id FROM kldiv_monitors WHERE %s);"
-        "UPDATE kldiv_monitors SET version = version + 1,"
-        " changed = (SELECT value FROM kldiv_meta WHERE name = 'change') WHERE %s" % (which, which), "kldiv")
+    sql("UPDATE kldiv_revisions SET definition = '{' WHERE monitor = (SELECT id FROM kldiv_monitors WHERE %s);"
+        "UPDATE kldiv_monitors SET version = version + 1, changed = changed + 1 WHERE %s" % (which, which), "kldiv")
     for server in (a, b):
         wait_until(lambda: server.ask("GET", "/monitors/damaged/x")[0] == 404, "the monitor is left out")
         expect(server.ask("POST", "/monitors/damaged/y/observations", {"counts": [1, 2, 3]})[0] == 200, "POST")
@@ -574,6 +572,8 @@ def try_refusals():
 
 
 TABLES = ("meta", "monitors", "revisions", "windows", "counts", "events", "keys")
+THIRTEENTH = ("next_close", "warning", "critical", "significance", "stale_after", "last_id", "last_start", "last_end", "last_restated", "last_n", "last_kl",
+              "last_js", "last_psi", "last_unseen_ratio", "last_missing_ratio", "last_noise_floor", "last_top", "last_top_share", "last_top_names", "n_recent", "recent")  # columns of monitors that schema 13 added
 INDICES = ("windows_by_start", "windows_open", "keys_by_time")
 
 
@@ -602,7 +602,8 @@ def try_names(folder):
         "DROP INDEX kldiv_events_by_time; DROP TABLE kldiv_unseen; "
         "UPDATE monitors SET settings = replace(replace(settings, ',\"pool\":16', ''), ',\"stale_after\":null', ''); "
         "ALTER TABLE monitors DROP COLUMN since, DROP COLUMN pool_from, DROP COLUMN sentence, DROP COLUMN sentence_of, DROP COLUMN stale_told, DROP COLUMN missed, DROP COLUMN told, DROP COLUMN rose_at, DROP COLUMN rose_window; "
-        "ALTER TABLE monitors RENAME COLUMN severity_since TO since; "
+        "ALTER TABLE monitors RENAME COLUMN severity_since TO since; ALTER TABLE monitors " + ", ".join("DROP COLUMN " + name for name in THIRTEENTH) + "; "
+        "INSERT INTO meta VALUES ('change', 0), ('deletion', 0); "
         "ALTER TABLE windows DROP COLUMN pooled_windows, DROP COLUMN pooled_n, DROP COLUMN pooled_kl, "
         "DROP COLUMN pooled_p_value, DROP COLUMN pooled_noise_floor, DROP COLUMN pooled_bins, "
         "DROP COLUMN pooled_ratio, DROP COLUMN moments, DROP COLUMN reference_spread", "shared")

@@ -82,7 +82,7 @@ def use_all(a, b):
               ("PUT", path + "3?window=1s,0s", BASKET), ("POST", path + "3/observations", {"counts": [1, 2, 3]}),
               ("PUT", path + "4?window=3600s", BASKET), ("POST", path + "4/observations", {"counts": [1, 2, 3]}),
               ("POST", path + "4/observations", {"counts": [1, 2, 3]}),
-              ("POST", path + "2/reference", {"from": 0, "to": 4e9}), ("POST", path + "2/evaluate", {"counts": [1, 2, 3]}),
+              ("POST", "/monitors/g/reference?include=m2", {"from": 0, "to": 4e9}), ("POST", path + "2/evaluate", {"counts": [1, 2, 3]}),
               ("POST", "/monitors/g/observations", {"columns": {"m": ["a"], "new": [1]}}), ("DELETE", path + "/windows/3", None)]
     calls += [("GET", target, None) for target in
               ("/monitors", path, path + "/windows", path + "/events", path + "/notes", "/events", "/groups", "/groups/g",
@@ -205,9 +205,9 @@ def migrate_beneath(folder, servers, posting, newest):
     set_schema(newest + 1, newest + 1, "beside")
     for server in (*servers, later):
         expect_refusal(server, newest)
-    before = sql("SELECT max(value) FROM kldiv_meta WHERE name = 'change'", "beside")
+    before = sql("SELECT sum(changed) FROM kldiv_monitors", "beside")
     time.sleep(1.5)
-    expect(sql("SELECT max(value) FROM kldiv_meta WHERE name = 'change'", "beside") == before, "nobody writes")
+    expect(sql("SELECT sum(changed) FROM kldiv_monitors", "beside") == before, "nobody writes")
     refused_start("beside", SERVER, "newer version of kldiv")
     status, output = migrate(store_of("beside", OWNER))
     expect(status == 1 and "newer version of kldiv" in output, output)

@@ -9,6 +9,7 @@ import sys
 import tempfile
 import unittest
 import warnings
+from pathlib import Path
 from unittest import mock
 
 import numpy as np
@@ -197,7 +198,22 @@ class Groups(unittest.TestCase):
         self.group.delete()
         configs = self.group.reference(table, window="1d", retention_days=36500, time="at", kinds={"age": "numbers"})
         self.assertEqual(sorted(config["name"] for config in configs), ["age", "country", "member"])
-        self.assertEqual(len(rows(self.group.windows("country"))), 9)
+        self.assertEqual([len(rows(self.group.windows(name))) for name in ("age", "country")], [9, 9])
+        self.group.delete()
+        configs = self.group.reference({**table, "at": [str(t) for t in times]}, window="1d", retention_days=36500,
+                                       time="at", include=["age"])
+        self.assertEqual([config["name"] for config in configs], ["age"])
+        self.assertEqual(sum(w["n"] for w in rows(self.group.windows("age"))), 30)
+        self.group.reference(table, window="1d", retention_days=36500, time="at", dry_run=True, exclude="country")
+        self.assertEqual(sum(w["n"] for w in rows(self.group.windows("age"))), 30)
+        with self.assertRaisesRegex(ValueError, "no column 'when'"):
+            self.group.reference(table, window="1d", time="when")
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "table.csv"
+            path.write_text("at,age\n" + "".join(f"{t},{i}\n" for i, t in enumerate(times)))
+            configs = self.group.reference(path, window="1d", retention_days=36500, time="at")
+        self.assertEqual([config["name"] for config in configs], ["age"])
+        self.assertEqual(sum(w["n"] for w in rows(self.group.windows("age"))), 60)
         with self.assertRaisesRegex(ValueError, "at most 10 rows"):
             self.group.reference(table, window="1d", time="at", sample=10)
         with self.assertRaisesRegex(ValueError, "leave timestamp out"):
@@ -255,6 +271,10 @@ class Groups(unittest.TestCase):
         self.group.observe(data(700, 3), "2026-01-02T00:00:00Z")
         by_period = {c["name"]: c for c in self.group.renew(start="2026-01-02", end="2026-01-03")}
         self.assertEqual((sum(by_period["country"]["reference"]["counts"]), by_period["country"]["revision"]), (700, 3))
+        self.group.observe(data(600, 4), "2026-01-03T00:00:00Z")
+        some = self.group.renew(start="2026-01-03", end="2026-01-04", include=["age", "member"])
+        self.assertEqual({c["name"]: c["revision"] for c in some}, {"age": 4, "member": 4})
+        self.assertEqual([c["name"] for c in self.group.renew(data(300, 5), include="age")], ["age"])
         for wrong in {}, {"data": data(5, 1), "start": 1}:
             self.assertRaises(ValueError, self.group.renew, **wrong)
 

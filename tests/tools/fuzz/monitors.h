@@ -2,7 +2,7 @@
 #pragma once
 
 #include "api/monitors/monitors.h"
-#include "api/monitors/state/transaction.h"
+#include "api/monitors/rows/transaction.h"
 #include "tests/suites/support/question.h"
 #include "tests/tools/fuzz/archive.h"
 
@@ -56,8 +56,15 @@ static inline int fuzz_ask(struct question question, const void *body, size_t si
     int status = x.response.status;
     if (!is_documented(status) || (status != 204 && api_response_size(&x.response) == 0))
         abort();
-    if (answer && !(*answer = strndup(x.response.body.data, x.response.body.size)))
-        abort();
+    if (answer) {
+        const struct api_shared *shared = x.response.shared;
+        size_t first = shared ? shared->bytes.size : 0;
+        *answer = calloc(1, first + x.response.body.size + 1);
+        if (!*answer)
+            abort();
+        memcpy(*answer, shared ? shared->bytes.data : "", first);
+        memcpy(*answer + first, x.response.body.data, x.response.body.size);
+    }
     api_end(&x);
     free(padded);
     return status;

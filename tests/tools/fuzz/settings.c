@@ -1,5 +1,6 @@
 /* PUT of a monitor or of a group: the first byte selects, then a query up to a NUL, then the body.
  * PUT takes the answer of GET without a change, and the texts of the store give the same config. */
+#include "api/monitors/rows/touch.h"
 #include "tests/tools/fuzz/monitors.h"
 
 static void check_round_trip(void)
@@ -17,19 +18,15 @@ static void check_round_trip(void)
 /* Reads all configs as the next start would. */
 static void check_stored(void)
 {
-    struct api_registry *registry = &fuzz_service()->monitors->registry;
-    pthread_rwlock_rdlock(&registry->lock);
-    for (size_t i = 0; i < registry->n; i++) {
-        const struct api_config *config = registry->monitors[i]->config;
-        struct api_problem problem = {0};
-        struct api_config *read =
-            api_config_load(config->definition, config->others, NULL, &problem);
-        if (!read || strcmp(read->definition, config->definition) != 0 ||
-            strcmp(read->others, config->others) != 0)
-            abort();
-        api_config_release(read);
-    }
-    pthread_rwlock_unlock(&registry->lock);
+    struct api_monitors *monitors = fuzz_service()->monitors;
+    size_t n;
+    api_monitors_stop(monitors);
+    if (!api_store_begin(monitors->store, false) || !api_check_all(monitors, &n) || n == 0 ||
+        monitors->unreadable.size > 0)
+        abort();
+    api_store_rollback(monitors->store);
+    if (!api_monitors_start(monitors, NULL))
+        abort();
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -6,6 +6,7 @@ import hashlib
 import itertools
 import json
 import math
+import uuid
 from pathlib import Path
 from typing import Any, Collection, Dict, Iterable, Iterator, List, Mapping, NamedTuple
 
@@ -71,10 +72,9 @@ CONFIGS = {"monitors": [CONFIG], "warnings": [WARNING]}
 RESULT = {"name": str, "verdict": str, "revision": int, "n": int, "kl": NUMBER, "state?": str,
           "bins?": [{"name": str, "reference": NUMBER, "current": NUMBER, "share?": NUMBER}], "g_test?": G_TEST}
 RESULTS = {"monitors": [RESULT], "warnings": [WARNING]}
-INCIDENT = {"since": str, "count": int, "first": TEXT, "monitors": [{"name": str}]}
-SUMMARY = {"group": str, "state": str, "monitors": int, "states": dict, "incidents?": [INCIDENT],
+SUMMARY = {"group": str, "state": str, "monitors": int, "states": dict,
            "drifting": [{"name": str, "state": str, "since": TEXT, "top": [str]}],
-           "history": [{"start": str, "drifting": int, "monitors": int}]}
+           "history": [{"start": str, "end": str, "drifting": int, "monitors": int}]}
 
 
 class Monitors(List[Dict[str, Any]]):
@@ -114,24 +114,29 @@ class Group:
         return self.summary()._repr_html_()
 
     def reference(self, data: Any, *, sample: int = 1_000_000, seed: int = 0, progress: bool | None = None,
-                  kinds: Mapping[str, str] | None = None, encoding: str | None = None, **settings: Any) -> Monitors:
+                  kinds: Mapping[str, str] | None = None, encoding: str | None = None, time: str | None = None,
+                  **settings: Any) -> Monitors:
         """Creates or replaces a monitor for each column; the service's configs. Settings are those of api/monitors/README.md.
 
         `kinds` says what columns are, "labels" or "numbers", where their values do not: {"zip": "labels"}; categories of
         integers are labels. Of more than `sample` rows a uniform sample is the reference, and a warning says so. With
-        `time`, a column of times, the rows also go to the windows of their times, as observe() has it. `encoding` is that of a
-        file of texts, as Python names it, if it is not UTF-8."""
+        `time`, a column of times, which gets no monitor, the rows are then observed, too, as observe() has it. `encoding` is
+        that of a file of texts, as Python names it, if it is not UTF-8."""
         kinds = {**dict.fromkeys(integer_categories(data), "labels"), **(kinds or {})}
         unknown = {str(kind) for kind in kinds.values()} - set(METHODS)
         if unknown:
             raise ValueError(f"kinds are labels or numbers, not {', '.join(sorted(unknown))}")
         chosen = Selection(*(names_of(settings.get(name)) for name in ("include", "exclude")))
-        table = self._reference_table(data, sample, seed, progress, chosen, encoding)
-        time = settings.get("time")
+        read = chosen if time is None else Selection(chosen.include and [*chosen.include, time],
+                                                     [name for name in chosen.exclude or () if name != time])
+        whole = table = self._reference_table(data, sample, seed, progress, read, encoding)
         if time is not None and not isinstance(table, tuple):
-            table = {**table, **time_texts(data, time)}
-            if len({len(column) for column in table.values()}) > 1:
+            whole = {**table, **time_texts(data, time)}
+            if time not in whole:
+                raise ValueError(f"the table has no column {time!r}")
+            if len({len(column) for column in whole.values()}) > 1:
                 raise ValueError(f"a reference with times has at most {sample:,} rows, or more with sample=")
+            table = {name: column for name, column in whole.items() if name != time}
         alone: dict[str, dict[str, Any]] = {str(name): {"method": METHODS[kind]} for name, kind in kinds.items()
                                             if chosen.has(str(name))}
         commas = [name for name in (*(chosen.include or ()), *(chosen.exclude or ()), *alone) if "," in name]
@@ -141,22 +146,31 @@ class Group:
         alone.update({name: {} for name in commas if chosen.has(name) and name not in alone})
         included = chosen.include and [name for name in chosen.include if name not in alone]
         own = {name: value for name, value in settings.items() if name not in ("include", "exclude")}
-        exclude = [*(chosen.exclude or ()), *alone] if isinstance(table, tuple) else None
+        exclude = [*(chosen.exclude or ()), *alone, *([] if time is None else [time])] if isinstance(table, tuple) else None
         configs = [] if included == [] else self._put_others(
             table, {**own, "include": included, "exclude": exclude or None}, set(alone))
         for name, kind in alone.items():
             one = table if isinstance(table, tuple) else encode_reference({name: table[name]} if name in table else {})
-            configs.append(self._put(f"{self._path}/{segment(name)}", {**own, "time": None, **kind}, *one))
+            configs.append(self._put(f"{self._path}/{segment(name)}", {**own, **kind}, *one))
         times = time_columns(data)
         for config in configs:
             if config["name"] in times:
                 config.update(self.settings(config["name"], annotations=TIMES))
+        if time is not None and str(settings.get("dry_run")).lower() != "true":
+            self._observe_rows(whole, time)
         return Monitors(configs, self)
+
+    def _observe_rows(self, table: Columns | tuple[str, Body], time: str) -> None:
+        """Sends the rows of a reference to the windows of their times. What columns get no monitor was told before."""
+        media_type, body = table if isinstance(table, tuple) else encode_reference(table)
+        answer = self._post(f"{self._path}/observations", media_type, body, {"time": time}, uuid.uuid4().hex).json(RESULTS)
+        self._warn([warning for warning in answer["warnings"] if warning["code"] == "times_unreadable"])
 
     def renew(self, data: Any = None, *, start: Any = None, end: Any = None, sample: int = 1_000_000, seed: int = 0,
               progress: bool | None = None, encoding: str | None = None, **binning: Any) -> Monitors:
         """Gives the monitors of a table's columns new bins and references, or those of the group its windows that start in
-        [start, end). Settings stay; `binning` is method or bins, as of reference(). The new configs."""
+        [start, end). Settings stay; `binning` is method or bins, as of reference(), or include, the monitors that are meant,
+        all by default. The new configs."""
         if (data is None) == (start is None and end is None):
             raise ValueError("a new reference is a table, or the windows from start to end")
         period = {"from": time_text(start), "to": time_text(end)}

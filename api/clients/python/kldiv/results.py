@@ -91,10 +91,6 @@ class Result(dict):  # type: ignore[type-arg]
         bins = "1 bin accounts" if len(chosen) == 1 else f"{len(chosen)} bins account"
         return f"{said}. {bins} for {percent(share)} of the shift: {named}{' …' if len(chosen) > MAX_NAMED else '.'}"
 
-    def incidents(self) -> list[str]:
-        """Which monitors began to drift together, a sentence for each incident, worst first."""
-        return [incident_text(each) for each in self.get("incidents", [])]
-
     def svg(self) -> str:
         """Bars of the reference (outlines) and of the values (filled), by bin."""
         bins = [b for b in self.get("bins") or [] if b["reference"] or b["current"]][:MAX_BARS]
@@ -211,8 +207,16 @@ class Summary(Dict[str, Any]):
         return f"{self['group']}: {self['state'].replace('_', ' ')}; {self['monitors']} monitors: {', '.join(others)}"
 
     def incidents(self) -> list[str]:
-        """What began to drift together, a sentence for each incident of several monitors, worst first."""
-        return [incident_text(each) for each in self.get("incidents", []) if each["count"] > 1]
+        """What began to drift together, a sentence for each incident of several monitors, newest first: between two of them
+        none did for an hour, or for the length of a window, if that is longer."""
+        longest = max([3600.0] + [seconds_of(each["end"]) - seconds_of(each["start"]) for each in self["history"][:1]])
+        chains, last = list[List[Dict[str, Any]]](), 0.0
+        for each in sorted((each for each in self["drifting"] if each["since"]), key=lambda each: seconds_of(each["since"])):
+            if not chains or seconds_of(each["since"]) - last > longest:
+                chains.append([])
+            chains[-1].append(each)
+            last = seconds_of(each["since"])
+        return [incident_text(chain, self["drifting"]) for chain in reversed(chains) if len(chain) > 1]
 
     def svg(self) -> str:
         """How many monitors drifted, by period: oldest first."""
@@ -234,12 +238,16 @@ class Summary(Dict[str, Any]):
         return f"{said}<ul>{''.join(rows)}</ul>{self.svg()}"
 
 
-def incident_text(incident: dict[str, Any]) -> str:
+def seconds_of(text: str) -> float:
+    """A time of the service, which has no fractions or six digits of them, in seconds since 1970."""
+    return datetime.datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
+
+
+def incident_text(chain: list[dict[str, Any]], drifting: list[dict[str, Any]]) -> str:
     """5 columns since 2026-11-20T12:00:00Z: age, income, job …; first was age"""
-    names = [each["name"] for each in incident["monitors"][:MAX_NAMES]]
-    more, first = " …" if incident["count"] > len(names) else "", incident["first"]
-    return (f"{incident['count']} columns since {incident['since']}: {', '.join(names)}{more}"
-            f"{f'; first was {first}' if first is not None else ''}")
+    names = [each["name"] for each in drifting if each in chain][:MAX_NAMES]
+    first = f"; first was {chain[0]['name']}" if chain[0]["since"][:19] != chain[1]["since"][:19] else ""
+    return f"{len(chain)} columns since {chain[0]['since']}: {', '.join(names)}{' …' if len(chain) > len(names) else ''}{first}"
 
 
 def as_frame(rows: list[dict[str, Any]]) -> Any:

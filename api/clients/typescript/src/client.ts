@@ -89,7 +89,7 @@ export class Client implements Caller {
         return { ...reply, data: data as Answer<Operation<M, P>> };
     }
 
-    /** What a GET returns as text: `format: "csv"`, or JSON as it came. */
+    /** What a GET returns as text: that of /metrics, or JSON as it came. */
     async text<P extends Path<"GET">>(path: P, ...[call]: Arguments<Call<Operation<"GET", P>>>): Promise<string> {
         return textOf(await this.#send("GET", path, call ?? {}, "*/*"), /^\/($|dashboard|docs)/.test(path));
     }

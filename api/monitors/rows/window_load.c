@@ -1,4 +1,4 @@
-#include "api/monitors/state/window_load.h"
+#include "api/monitors/rows/window_load.h"
 
 #include "api/json/json_load.h"
 #include "api/store/counts.h"
@@ -14,8 +14,8 @@ static void copy_text(void *context, const struct api_datum *values)
 
 /* Reads the config of a former revision, by which all windows are closed: they bring their settings.
  * NULL if the store fails, or memory is exhausted. */
-static struct api_config *former_config(struct api_monitors *monitors,
-                                        const struct api_monitor *monitor, int64_t revision)
+static struct api_config *former_config(struct api_monitors *monitors, struct api_monitor *monitor,
+                                        int64_t revision)
 {
     static const char any_settings[] = "{\"compare\":{\"previous\":1}}"; /* needs no reference */
     if (monitors->former && monitors->former_monitor == monitor->id &&
@@ -83,7 +83,7 @@ static void add_pool_unseen(void *context, const struct api_datum *values)
 }
 
 /* Reads the closed windows before a position; NULL if the store or memory fails. */
-static struct api_pool *read_pool(struct api_monitors *monitors, const struct api_monitor *monitor,
+static struct api_pool *read_pool(struct api_monitors *monitors, struct api_monitor *monitor,
                                   struct api_position at)
 {
     struct api_pool *pool = api_pool_new(&monitor->config->settings, &monitor->config->bins);
@@ -101,11 +101,11 @@ static struct api_pool *read_pool(struct api_monitors *monitors, const struct ap
     return NULL;
 }
 
-bool api_pending_pool(struct api_monitors *monitors, struct api_pending_monitor *pending)
+bool api_touch_pool(struct api_monitors *monitors, struct api_monitor *monitor)
 {
     const struct api_position last = {INT64_MAX, INT64_MAX};
-    if (api_settings_pool(&pending->monitor->config->settings) > 1 && !pending->pool)
-        return (pending->pool = read_pool(monitors, pending->monitor, last)) != NULL;
+    if (api_settings_pool(&monitor->config->settings) > 1 && !monitor->pool)
+        return (monitor->pool = read_pool(monitors, monitor, last)) != NULL;
     return true;
 }
 
@@ -125,36 +125,35 @@ bool api_snapshot_unseen(struct api_monitors *monitors, int64_t monitor,
                           &snapshot->unseen);
 }
 
-bool api_snapshot_pool(struct api_monitors *monitors, const struct api_monitor *monitor,
+bool api_snapshot_pool(struct api_monitors *monitors, struct api_monitor *monitor,
                        struct api_snapshot *snapshot)
 {
     const struct api_window *window = &snapshot->window;
-    struct api_pending_monitor *pending = monitor->pending;
     api_pool_release(snapshot->pool);
     snapshot->pool = NULL;
     if (!api_snapshot_unseen(monitors, monitor->id, snapshot))
         return false;
     if (api_settings_pool(&snapshot->settings) == 1 || window->revision != monitor->revision)
         return true;
-    snapshot->turns = pending ? pending->status.turns : monitor->status.turns;
-    if (pending && !api_pending_pool(monitors, pending))
+    snapshot->turns = monitor->status.turns;
+    if (!api_touch_pool(monitors, monitor))
         return false;
-    struct api_pool *pool = pending ? pending->pool : monitor->pool;
+    struct api_pool *pool = monitor->pool;
     snapshot->pool = pool && api_pool_is_before(pool, api_position_of(window))
                          ? api_pool_hold(pool)
                          : read_pool(monitors, monitor, api_position_of(window));
     return snapshot->pool != NULL;
 }
 
-bool api_pending_add_to_pool(struct api_monitors *monitors, struct api_pending_monitor *pending,
-                             const struct api_snapshot *snapshot)
+bool api_touch_add_to_pool(struct api_monitors *monitors, struct api_monitor *monitor,
+                           const struct api_snapshot *snapshot)
 {
     const struct api_evidence evidence = api_snapshot_evidence(snapshot);
-    if (!pending->pool || pending->pool != snapshot->pool)
+    if (!monitor->pool || monitor->pool != snapshot->pool)
         return true;
-    pending->pool = api_pool_with(&evidence);
+    monitor->pool = api_pool_with(&evidence);
     api_pool_release(snapshot->pool);
-    return pending->pool || api_transaction_fail_oom(monitors);
+    return monitor->pool || api_transaction_fail_oom(monitors);
 }
 
 /* Adds the counts and moments of closed windows at the same time of the periods before. A statement takes those of a time of
@@ -226,8 +225,8 @@ static bool needs_pool(const struct api_window *window)
            (window->scores.verdict >= API_WARNING && window->scores.pooled.windows > 1);
 }
 
-struct api_snapshot *api_snapshot_of(struct api_monitors *monitors,
-                                     const struct api_monitor *monitor, struct api_window *window)
+struct api_snapshot *api_snapshot_of(struct api_monitors *monitors, struct api_monitor *monitor,
+                                     struct api_window *window)
 {
     struct api_config *config = window->revision == monitor->revision
                                     ? api_config_hold(monitor->config)
@@ -251,7 +250,7 @@ struct api_snapshot *api_snapshot_of(struct api_monitors *monitors,
     return NULL;
 }
 
-bool api_snapshot_read(struct api_monitors *monitors, const struct api_monitor *monitor,
+bool api_snapshot_read(struct api_monitors *monitors, struct api_monitor *monitor,
                        enum api_statement statement, const struct api_datum *of,
                        struct api_snapshot **snapshot)
 {
@@ -274,7 +273,7 @@ static void read_period(void *context, const struct api_datum *values)
     period->end = values[3].integer;
 }
 
-bool api_period_add_up(struct api_monitors *monitors, const struct api_monitor *monitor,
+bool api_period_add_up(struct api_monitors *monitors, struct api_monitor *monitor,
                        const char *const names[2], int64_t max, struct api_period *period,
                        double *counts, struct api_moments *moments, struct api_problem *problem)
 {

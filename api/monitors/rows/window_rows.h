@@ -37,6 +37,10 @@ struct api_window_list {
 };
 bool api_window_list_run(struct api_window_list *list, struct api_store *store,
                          enum api_statement statement, const struct api_datum *parameters);
+
+/* Adds a row of a statement to a list; ends one that rows were added to. */
+void api_window_list_add(void *context, const struct api_datum *values);
+bool api_window_list_end(struct api_window_list *list, struct api_store *store);
 void api_window_list_free(struct api_window_list *list);
 
 /* Adds the counts and the moments of the windows that a statement gives. */

@@ -1,0 +1,88 @@
+/* The columns of tables, each with the number that it has as a parameter where a row is written. */
+#pragma once
+
+/* Those of a window behind its monitor: numbers, then what may be long. */
+#define API_WINDOW_NUMBERS(COLUMN)                                                                 \
+    COLUMN(2, id)                                                                                  \
+    COLUMN(3, revision)                                                                            \
+    COLUMN(4, start_at)                                                                            \
+    COLUMN(5, end_at)                                                                              \
+    COLUMN(6, closed)                                                                              \
+    COLUMN(7, restated)                                                                            \
+    COLUMN(8, n)                                                                                   \
+    COLUMN(9, kl)                                                                                  \
+    COLUMN(10, kl_reverse)                                                                         \
+    COLUMN(11, js)                                                                                 \
+    COLUMN(12, psi)                                                                                \
+    COLUMN(13, p_value)                                                                            \
+    COLUMN(14, unseen_ratio)                                                                       \
+    COLUMN(15, missing_ratio)                                                                      \
+    COLUMN(16, verdict)                                                                            \
+    COLUMN(17, state)                                                                              \
+    COLUMN(18, top)                                                                                \
+    COLUMN(19, top_share)                                                                          \
+    COLUMN(20, pooled_windows)                                                                     \
+    COLUMN(21, pooled_n)                                                                           \
+    COLUMN(22, pooled_kl)                                                                          \
+    COLUMN(23, pooled_p_value)                                                                     \
+    COLUMN(24, pooled_noise_floor)                                                                 \
+    COLUMN(25, pooled_bins)                                                                        \
+    COLUMN(26, pooled_ratio)                                                                       \
+    COLUMN(27, moments)                                                                            \
+    COLUMN(28, reference_spread)
+#define API_WINDOW_LONG(COLUMN)                                                                    \
+    COLUMN(29, settings)                                                                           \
+    COLUMN(30, reference)                                                                          \
+    COLUMN(31, counts)
+#define API_WINDOW_COLUMNS(COLUMN) API_WINDOW_NUMBERS(COLUMN) API_WINDOW_LONG(COLUMN)
+
+/* Those of a monitor behind its names: which lists are in order by, and metrics show; then all others. */
+#define API_MONITOR_SAMPLE(COLUMN) COLUMN(1, version) API_MONITOR_SAMPLE_REST(COLUMN)
+#define API_MONITOR_SAMPLE_REST(COLUMN)                                                            \
+    COLUMN(2, state)                                                                               \
+    COLUMN(3, since)                                                                               \
+    COLUMN(4, stale_after)                                                                         \
+    COLUMN(5, last_observation)                                                                    \
+    COLUMN(6, missed)                                                                              \
+    COLUMN(7, warning)                                                                             \
+    COLUMN(8, last_kl)                                                                             \
+    COLUMN(9, critical)                                                                            \
+    COLUMN(10, observations)                                                                       \
+    COLUMN(11, last_js)                                                                            \
+    COLUMN(12, last_psi)                                                                           \
+    COLUMN(13, last_unseen_ratio)                                                                  \
+    COLUMN(14, last_missing_ratio)                                                                 \
+    COLUMN(15, last_n)                                                                             \
+    COLUMN(16, last_end)
+#define API_MONITOR_OTHERS(COLUMN)                                                                 \
+    COLUMN(17, revision)                                                                           \
+    COLUMN(18, changed)                                                                            \
+    COLUMN(19, last_window)                                                                        \
+    COLUMN(20, severity_since)                                                                     \
+    COLUMN(21, newest_end)                                                                         \
+    COLUMN(22, pool_from)                                                                          \
+    COLUMN(23, rose_at)                                                                            \
+    COLUMN(24, rose_window)                                                                        \
+    COLUMN(25, sentence)                                                                           \
+    COLUMN(26, sentence_of)                                                                        \
+    COLUMN(27, stale_told)                                                                         \
+    COLUMN(28, told)                                                                               \
+    COLUMN(29, next_close)                                                                         \
+    COLUMN(30, last_id)                                                                            \
+    COLUMN(31, last_start)                                                                         \
+    COLUMN(32, last_restated)                                                                      \
+    COLUMN(33, last_noise_floor)                                                                   \
+    COLUMN(34, last_top)                                                                           \
+    COLUMN(35, last_top_share)                                                                     \
+    COLUMN(36, n_recent)                                                                           \
+    COLUMN(37, recent)                                                                             \
+    COLUMN(38, significance)                                                                       \
+    COLUMN(39, last_top_names)
+#define API_MONITOR_COLUMNS(COLUMN) API_MONITOR_SAMPLE(COLUMN) API_MONITOR_OTHERS(COLUMN)
+
+/* Texts of SQL: ", name", ", $number", ", name = $number", ", name = excluded.name", ", NULL". */
+#define API_COLUMN_NAME(number, name) ", " #name
+#define API_COLUMN_PARAMETER(number, name) ", $" #number
+#define API_COLUMN_SET(number, name) ", " #name " = $" #number
+#define API_COLUMN_EXCLUDED(number, name) ", " #name " = excluded." #name
+#define API_COLUMN_NULL(number, name) ", NULL"
