@@ -141,6 +141,7 @@ static bool begin(struct api_monitors *monitors, bool is_beside)
         api_touch_forget(monitors);
         api_known_forget(&monitors->known, NULL);
         monitors->has_orphans = monitors->looks_for_silence = true;
+        monitors->log_has_deleted |= api_store_had_log(store);
         monitors->gc_from = monitors->next_close = -1;
         size_t n = 0;
         if (!api_check_all(monitors, &n) || !fill(monitors))

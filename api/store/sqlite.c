@@ -17,7 +17,6 @@ struct connection {
     sqlite3_stmt *used;     /* pages that are not free, and the size of one */
     struct api_sqlite_files files;
     struct api_sqlite_copy copy;
-    bool has_log;  /* it had one before it was opened */
     bool is_empty; /* it has no table */
     sqlite3_int64 changes;
     unsigned idle_calls; /* of shrink since `changes` last differed, or the cache was freed */
@@ -45,7 +44,7 @@ static void close_connection(struct api_database *database)
         sqlite3_finalize(c->statements[i]);
     sqlite3_finalize(c->rollback);
     sqlite3_finalize(c->used);
-    if (c->sqlite && !database->is_accepted && c->has_log)
+    if (c->sqlite && !database->is_accepted && database->had_log)
         sqlite3_db_config(c->sqlite, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
     sqlite3_close(c->sqlite);
     free(database->folder);
@@ -99,7 +98,7 @@ static struct api_database *open_connection(const char *path, char *reason, size
         snprintf(reason, size, "no memory is left");
         return NULL;
     }
-    c->has_log = has_log;
+    c->base.had_log = has_log;
     if (api_sqlite_open(path, &c->sqlite, &c->is_empty, reason, size) &&
         prepare_rollback(c, reason, size) && (!is_file || prepare_folder(c, path, reason, size)))
         return &c->base;

@@ -397,6 +397,8 @@ void api_store_rollback(struct api_store *store)
 
 const char *api_store_reason(const struct api_store *store) { return store->database->reason; }
 
+bool api_store_had_log(const struct api_store *store) { return store->database->had_log; }
+
 bool api_store_is_in_memory(const struct api_store *store)
 {
     return !api_store_folder(store) && !api_store_files(store);

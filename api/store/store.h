@@ -32,6 +32,9 @@ bool api_store_is_shared(const struct api_store *store);
 /* True if it is in the memory of this process. */
 bool api_store_is_in_memory(const struct api_store *store);
 
+/* True if it was left with a log, as by a process that was killed. */
+bool api_store_had_log(const struct api_store *store);
+
 /* True once the store was found and its schema is up to date. */
 bool api_store_is_open(const struct api_store *store);
 
