@@ -205,7 +205,7 @@ bool api_handle(struct api_exchange *x, double max_ns)
     bool good = api_steps_take(x, max_ns);
     if (good && (x->work || x->cost_ns > max_ns))
         return false;
-    finish(x, good && x->response.endpoint->steps->write(x));
+    finish(x, good && api_steps_write(x));
     return true;
 }
 

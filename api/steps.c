@@ -72,6 +72,19 @@ static bool read_back(struct api_store_job *job, struct api_monitors *monitors)
     return x->outcome != API_DONE || !steps->read_back || steps->read_back(x, monitors);
 }
 
+/* Lets the endpoint write its response, which it may have done before in a transaction that failed. */
+static bool handle(struct api_store_job *job, struct api_monitors *monitors)
+{
+    struct api_exchange *x = job->x;
+    struct api_response *response = &x->response;
+    response->body.size = response->n_headers = 0;
+    response->body.failed = false;
+    x->outcome = API_DONE;
+    x->status = 0;
+    return steps_of(x)->handle(x, monitors) &&
+           (!response->body.failed || api_fail_oom(&x->problem));
+}
+
 /* Has the store's thread read the monitors of the path. */
 static bool refresh(struct api_store_job *job, struct api_monitors *monitors)
 {
@@ -81,15 +94,15 @@ static bool refresh(struct api_store_job *job, struct api_monitors *monitors)
 /* Begins to wait: for the steps in the store, or for the monitors of the path. */
 static void wait_for_store(struct api_exchange *x)
 {
-    bool refreshes = x->outcome == API_REFRESH;
+    bool refreshes = x->outcome == API_REFRESH, handles = steps_of(x)->handle != NULL;
     x->cost_ns = 0;
     x->job.done = false;
     x->job.x = x;
     x->job.problem = &x->problem;
     x->job.exclusive = !refreshes && x->place == API_STORE_WRITES;
     x->job.is_probe = x->response.endpoint->flags & API_PROBE;
-    x->job.run = refreshes ? refresh : run;
-    x->job.read_back = refreshes ? NULL : read_back;
+    x->job.run = refreshes ? refresh : !handles ? run : x->job.exclusive ? handle : NULL;
+    x->job.read_back = refreshes ? NULL : !handles ? read_back : x->job.exclusive ? NULL : handle;
     x->work = &x->job;
 }
 
@@ -205,6 +218,17 @@ bool api_steps_take(struct api_exchange *x, double max_ns)
             return false;
     if (x->phase == API_WRITE && is_heavy && x->cost_ns < 2 * API_LIGHT_NS)
         x->cost_ns = 2 * API_LIGHT_NS;
+    return true;
+}
+
+bool api_steps_write(struct api_exchange *x)
+{
+    struct api_response *response = &x->response;
+    if (!steps_of(x)->handle)
+        return steps_of(x)->write(x);
+    bool is_empty = response->body.size == 0;
+    response->status = x->status ? x->status : is_empty ? 204 : 200;
+    response->content_type = is_empty ? NULL : "application/json";
     return true;
 }
 

@@ -7,6 +7,9 @@
  * x->work says. False with a problem. */
 bool api_steps_take(struct api_exchange *x, double max_ns);
 
+/* Takes the last step: makes the response, or completes what `handle` has made. */
+bool api_steps_write(struct api_exchange *x);
+
 /* Has the store's thread, or the sender of notifications, do x->work; false if too much waits for it. */
 bool api_steps_submit(struct api_exchange *x);
 

@@ -92,7 +92,7 @@ static const struct kind {
     {"tensor_too_deep", 422, "A tensor has too many dimensions"},
     {"columns_unequal", 422, "Columns differ in their number of values"},
     {"value_invalid", 422, "A value of a table has an invalid type"},
-    {"too_many_windows", 422, "The rows go to more windows than a request may have"},
+    {"too_many_windows", 422, "More windows than a request may have"},
     {"too_many_columns", 422, "The table has more columns than this server accepts"},
     {"table_too_sparse", 422, "Rows lack most of the members of other rows"},
     {"element_invalid", 422, "An element of a tensor is not a number"},

@@ -29,6 +29,7 @@ static struct api_change change_of(const struct api_monitors *monitors,
     return (struct api_change){.sentence = "",
                                .at = last == API_NO_TIME ? monitors->now : last,
                                .since = last,
+                               .began = API_NO_TIME,
                                .from = from,
                                .to = to,
                                .kl = (double)NAN};
@@ -41,6 +42,7 @@ static struct api_change end_of_silence(const struct api_monitors *monitors,
     struct api_change change = change_of(monitors, status, API_STALE, (int)status->state);
     if (status->state >= API_WARNING) {
         change.since = status->since;
+        change.began = status->began;
         change.sentence = status->sentence;
     }
     return change;
@@ -57,6 +59,7 @@ static bool tell_withheld(struct api_monitors *monitors, struct api_monitor *mon
     const struct api_change change = {.sentence = status->sentence,
                                       .at = status->severity_since,
                                       .since = status->since,
+                                      .began = status->began,
                                       .from = told,
                                       .to = state,
                                       .kl = status->last.scores.drift.kl};
@@ -128,6 +131,7 @@ bool api_silence_tell_mute(struct api_monitors *monitors, const char *group, con
     struct api_change change = change_of(monitors, status, known, known);
     if (known == (int)status->state) {
         change.since = status->since;
+        change.began = status->began;
         change.at = monitors->now;
     }
     write_mute(mute, sentence);

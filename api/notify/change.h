@@ -11,7 +11,9 @@ struct api_change {
     int64_t monitor;
     int64_t
         at; /* when it changed: the end of the window that made it; of a stale one its newest observation */
-    int64_t since;  /* when it left ok; of one that is ok again when it had */
+    int64_t since; /* when it left ok; of one that is ok again when it had */
+    int64_t
+        began; /* when the drift began that lasts, or has ended; API_NO_TIME if that is not known */
     int64_t queued; /* when it was stored, by the clock */
     int from, to;   /* verdicts, or API_STALE */
     bool

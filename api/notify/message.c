@@ -28,12 +28,13 @@ static void write_change(const struct api_message *message, const struct api_cha
     char id[40];
     snprintf(id, sizeof id, "%llx-%llx", (unsigned long long)change->monitor,
              (unsigned long long)change->queued);
-    api_write_json(out,
-                   "{'id':%s,'group':%s,'name':%s,'from':%s,'to':%s,'since':%jd,'at':%jd,'kl':%g,'"
-                   "sentence':%s",
-                   id, change->group, *change->name ? change->name : NULL,
-                   api_state_name(change->from), api_state_name(change->to), change->since,
-                   change->at, change->kl, change->sentence);
+    api_write_json(
+        out,
+        "{'id':%s,'group':%s,'name':%s,'from':%s,'to':%s,'since':%jd,'began':%jd,'at':%jd,'kl':%g,'"
+        "sentence':%s",
+        id, change->group, *change->name ? change->name : NULL, api_state_name(change->from),
+        api_state_name(change->to), change->since, change->began, change->at, change->kl,
+        change->sentence);
     api_append_text(out, change->mutes ? ",\"mutes\":true" : "");
     api_append_text(out, ",\"url\":");
     if (message->public_url)

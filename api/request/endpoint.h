@@ -22,13 +22,13 @@ enum {
 #define API_SMALL_BODY ((size_t)16 << 10)
 #define API_WHOLE_BODY SIZE_MAX /* as much as the service takes */
 
-/* api_steps: the steps of a request, in order; all but `write` may be NULL. Steps that return bool fail with
- * x->problem.
+/* api_steps: the steps of a request, in order, each of which may be NULL. Steps that return bool fail with
+ * x->problem. `handle` is for small requests at the store: it takes the place of run, read_back and write.
  *
  * Steps run on the thread of the connection, or on another thread if their work is more than that thread may do. If
- * `place` is in the store, the store's thread calls run and read_back: they may use x->problem and x->state,
- * which no other thread touches until the request is resumed. After their transaction failed it calls run and
- * read_back again, with the same state: so they first free or reset what they made before. */
+ * `place` is in the store, the store's thread calls run and read_back, or handle: they may use x->problem and x->state,
+ * which no other thread touches until the request is resumed. After their transaction failed it calls them
+ * again, with the same state: so they first free or reset what they made before. */
 struct api_steps {
     enum api_place place; /* of run; parse may lower x->place; to API_HERE, and run is left out */
     size_t max_body;      /* bytes, as they arrive; 0: API_SMALL_BODY */
@@ -51,6 +51,10 @@ struct api_steps {
 
     /* In the transaction of run, when the other jobs in it have run, too; sets x->cost_ns, of write. */
     bool (*read_back)(struct api_exchange *x, struct api_monitors *monitors);
+
+    /* Reads body and query, does the work, and writes the response's body, which is empty before, and is JSON. May set
+     * x->status; and x->outcome, API_DONE before, to API_PARSE_AGAIN. */
+    bool (*handle)(struct api_exchange *x, struct api_monitors *monitors);
 
     /* Fills the response's body and content_type, and its status unless that is 200. */
     bool (*write)(struct api_exchange *x);

@@ -77,7 +77,8 @@
     COLUMN(36, n_recent)                                                                           \
     COLUMN(37, recent)                                                                             \
     COLUMN(38, significance)                                                                       \
-    COLUMN(39, last_top_names)
+    COLUMN(39, began)                                                                              \
+    COLUMN(40, last_top_names)
 #define API_MONITOR_COLUMNS(COLUMN) API_MONITOR_SAMPLE(COLUMN) API_MONITOR_OTHERS(COLUMN)
 
 /* Texts of SQL: ", name", ", $number", ", name = $number", ", name = excluded.name", ", NULL". */

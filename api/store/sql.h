@@ -89,16 +89,16 @@ static inline struct api_datum api_datum_real(double value)
              : api_datum_same, default                                                             \
              : api_datum_integer)(value)
 
-/* API_ROW: the parameters of a statement, 1 to 12 values; they last until the block ends. */
+/* API_ROW: the parameters of a statement, 1 to 13 values; they last until the block ends. */
 #ifdef __cppcheck__ /* it cannot read arrays in the middle of expressions */
 const struct api_datum *api_row_checked(const void *first, ...);
 #define API_ROW(...) api_row_checked("", __VA_ARGS__)
 #else
 #define API_ROW(...)                                                                               \
     ((const struct api_datum[]){                                                                   \
-        API_ROW_OF(__VA_ARGS__, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1)(__VA_ARGS__)})
+        API_ROW_OF(__VA_ARGS__, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1)(__VA_ARGS__)})
 #endif
-#define API_ROW_OF(a, b, c, d, e, f, g, h, i, j, k, l, n, ...) API_ROW_##n
+#define API_ROW_OF(a, b, c, d, e, f, g, h, i, j, k, l, m, n, ...) API_ROW_##n
 #define API_ROW_1(a) API_DATUM(a)
 #define API_ROW_2(a, ...) API_DATUM(a), API_ROW_1(__VA_ARGS__)
 #define API_ROW_3(a, ...) API_DATUM(a), API_ROW_2(__VA_ARGS__)
@@ -111,6 +111,7 @@ const struct api_datum *api_row_checked(const void *first, ...);
 #define API_ROW_10(a, ...) API_DATUM(a), API_ROW_9(__VA_ARGS__)
 #define API_ROW_11(a, ...) API_DATUM(a), API_ROW_10(__VA_ARGS__)
 #define API_ROW_12(a, ...) API_DATUM(a), API_ROW_11(__VA_ARGS__)
+#define API_ROW_13(a, ...) API_DATUM(a), API_ROW_12(__VA_ARGS__)
 
 static inline double api_datum_number(const struct api_datum *datum)
 {

@@ -81,7 +81,7 @@ STATEMENT(MONITOR_NEW, /* id, group, name, settings */
 STATEMENT(MONITOR_SETTINGS, /* settings, id */
           "UPDATE kldiv_monitors SET settings = $1 WHERE id = $2")
 STATEMENT(MONITOR_PUT, /* columns of a monitor, id */
-          "UPDATE kldiv_monitors SET " MONITOR_SET " WHERE id = $40")
+          "UPDATE kldiv_monitors SET " MONITOR_SET " WHERE id = $41")
 STATEMENT(MONITOR_COUNTED, /* observations, last observation, id */
           "UPDATE kldiv_monitors SET observations = $1, last_observation = $2 WHERE id = $3")
 STATEMENT(MONITOR_DELETE, /* group, name → id */
@@ -164,6 +164,9 @@ STATEMENT(ORPHANS, /* limit → monitors that are deleted, and have rows left */
           "kldiv_monitors m WHERE m.id = r.monitor) LIMIT $1")
 STATEMENT(WINDOW_DELETE, /* monitor, id */
           "DELETE FROM kldiv_windows WHERE monitor = $1 AND id = $2")
+STATEMENT(WINDOWS_DELETE_BETWEEN, /* monitor, from, to → id of each */
+          "DELETE FROM kldiv_windows WHERE monitor = $1 AND start_at >= $2 AND start_at < $3 "
+          "RETURNING id")
 
 /* monitor, revision, start, id, limit → counts and moments of each closed one */
 STATEMENT(COUNTS_BEFORE, "SELECT counts, moments" CLOSED BEFORE)
@@ -198,20 +201,26 @@ STATEMENT(UNSEEN_OF_POOL, "SELECT window_id, label, CAST(sum(count) AS BIGINT) A
                           " GROUP BY window_id, label ORDER BY total DESC, label")
 STATEMENT(UNSEEN_DELETE, /* monitor, window */
           "DELETE FROM kldiv_unseen WHERE monitor = $1 AND window_id = $2")
+STATEMENT(UNSEEN_DELETE_BETWEEN, /* monitor, from, to */
+          "DELETE FROM kldiv_unseen WHERE monitor = $1 AND window_id IN (SELECT id FROM "
+          "kldiv_windows WHERE monitor = $1 AND start_at >= $2 AND start_at < $3)")
 
-STATEMENT(EVENT_PUT, /* monitor, at, from, to, kl, window */
-          "INSERT INTO kldiv_events (monitor, id, at, from_state, to_state, kl, window_id) SELECT "
-          "$1, coalesce(max(id), 0) + 1, $2, $3, $4, $5, $6 FROM kldiv_events WHERE monitor = $1")
+STATEMENT(EVENT_PUT, /* monitor, at, from, to, kl, window, began */
+          "INSERT INTO kldiv_events (monitor, id, at, from_state, to_state, kl, window_id, began) "
+          "SELECT $1, coalesce(max(id), 0) + 1, $2, $3, $4, $5, $6, CAST($7 AS BIGINT) FROM "
+          "kldiv_events WHERE monitor = $1")
 STATEMENT(EVENTS, /* monitor, id to go on below, limit */
-          "SELECT id, at, from_state, to_state, kl, window_id FROM kldiv_events WHERE monitor = $1 "
+          "SELECT id, at, from_state, to_state, kl, window_id, began FROM kldiv_events WHERE "
+          "monitor = $1 "
           "AND id < $2 ORDER BY id DESC LIMIT $3")
 /* earliest time; time, monitor and id to go on below; group or ""; 8 times the characters of groups' names that
  * are compared, with what; limit */
-STATEMENT(EVENTS_OF_ALL,
-          "SELECT e.id, at, from_state, to_state, kl, window_id, monitor, group_name, name FROM "
-          "kldiv_events e JOIN kldiv_monitors m ON m.id = e.monitor WHERE at >= $1 AND (at, "
-          "monitor, e.id) < ($2, $3, $4) AND (group_name = $5 OR $5 = '') AND" OF_TOKEN
-          " ORDER BY at DESC, monitor DESC, e.id DESC LIMIT $22")
+STATEMENT(
+    EVENTS_OF_ALL,
+    "SELECT e.id, at, from_state, to_state, kl, window_id, e.began, monitor, group_name, name FROM "
+    "kldiv_events e JOIN kldiv_monitors m ON m.id = e.monitor WHERE at >= $1 AND (at, "
+    "monitor, e.id) < ($2, $3, $4) AND (group_name = $5 OR $5 = '') AND" OF_TOKEN
+    " ORDER BY at DESC, monitor DESC, e.id DESC LIMIT $22")
 /* group, from, to, windows of each monitor, limit → start, end, monitors that drifted, monitors */
 STATEMENT(
     GROUP_HISTORY,
@@ -275,12 +284,13 @@ STATEMENT(NOTE_DELETE, /* group, name, id; id */
 STATEMENT(NOTES_PRUNE, /* group: deletes those of what is deleted */
           "DELETE FROM kldiv_notes WHERE group_name = $1 AND " IS_LEFT("kldiv_notes"))
 
-/* receiver, queued, monitor, group, name, from, to, at, since, kl, sentence, trace */
-STATEMENT(OUTBOX_PUT,
-          "INSERT INTO kldiv_outbox (receiver, id, message, queued, monitor, group_name, name, "
-          "from_state, to_state, at, since, kl, sentence, trace) VALUES ($1, coalesce((SELECT id "
-          "FROM kldiv_outbox WHERE receiver = $1 ORDER BY id DESC LIMIT 1), 0) + 1, 0, $2, $3, $4, "
-          "$5, $6, $7, $8, $9, $10, $11, $12)")
+/* receiver, queued, monitor, group, name, from, to, at, since, kl, sentence, trace, began */
+STATEMENT(
+    OUTBOX_PUT,
+    "INSERT INTO kldiv_outbox (receiver, id, message, queued, monitor, group_name, name, "
+    "from_state, to_state, at, since, kl, sentence, trace, began) VALUES ($1, coalesce((SELECT id "
+    "FROM kldiv_outbox WHERE receiver = $1 ORDER BY id DESC LIMIT 1), 0) + 1, 0, $2, $3, $4, "
+    "$5, $6, $7, $8, $9, $10, $11, $12, $13)")
 STATEMENT(OUTBOX_FIRST, /* receiver → queued, message and group of the change to send first */
           "SELECT queued, message, group_name, id FROM kldiv_outbox WHERE receiver = $1 ORDER BY "
           "message = 0, id LIMIT 1")
@@ -289,10 +299,11 @@ STATEMENT(OUTBOX_ASSIGN, /* message, receiver, group, limit: its first changes a
           "kldiv_outbox WHERE receiver = $2 AND group_name = $3 AND (id = $4 OR id < "
           "coalesce((SELECT min(id) FROM kldiv_outbox WHERE receiver = $2 AND group_name = $3 AND "
           "from_state = to_state), 9223372036854775807)) ORDER BY id LIMIT $5)")
-/* receiver, message → queued, monitor, group, name, from, to, at, since, kl, sentence, trace */
-STATEMENT(OUTBOX,
-          "SELECT queued, monitor, group_name, name, from_state, to_state, at, since, kl, "
-          "sentence, trace FROM kldiv_outbox WHERE receiver = $1 AND message = $2 ORDER BY id")
+/* receiver, message → queued, monitor, group, name, from, to, at, since, kl, sentence, trace, began */
+STATEMENT(
+    OUTBOX,
+    "SELECT queued, monitor, group_name, name, from_state, to_state, at, since, kl, "
+    "sentence, trace, began FROM kldiv_outbox WHERE receiver = $1 AND message = $2 ORDER BY id")
 STATEMENT(OUTBOX_DELETE, /* receiver, message */
           "DELETE FROM kldiv_outbox WHERE receiver = $1 AND message = $2")
 STATEMENT(OUTBOX_PRUNE, /* deletes those of monitors that are deleted */

@@ -71,6 +71,7 @@ static void begin(struct srv_tests *tests, struct srv_test *t)
     const struct srv_sender *sender = tests->sender;
     struct api_change now = change;
     now.at = now.since = now.queued = api_now();
+    now.began = API_NO_TIME;
     struct api_message message = srv_message_of(&now, 1, now.at, sender->notifier->public_url);
     message.is_test = true;
     if (!t->receiver ||

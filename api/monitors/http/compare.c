@@ -14,7 +14,7 @@
 enum { MAX_COUNTS = 250000 };
 
 struct comparison {
-    struct api_pagination page;
+    struct api_exchange *x;
     struct api_period period, against;
     bool has_against;
     struct api_snapshot *snapshot; /* of the sum */
@@ -23,16 +23,6 @@ struct comparison {
 
 static const char *const period_names[] = {"from", "to"};
 static const char *const against_names[] = {"against_from", "against_to"};
-
-static void drop(struct api_exchange *x)
-{
-    struct comparison *c = x->state;
-    api_snapshot_release(c->snapshot);
-    api_buffer_free(&c->unseen.objects);
-    api_pagination_free(&c->page);
-}
-
-/* ---- In the store's thread */
 
 /* weighed: the windows of a comparison, each with what it is compared with, which weighs as the window does: see add_season
  * in api/monitors/model/pool.c. */
@@ -112,10 +102,9 @@ static bool add_season(struct comparison *c, struct api_monitors *monitors,
 }
 
 /* Sets what the sum is compared with. */
-static bool set_reference(struct api_exchange *x, struct api_monitors *monitors,
+static bool set_reference(struct comparison *c, struct api_monitors *monitors,
                           struct api_monitor *monitor, int64_t max)
 {
-    struct comparison *c = x->state;
     const struct api_position first = {c->period.first, INT64_MIN};
     bool is_season = monitor->config->settings.period > 0;
     if (!c->has_against && !is_season)
@@ -123,66 +112,60 @@ static bool set_reference(struct api_exchange *x, struct api_monitors *monitors,
     struct api_moments moments = {.n = 0};
     c->snapshot->reference = calloc(monitor->config->bins.n_bins, sizeof *c->snapshot->reference);
     if (!c->snapshot->reference)
-        return api_fail_oom(&x->problem);
+        return api_fail_oom(&c->x->problem);
     if (!c->has_against)
         return add_season(c, monitors, monitor);
     if (!api_period_add_up(monitors, monitor, against_names, max, &c->against,
-                           c->snapshot->reference, &moments, &x->problem))
+                           c->snapshot->reference, &moments, &c->x->problem))
         return false;
     api_snapshot_set_spread(c->snapshot, &moments);
     return true;
 }
 
 static bool read_unseen(struct comparison *c, struct api_monitors *monitors,
-                        struct api_monitor *monitor)
+                        const struct api_monitor *monitor)
 {
     const struct api_datum *of =
         API_ROW(monitor->id, monitor->revision, c->period.from, c->period.to, API_UNSEEN_KEPT);
-    api_unseen_clear(&c->unseen);
     bool good = !monitor->config->bins.labelled ||
                 api_unseen_run(monitors->store, API_SQL_UNSEEN_BETWEEN, of, &c->unseen);
     c->snapshot->unseen = c->unseen.kept;
     return good;
 }
 
-static bool read_comparison(struct api_exchange *x, struct api_monitors *monitors)
+static bool read_comparison(struct comparison *c, struct api_monitors *monitors)
 {
-    struct comparison *c = x->state;
-    struct api_monitor *monitor = api_monitor_of(x, monitors);
+    struct api_monitor *monitor = api_monitor_of(c->x, monitors);
     if (!monitor)
         return false;
-    api_snapshot_release(c->snapshot);
     c->snapshot = api_snapshot_new(monitor->config);
     if (!c->snapshot)
-        return api_fail_oom(&x->problem);
+        return api_fail_oom(&c->x->problem);
     const struct api_monitor_settings *settings = &monitor->config->settings;
     int64_t sums = c->has_against ? 2 : settings->period > 0 ? 1 + (int64_t)settings->previous : 1;
     int64_t max = MAX_COUNTS / (int64_t)monitor->config->bins.n_bins / sums;
     c->snapshot->window.revision = monitor->revision;
     c->snapshot->state = monitor->status.state;
     max = max > 1 ? max : 1;
-    x->cost_ns = api_config_result_ns(monitor->config);
     return api_period_add_up(monitors, monitor, period_names, max, &c->period, c->snapshot->counts,
-                             &c->snapshot->window.moments, &x->problem) &&
-           set_reference(x, monitors, monitor, max) && read_unseen(c, monitors, monitor);
+                             &c->snapshot->window.moments, &c->x->problem) &&
+           set_reference(c, monitors, monitor, max) && read_unseen(c, monitors, monitor);
 }
 
 /* ---- Request and response */
 
-static enum api_outcome parse(struct api_exchange *x)
+static bool read_query(struct comparison *c)
 {
-    struct comparison *c = x->state;
-    struct api_pagination *page = &c->page;
-    if (!api_pagination_read(x, page, API_NAMES("from", "to", "against_from", "against_to")))
-        return API_FAILED;
-    c->unseen.objects.budget = x->service->budget;
-    c->period = (struct api_period){.from = page->from, .to = page->to};
+    struct api_page page;
+    bool good = api_page_read(c->x, &page, API_NAMES("from", "to", "against_from", "against_to"));
+    c->period = (struct api_period){.from = page.from, .to = page.to};
     c->against = (struct api_period){.from = INT64_MIN, .to = INT64_MAX};
     c->has_against =
-        api_pagination_text(page, against_names[0]) || api_pagination_text(page, against_names[1]);
-    return api_outcome_of(
-        api_pagination_time(page, against_names[0], &c->against.from, &x->problem) &&
-        api_pagination_time(page, against_names[1], &c->against.to, &x->problem));
+        api_page_text(&page, against_names[0]) || api_page_text(&page, against_names[1]);
+    good = good && api_page_time(&page, against_names[0], &c->against.from) &&
+           api_page_time(&page, against_names[1], &c->against.to);
+    api_page_free(&page);
+    return good;
 }
 
 /* Writes the span of the windows, and their number, as members. */
@@ -192,11 +175,9 @@ static void write_period(const struct api_period *period, struct api_buffer *out
                    period->windows);
 }
 
-static bool write_comparison(struct api_exchange *x)
+static void write_comparison(const struct comparison *c, struct api_buffer *out)
 {
-    const struct comparison *c = x->state;
-    struct api_buffer *out = api_begin_json(x);
-    api_write_names(out, api_group_of(x), api_name_of(x));
+    api_write_names(out, api_group_of(c->x), api_name_of(c->x));
     api_append(out, ",", 1);
     write_period(&c->period, out);
     api_append_text(out, c->has_against ? ",\"against\":{" : ",\"against\":null,");
@@ -206,13 +187,18 @@ static bool write_comparison(struct api_exchange *x)
     }
     api_snapshot_write(c->snapshot, true, &c->unseen, out);
     api_append_text(out, "}\n");
-    return true;
 }
 
-const struct api_steps api_compare = {.place = API_STORE_READS,
-                                      .state = sizeof(struct comparison),
-                                      .check = api_check_names,
-                                      .parse = parse,
-                                      .read_back = read_comparison,
-                                      .write = write_comparison,
-                                      .drop = drop};
+static bool compare(struct api_exchange *x, struct api_monitors *monitors)
+{
+    struct comparison c = {.x = x, .unseen.objects.budget = x->service->budget};
+    bool good = read_query(&c) && read_comparison(&c, monitors);
+    if (good)
+        write_comparison(&c, &x->response.body);
+    api_snapshot_release(c.snapshot);
+    api_buffer_free(&c.unseen.objects);
+    return good;
+}
+
+const struct api_steps api_compare = {
+    .place = API_STORE_READS, .check = api_check_names, .handle = compare};

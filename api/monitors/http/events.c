@@ -3,7 +3,7 @@
 #include "api/monitors/model/state.h"
 
 #include "api/monitors/http/request.h"
-#include "api/request/response.h"
+#include "api/monitors/rows/window_rows.h"
 
 #include <stdint.h>
 
@@ -11,9 +11,7 @@
  * ids: so are the numbers of the page's key. */
 
 /* The columns that api_sql gives of an event; those from MONITOR on only if it is one of all. */
-enum { ID, AT, FROM, TO, KL, WINDOW, MONITOR, GROUP, NAME };
-
-static bool is_of_one(const struct api_row_page *events) { return events->x->captures.n > 0; }
+enum { ID, AT, FROM, TO, KL, WINDOW, BEGAN, MONITOR, GROUP, NAME };
 
 /* A state of an event; one that a later version has made is taken as the one that is not known. */
 static int state_of(const struct api_datum *value)
@@ -23,17 +21,17 @@ static int state_of(const struct api_datum *value)
 
 static void add_event(void *context, const struct api_datum *values)
 {
-    struct api_row_page *events = context;
-    struct api_buffer *out = &events->rows;
-    if (!api_row_page_add(events))
+    struct api_page *page = context;
+    struct api_buffer *out = &page->x->response.body;
+    if (!api_page_add(page))
         return;
-    if (is_of_one(events)) {
-        events->last[0] = values[ID].integer;
+    if (page->key == 1) {
+        page->last[0] = values[ID].integer;
         api_append(out, "{", 1);
     } else {
-        events->last[0] = values[AT].integer;
-        events->last[1] = values[MONITOR].integer;
-        events->last[2] = values[ID].integer;
+        page->last[0] = values[AT].integer;
+        page->last[1] = values[MONITOR].integer;
+        page->last[2] = values[ID].integer;
         api_write_names(out, values[GROUP].text, values[NAME].text);
         api_append(out, ",", 1);
     }
@@ -41,26 +39,22 @@ static void add_event(void *context, const struct api_datum *values)
                                     .from = state_of(&values[FROM]),
                                     .to = state_of(&values[TO]),
                                     .kl = api_datum_number(&values[KL]),
-                                    .window = values[WINDOW].integer};
+                                    .window = values[WINDOW].integer,
+                                    .began = api_time_of(&values[BEGAN])};
     api_event_write(&event, out);
     api_append(out, "}", 1);
 }
 
-/* ---- Of one monitor */
-
-static bool read_of_monitor(struct api_exchange *x, struct api_monitors *monitors)
+static bool list_of_monitor(struct api_exchange *x, struct api_monitors *monitors)
 {
-    const struct api_row_page *events = x->state;
-    struct api_monitor *monitor = api_monitor_of(x, monitors);
-    if (!monitor)
-        return false;
-    const struct api_datum *of = API_ROW(monitor->id, events->after[0], events->page.limit + 1);
-    return api_row_page_run(x, monitors, API_SQL_EVENTS, of, add_event);
-}
-
-static enum api_outcome parse_of_monitor(struct api_exchange *x)
-{
-    return api_row_page_parse(x, "events", 1, API_NAMES("limit", "cursor"));
+    struct api_page page;
+    const struct api_monitor *monitor = NULL;
+    bool good =
+        api_page_read(x, &page, API_NAMES("limit", "cursor")) &&
+        api_page_begin(&page, "events", 1) && (monitor = api_monitor_of(x, monitors)) != NULL &&
+        api_store_read(monitors->store, API_SQL_EVENTS,
+                       API_ROW(monitor->id, page.after[0], page.limit + 1), add_event, &page);
+    return api_page_end(&page, good);
 }
 
 /* ---- Of all monitors */
@@ -79,34 +73,26 @@ static void set_pattern(const struct api_token *token, size_t i, struct api_datu
     to[1] = (struct api_datum)api_datum_text(text);
 }
 
-static bool read_of_all(struct api_exchange *x, struct api_monitors *monitors)
+static bool list_of_all(struct api_exchange *x, struct api_monitors *monitors)
 {
-    const struct api_row_page *events = x->state;
-    const struct api_pagination *page = &events->page;
-    const char *group = api_pagination_text(page, "group");
+    struct api_page page;
+    if (!api_page_read(x, &page, API_NAMES("group", "since", "to", "limit", "cursor")) ||
+        !api_page_begin(&page, "events", 3))
+        return api_page_end(&page, false);
+    if (page.is_first && page.to < INT64_MAX)
+        page.after[0] = page.to - 1;
+    const char *group = api_page_text(&page, "group");
     struct api_datum of[5 + 2 * API_TOKEN_PATTERNS + 1] = {
-        API_INTEGER(page->from), API_INTEGER(events->after[0]), API_INTEGER(events->after[1]),
-        API_INTEGER(events->after[2]), api_datum_text(group ? group : "")};
+        API_INTEGER(page.from), API_INTEGER(page.after[0]), API_INTEGER(page.after[1]),
+        API_INTEGER(page.after[2]), api_datum_text(group ? group : "")};
     for (size_t i = 0; i < API_TOKEN_PATTERNS; i++)
         set_pattern(&x->token, i, &of[5 + 2 * i]);
-    of[5 + 2 * API_TOKEN_PATTERNS] = (struct api_datum)API_INTEGER(page->limit + 1);
-    return api_row_page_run(x, monitors, API_SQL_EVENTS_OF_ALL, of, add_event);
+    of[5 + 2 * API_TOKEN_PATTERNS] = (struct api_datum)API_INTEGER(page.limit + 1);
+    return api_page_end(
+        &page, api_store_read(monitors->store, API_SQL_EVENTS_OF_ALL, of, add_event, &page));
 }
 
-static enum api_outcome parse_of_all(struct api_exchange *x)
-{
-    const char *const *known = API_NAMES("group", "since", "to", "limit", "cursor");
-    struct api_row_page *events = x->state;
-    if (api_row_page_parse(x, "events", 3, known) == API_FAILED)
-        return API_FAILED;
-    if (!*events->page.cursor && events->page.to < INT64_MAX)
-        events->after[0] = events->page.to - 1;
-    return API_DONE;
-}
-
-const struct api_steps api_events = {.check = api_check_names,
-                                     .parse = parse_of_monitor,
-                                     .read_back = read_of_monitor,
-                                     API_LISTS_ROWS};
+const struct api_steps api_events = {
+    .place = API_STORE_READS, .check = api_check_names, .handle = list_of_monitor};
 const struct api_steps api_all_events = {
-    .check = api_check_available, .parse = parse_of_all, .read_back = read_of_all, API_LISTS_ROWS};
+    .place = API_STORE_READS, .check = api_check_available, .handle = list_of_all};

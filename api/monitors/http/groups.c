@@ -80,43 +80,33 @@ static void write_group(const struct group *group, struct api_buffer *out)
 
 /* ---- All groups, worst first */
 
-static bool passes(const struct group *group, const struct api_pagination *page)
+static bool passes(const struct group *group, const struct api_page *page)
 {
-    const char *state = api_pagination_text(page, "state"), *words = api_pagination_text(page, "q");
-    return (!state || strcmp(state, api_verdict_names[group->state]) == 0) &&
+    const char *state = api_page_text(page, "state"), *words = api_page_text(page, "q");
+    return api_token_has_group(&page->x->token, group->name) &&
+           (!state || strcmp(state, api_verdict_names[group->state]) == 0) &&
            (!words || strcasestr(group->name, words));
 }
 
 /* groups: of rows of all monitors. */
 struct groups {
     struct api_label_table names;
-    struct api_buffer list; /* struct group, in the order of their names */
+    struct api_list list; /* struct group, in the order of their names */
 };
 
 static void add_row(void *context, const struct api_monitor *monitor)
 {
     static const struct group none;
     struct groups *groups = context;
+    struct api_buffer *items = &groups->list.items;
     size_t size = strlen(monitor->group), n = groups->names.n,
            i = api_labels_find(&groups->names, monitor->group, size);
     if (i == n && !api_labels_add(&groups->names, monitor->group, size, false))
-        groups->list.failed = true;
+        items->failed = true;
     else if (i == n)
-        api_append(&groups->list, &none, sizeof none);
-    if (!groups->list.failed)
-        add_monitor((struct group *)(void *)groups->list.data + i, monitor);
-}
-
-/* Adds the groups that a token is for, and that pass, to the list. */
-static void add_groups(struct api_list *list, const struct groups *groups,
-                       const struct api_mutes *mutes)
-{
-    struct group *all = (void *)groups->list.data;
-    for (size_t i = 0; i < groups->names.n; i++) {
-        sum_up(&all[i], mutes);
-        if (api_token_has_group(&list->x->token, all[i].name) && passes(&all[i], &list->page))
-            api_list_add(list, &all[i]);
-    }
+        api_append(items, &none, sizeof none);
+    if (!items->failed)
+        add_monitor((struct group *)(void *)items->data + i, monitor);
 }
 
 static bool write_item(struct api_monitors *monitors, const void *item, struct api_buffer *out)
@@ -127,35 +117,28 @@ static bool write_item(struct api_monitors *monitors, const void *item, struct a
     return true;
 }
 
-static bool read_groups(struct api_exchange *x, struct api_monitors *monitors)
+static bool list_groups(struct api_exchange *x, struct api_monitors *monitors)
 {
-    struct api_list *list = x->state;
-    struct groups groups = {.list.budget = x->service->budget};
+    struct groups groups = {.names = {.n = 0}};
     api_labels_set_budget(&groups.names, x->service->budget);
-    api_list_begin(list);
-    bool good = api_mutes_read(monitors, &monitors->mutes) &&
-                api_each_row(monitors, NULL, add_row, &groups) &&
-                (!groups.list.failed || api_fail_oom(&x->problem));
-    if (good)
-        add_groups(list, &groups, &monitors->mutes);
+    bool good =
+        api_list_begin(x, &groups.list, "groups", API_NAMES("state", "q", "limit", "cursor")) &&
+        api_mutes_read(monitors, &monitors->mutes) &&
+        api_each_row(monitors, NULL, add_row, &groups);
+    struct group *all = (void *)groups.list.items.data;
+    size_t n = 0;
+    for (size_t i = 0; good && !groups.list.items.failed && i < groups.names.n; i++) {
+        sum_up(&all[i], &monitors->mutes);
+        if (passes(&all[i], &groups.list.page))
+            all[n++] = all[i];
+    }
+    groups.list.items.size = n * sizeof *all;
     api_labels_free(&groups.names);
-    api_buffer_free(&groups.list);
-    return good && api_list_end(list, monitors, write_item);
+    return api_list_end(&groups.list, good, sizeof *all, monitors, write_item);
 }
 
-static enum api_outcome parse_groups(struct api_exchange *x)
-{
-    return api_list_parse(x, "groups", sizeof(struct group),
-                          API_NAMES("state", "q", "limit", "cursor"));
-}
-
-const struct api_steps api_list_groups = {.place = API_STORE_READS,
-                                          .state = sizeof(struct api_list),
-                                          .check = api_check_available,
-                                          .parse = parse_groups,
-                                          .read_back = read_groups,
-                                          .write = api_list_write,
-                                          .drop = api_list_drop};
+const struct api_steps api_list_groups = {
+    .place = API_STORE_READS, .check = api_check_available, .handle = list_groups};
 
 /* ---- One group */
 
@@ -171,24 +154,13 @@ struct member {
     size_t top, top_size;
 };
 
-/* group_page: a group, its members that drift or are stale, its history, whose periods are formatted as they are read. */
+/* group_page: a group, and its members that drift or are stale. */
 struct group_page {
-    struct api_pagination page;
     struct group group;
-    struct api_buffer members, tops, periods, columns;
+    struct api_buffer members, tops;
     const struct api_monitors *monitors;
     int64_t alive; /* newest observation of the monitors that are not stale */
 };
-
-static void drop(struct api_exchange *x)
-{
-    struct group_page *g = x->state;
-    api_buffer_free(&g->members);
-    api_buffer_free(&g->tops);
-    api_buffer_free(&g->periods);
-    api_buffer_free(&g->columns);
-    api_pagination_free(&g->page);
-}
 
 static void add_member(void *context, const struct api_datum *values)
 {
@@ -215,52 +187,10 @@ static void add_period(void *context, const struct api_datum *values)
 {
     enum { START, END, DRIFTING, MONITORS };
     struct api_buffer *out = context;
-    api_append(out, ",", out->size > 0);
+    api_append_comma(out);
     api_write_json(out, "{'start':%jd,'end':%jd,'drifting':%ld,'monitors':%ld}",
                    values[START].integer, values[END].integer, values[DRIFTING].integer,
                    values[MONITORS].integer);
-}
-
-static bool read_group(struct api_exchange *x, struct api_monitors *monitors)
-{
-    struct group_page *g = x->state;
-    g->members.size = g->tops.size = g->periods.size = g->columns.size = 0;
-    g->group = (struct group){.monitors = 0};
-    g->alive = API_NO_TIME;
-    g->monitors = monitors;
-    if (!api_mutes_read(monitors, &monitors->mutes) ||
-        !api_store_read(monitors->store, API_SQL_MONITORS_OF_GROUP, API_ROW(api_group_of(x)),
-                        add_member, g) ||
-        (g->group.monitors == 0 && !api_fail_missing(x, false)))
-        return false;
-    sum_up(&g->group, &monitors->mutes);
-    return true;
-}
-
-static bool read_page(struct api_exchange *x, struct api_monitors *monitors)
-{
-    struct group_page *g = x->state;
-    const char *group = api_group_of(x);
-    if (!read_group(x, monitors))
-        return false;
-    size_t each = WINDOWS / g->group.monitors;
-    const struct api_datum *of = API_ROW(group, g->page.from, g->page.to,
-                                         each > PERIODS ? PERIODS
-                                         : each > 0     ? each
-                                                        : 1,
-                                         PERIODS);
-    if (!api_store_read(monitors->store, API_SQL_GROUP_HISTORY, of, add_period, &g->periods) ||
-        !api_columns_write_new(monitors, group, &g->columns))
-        return false;
-    return (!g->periods.failed && !g->members.failed && !g->tops.failed && !g->columns.failed) ||
-           api_fail_oom(&x->problem);
-}
-
-static enum api_outcome parse(struct api_exchange *x)
-{
-    struct group_page *g = x->state;
-    g->members.budget = g->tops.budget = g->periods.budget = g->columns.budget = x->service->budget;
-    return api_outcome_of(api_pagination_read(x, &g->page, API_NAMES("from", "to")));
 }
 
 /* Writes the monitors that drift, worst first, each with its share of the divergence of all of them. */
@@ -268,7 +198,6 @@ static void write_drifting(const struct group_page *g, struct member *members, s
                            struct api_buffer *out)
 {
     double sum = 0;
-    size_t written = 0;
     if (n > 0)
         qsort(members, n, sizeof *members, api_rank_compare);
     for (size_t i = 0; i < n; i++) {
@@ -281,11 +210,12 @@ static void write_drifting(const struct group_page *g, struct member *members, s
         double kl = status->last.scores.drift.kl;
         if (status->state < API_WARNING)
             continue;
-        api_append(out, ",", written++ > 0);
-        api_write_json(out,
-                       "{'name':%s,'state':%s,'since':%jd,'kl':%g,'infinite':%d,'share':%g,'top':",
-                       members[i].monitor.name, api_verdict_names[status->state], status->since, kl,
-                       isinf(kl), sum > 0 ? kl / sum : (double)NAN);
+        api_append_comma(out);
+        api_write_json(
+            out,
+            "{'name':%s,'state':%s,'since':%jd,'began':%jd,'kl':%g,'infinite':%d,'share':%g,'top':",
+            members[i].monitor.name, api_verdict_names[status->state], status->since, status->began,
+            kl, isinf(kl), sum > 0 ? kl / sum : (double)NAN);
         api_append(out, g->tops.data + members[i].top, members[i].top_size);
         api_write_json(out, ",'top_share':%g,'sentence':%s,'muted':", status->last.scores.top_share,
                        status->sentence);
@@ -311,43 +241,68 @@ static bool is_absent(const struct group_page *g, const struct api_monitor *moni
 static void write_silent(const struct group_page *g, const struct member *members, size_t n,
                          bool absent, struct api_buffer *out)
 {
-    size_t written = 0;
     api_write_json(out, ",%s:[", absent ? "absent" : "silent");
     for (size_t i = 0; i < n; i++) {
         const struct api_monitor *monitor = &members[i].monitor;
         if (!members[i].stale || (absent && !is_absent(g, monitor)))
             continue;
-        api_append(out, ",", written++ > 0);
+        api_append_comma(out);
         api_write_json(out, "{'name':%s,'last_observation':%jd}", monitor->name,
                        monitor->status.last_observation);
     }
     api_append(out, "]", 1);
 }
 
-static bool write_page(struct api_exchange *x)
+static void write_members(const struct group_page *g, struct api_buffer *out)
 {
-    const struct group_page *g = x->state;
     struct member *members = (void *)g->members.data;
     size_t n = g->members.size / sizeof *members;
-    struct api_buffer *out = api_begin_json(x);
     write_group(&g->group, out);
     write_drifting(g, members, n, out);
     if (n > 0)
         qsort(members, n, sizeof *members, compare_names);
     write_silent(g, members, n, false, out);
     write_silent(g, members, n, true, out);
-    api_append_text(out, ",\"new\":[");
-    api_append(out, g->columns.data, g->columns.size);
-    api_append_text(out, "],\"history\":[");
-    api_append(out, g->periods.data, g->periods.size);
-    api_append_text(out, "]}\n");
-    return true;
 }
 
-const struct api_steps api_group = {.place = API_STORE_READS,
-                                    .state = sizeof(struct group_page),
-                                    .check = api_check_names,
-                                    .parse = parse,
-                                    .read_back = read_page,
-                                    .write = write_page,
-                                    .drop = drop};
+static bool write_page(struct group_page *g, struct api_exchange *x, struct api_monitors *monitors)
+{
+    const char *group = api_group_of(x);
+    struct api_buffer *out = &x->response.body;
+    struct api_page page;
+    bool good = api_page_read(x, &page, API_NAMES("from", "to"));
+    api_page_free(&page);
+    if (!good || !api_mutes_read(monitors, &monitors->mutes) ||
+        !api_store_read(monitors->store, API_SQL_MONITORS_OF_GROUP, API_ROW(group), add_member,
+                        g) ||
+        (g->group.monitors == 0 && !api_fail_missing(x, false)) ||
+        ((g->members.failed || g->tops.failed) && !api_fail_oom(&x->problem)))
+        return false;
+    sum_up(&g->group, &monitors->mutes);
+    write_members(g, out);
+    size_t each = WINDOWS / g->group.monitors;
+    each = each > PERIODS ? PERIODS : each > 0 ? each : 1;
+    api_append_text(out, ",\"new\":[");
+    good = api_columns_write_new(monitors, group, out);
+    api_append_text(out, "],\"history\":[");
+    good =
+        good && api_store_read(monitors->store, API_SQL_GROUP_HISTORY,
+                               API_ROW(group, page.from, page.to, each, PERIODS), add_period, out);
+    api_append_text(out, "]}\n");
+    return good;
+}
+
+static bool show_group(struct api_exchange *x, struct api_monitors *monitors)
+{
+    struct group_page g = {.members.budget = x->service->budget,
+                           .tops.budget = x->service->budget,
+                           .monitors = monitors,
+                           .alive = API_NO_TIME};
+    bool good = write_page(&g, x, monitors);
+    api_buffer_free(&g.members);
+    api_buffer_free(&g.tops);
+    return good;
+}
+
+const struct api_steps api_group = {
+    .place = API_STORE_READS, .check = api_check_names, .handle = show_group};

@@ -43,38 +43,11 @@ int api_rank_compare(const void *a, const void *b)
     return first->id < second->id ? -1 : first->id > second->id;
 }
 
-/* A cursor is severity, bits of the ratio, number. */
-enum { SEVERITY, RATIO, ID, NUMBERS };
-
-/* Reads the cursor, the rank of the last row of the page before. */
-static bool read_cursor(struct api_rank *rank, const struct api_pagination *page,
-                        struct api_problem *problem)
-{
-    int64_t numbers[NUMBERS] = {0};
-    if (!api_pagination_cursor(page, numbers, NUMBERS, problem))
-        return false;
-    *rank = (struct api_rank){.severity = (int)numbers[SEVERITY], .id = numbers[ID]};
-    memcpy(&rank->ratio, &numbers[RATIO], sizeof rank->ratio);
-    return !isnan(rank->ratio) || api_pagination_fail(problem);
-}
-
-/* Ends a page, whose last row has the rank `last`, or NULL if no row follows. */
-static void end(const struct api_rank *last, struct api_buffer *out)
-{
-    int64_t numbers[NUMBERS];
-    if (last) {
-        numbers[SEVERITY] = last->severity;
-        memcpy(&numbers[RATIO], &last->ratio, sizeof last->ratio);
-        numbers[ID] = last->id;
-    }
-    api_pagination_end(numbers, last ? NUMBERS : 0, out);
-}
-
 /* Checks the parameters `state` and `stale`. */
-static bool check_states(const struct api_pagination *page, struct api_problem *problem)
+static bool check_states(const struct api_page *page)
 {
-    const char *state = api_pagination_text(page, "state"),
-               *stale = api_pagination_text(page, "stale");
+    struct api_problem *problem = &page->x->problem;
+    const char *state = api_page_text(page, "state"), *stale = api_page_text(page, "stale");
     if (stale && strcmp(stale, "true") != 0 && strcmp(stale, "false") != 0)
         return api_fail_at(problem, API_QUERY, "stale", "option_invalid",
                            "stale must be true or false");
@@ -85,65 +58,45 @@ static bool check_states(const struct api_pagination *page, struct api_problem *
                        "state must be critical, warning, insufficient_data or ok");
 }
 
-/* ---- Steps */
+/* A cursor is severity, bits of the ratio, number. */
+enum { SEVERITY, RATIO, ID, NUMBERS };
 
-enum api_outcome api_list_parse(struct api_exchange *x, const char *name, size_t item_size,
-                                const char *const *known)
+bool api_list_begin(struct api_exchange *x, struct api_list *list, const char *name,
+                    const char *const *known)
 {
-    struct api_list *list = x->state;
-    list->x = x;
-    list->name = name;
-    list->item_size = item_size;
-    list->items.budget = list->objects.budget = x->service->budget;
-    return api_outcome_of(api_pagination_read(x, &list->page, known) &&
-                          check_states(&list->page, &x->problem) &&
-                          read_cursor(&list->after, &list->page, &x->problem));
+    struct api_rank *after = &list->after;
+    list->items = (struct api_buffer){.budget = x->service->budget};
+    if (!api_page_read(x, &list->page, known) || !check_states(&list->page) ||
+        !api_page_begin(&list->page, name, NUMBERS))
+        return false;
+    const int64_t *numbers = list->page.after;
+    *after = (struct api_rank){.severity = (int)numbers[SEVERITY], .id = numbers[ID]};
+    memcpy(&after->ratio, &numbers[RATIO], sizeof after->ratio);
+    return list->page.is_first || !isnan(after->ratio) || api_page_fail(x);
 }
 
-void api_list_begin(struct api_list *list) { list->items.size = list->objects.size = list->n = 0; }
-
-void api_list_drop(struct api_exchange *x)
-{
-    struct api_list *list = x->state;
-    api_buffer_free(&list->items);
-    api_buffer_free(&list->objects);
-    api_pagination_free(&list->page);
-}
-
-void api_list_add(struct api_list *list, const void *item)
-{
-    if (*list->page.cursor && api_rank_compare(item, &list->after) <= 0)
-        return;
-    api_append(&list->items, item, list->item_size);
-    list->n++;
-}
-
-bool api_list_end(struct api_list *list, struct api_monitors *monitors,
+bool api_list_end(struct api_list *list, bool good, size_t size, struct api_monitors *monitors,
                   bool (*write)(struct api_monitors *monitors, const void *item,
                                 struct api_buffer *out))
 {
-    if (list->items.failed)
-        return api_fail_oom(&list->x->problem);
-    if (list->n > 0)
-        qsort(list->items.data, list->n, list->item_size, api_rank_compare);
-    for (size_t i = 0; i < list->n && i < list->page.limit; i++) {
-        const void *item = list->items.data + i * list->item_size;
-        api_append(&list->objects, ",", i > 0);
-        if (!write(monitors, item, &list->objects))
-            return false;
-        list->last = *(const struct api_rank *)item;
+    struct api_page *page = &list->page;
+    size_t n = list->items.size / size;
+    good = good && (!list->items.failed || api_fail_oom(&page->x->problem));
+    if (good && n > 0)
+        qsort(list->items.data, n, size, api_rank_compare);
+    for (size_t i = 0; good && i < n; i++) {
+        const struct api_rank *item = (const void *)(list->items.data + i * size);
+        if (!page->is_first && api_rank_compare(item, &list->after) <= 0)
+            continue;
+        if (!api_page_add(page))
+            break;
+        good = write(monitors, item, &page->x->response.body);
+        page->last[SEVERITY] = item->severity;
+        memcpy(&page->last[RATIO], &item->ratio, sizeof item->ratio);
+        page->last[ID] = item->id;
     }
-    return !list->objects.failed || api_fail_oom(&list->x->problem);
-}
-
-bool api_list_write(struct api_exchange *x)
-{
-    const struct api_list *list = x->state;
-    struct api_buffer *out = api_begin_json(x);
-    api_write_json(out, "{%s:[", list->name);
-    api_append(out, list->objects.data, list->objects.size);
-    end(list->n > list->page.limit ? &list->last : NULL, out);
-    return true;
+    api_buffer_free(&list->items);
+    return api_page_end(page, good);
 }
 
 /* ---- All monitors */
@@ -192,12 +145,12 @@ static void add_monitor(void *context, const struct api_monitor *monitor)
 {
     const struct filter *filter = context;
     const struct api_monitor_status *status = &monitor->status;
-    if (!api_token_has_group(&filter->list->x->token, monitor->group) ||
+    if (!api_token_has_group(&filter->list->page.x->token, monitor->group) ||
         (filter->state && strcmp(filter->state, api_verdict_names[status->state]) != 0) ||
         (filter->stale && (*filter->stale == 't') != api_monitor_is_stale(monitor)))
         return;
     const struct item item = {api_rank_of(monitor), monitor->config ? monitor : NULL};
-    api_list_add(filter->list, &item);
+    api_append(&filter->list->items, &item, sizeof item);
 }
 
 /* Adds a row with its texts, if they have the words. */
@@ -206,7 +159,7 @@ static void add_row(void *context, const struct api_datum *values)
     const struct filter *filter = context;
     struct api_monitor monitor = {.config = NULL};
     api_monitor_read_part(&monitor, values, API_SAMPLE_VALUES);
-    if (!api_is_unreadable(filter->list->x->service->monitors, monitor.id, monitor.version) &&
+    if (!api_is_unreadable(filter->list->page.x->service->monitors, monitor.id, monitor.version) &&
         has_words(filter, &monitor, values))
         add_monitor(context, &monitor);
 }
@@ -253,54 +206,41 @@ static bool write_item(struct api_monitors *monitors, const void *of, struct api
     return true;
 }
 
-static bool read_list(struct api_exchange *x, struct api_monitors *monitors)
+static bool list_monitors(struct api_exchange *x, struct api_monitors *monitors)
 {
-    struct api_list *list = x->state;
-    const struct api_pagination *page = &list->page;
-    const char *words = api_pagination_text(page, "q"), *group = api_pagination_text(page, "group");
+    struct api_list list;
     struct api_buffer in_json = {.size = 0};
+    bool good = api_list_begin(x, &list, "monitors",
+                               API_NAMES("group", "state", "stale", "q", "limit", "cursor"));
+    const char *words = api_page_text(&list.page, "q"), *group = api_page_text(&list.page, "group");
     api_append_json_string(&in_json, words ? words : "");
     in_json.size -= in_json.size > 0; /* its quotes */
     api_append(&in_json, "", 1);
-    const struct filter filter = {.list = list,
-                                  .state = api_pagination_text(page, "state"),
-                                  .stale = api_pagination_text(page, "stale"),
+    const struct filter filter = {.list = &list,
+                                  .state = api_page_text(&list.page, "state"),
+                                  .stale = api_page_text(&list.page, "stale"),
                                   .words = words,
                                   .in_json = in_json.failed ? "" : in_json.data + 1};
-    api_list_begin(list);
-    bool good = (!in_json.failed || api_transaction_fail_oom(monitors)) &&
-                api_mutes_read(monitors, &monitors->mutes) &&
-                (words ? api_store_read(monitors->store,
-                                        group ? API_SQL_TEXTS_OF_GROUP : API_SQL_TEXTS_OF_ALL,
-                                        API_ROW(group ? group : ""), add_row, (void *)&filter)
-                       : api_each_row(monitors, group, add_monitor, (void *)&filter));
+    good = good && (!in_json.failed || api_transaction_fail_oom(monitors)) &&
+           api_mutes_read(monitors, &monitors->mutes) &&
+           (words ? api_store_read(monitors->store,
+                                   group ? API_SQL_TEXTS_OF_GROUP : API_SQL_TEXTS_OF_ALL,
+                                   API_ROW(group ? group : ""), add_row, (void *)&filter)
+                  : api_each_row(monitors, group, add_monitor, (void *)&filter));
     api_buffer_free(&in_json);
-    return good && api_list_end(list, monitors, write_item);
+    return api_list_end(&list, good, sizeof(struct item), monitors, write_item);
 }
 
-static enum api_outcome parse_list(struct api_exchange *x)
-{
-    return api_list_parse(x, "monitors", sizeof(struct item),
-                          API_NAMES("group", "state", "stale", "q", "limit", "cursor"));
-}
+const struct api_steps api_list_monitors = {
+    .place = API_STORE_READS, .check = api_check_available, .handle = list_monitors};
 
-const struct api_steps api_list_monitors = {.place = API_STORE_READS,
-                                            .state = sizeof(struct api_list),
-                                            .check = api_check_available,
-                                            .parse = parse_list,
-                                            .read_back = read_list,
-                                            .write = api_list_write,
-                                            .drop = api_list_drop};
+/* ---- Configs */
 
-/* ---- Configs, which are formatted as they are read */
-
-/* configs: x->state of one monitor, or of a group. */
+/* configs: of one monitor, or of a group. */
 struct configs {
-    struct api_pagination page;
-    struct api_buffer objects;
-    size_t n;
+    struct api_buffer *out;
     const struct api_monitors *monitors;
-    int64_t id, version; /* of the last one */
+    int64_t id, version; /* of the last one; 0 without one */
 };
 
 /* False for a text that is damaged, and was not found to be so yet. */
@@ -320,66 +260,37 @@ static void add_config(void *context, const struct api_datum *values)
         return;
     const struct api_monitor_state state =
         api_monitor_state_of(&monitor, &configs->monitors->mutes);
-    api_append(&configs->objects, ",", configs->n++ > 0);
+    api_append_comma(configs->out);
     api_config_write(texts[1].text, texts[0].text, monitor.group, monitor.name, &state,
-                     monitor.revision, &configs->objects);
-    api_append(&configs->objects, "}", 1);
+                     monitor.revision, configs->out);
+    api_append(configs->out, "}", 1);
     configs->id = monitor.id;
     configs->version = monitor.version;
 }
 
-static bool read_configs(struct api_exchange *x, struct api_monitors *monitors)
+static bool show_configs(struct api_exchange *x, struct api_monitors *monitors)
 {
-    struct configs *configs = x->state;
     const char *group = api_group_of(x), *name = api_name_of(x);
-    configs->monitors = monitors;
-    configs->objects.size = configs->n = 0;
-    return (name ? api_monitor_of(x, monitors) != NULL : api_check_exists(x, monitors)) &&
-           api_mutes_read(monitors, &monitors->mutes) &&
-           api_store_read(monitors->store, name ? API_SQL_TEXTS_NAMED : API_SQL_TEXTS_OF_GROUP,
-                          API_ROW(group, name ? name : ""), add_config, configs) &&
-           (configs->n > 0 || api_fail_missing(x, name != NULL)) &&
-           (!configs->objects.failed || api_fail_oom(&x->problem));
-}
-
-static enum api_outcome parse_no_parameters(struct api_exchange *x)
-{
-    struct configs *configs = x->state;
-    configs->objects.budget = x->service->budget;
-    return api_outcome_of(api_pagination_read(x, &configs->page, API_NAMES(NULL)));
-}
-
-static bool write_group(struct api_exchange *x)
-{
-    const struct configs *configs = x->state;
-    struct api_buffer *out = api_begin_json(x);
-    api_write_names(out, api_group_of(x), NULL);
-    api_append_text(out, ",\"monitors\":[");
-    api_append(out, configs->objects.data, configs->objects.size);
-    api_append_text(out, "]}\n");
-    return true;
-}
-
-static bool write_one(struct api_exchange *x)
-{
-    const struct configs *configs = x->state;
-    struct api_buffer *out = api_begin_json(x);
-    api_append(out, configs->objects.data, configs->objects.size);
-    api_monitor_etag(configs->id, configs->version, x->response.header_text);
+    struct api_buffer *out = &x->response.body;
+    struct configs configs = {.out = out, .monitors = monitors};
+    if (!name) {
+        api_write_names(out, group, NULL);
+        api_append_text(out, ",\"monitors\":[");
+    }
+    if (!api_page_read_none(x) ||
+        !(name ? api_monitor_of(x, monitors) != NULL : api_check_exists(x, monitors)) ||
+        !api_mutes_read(monitors, &monitors->mutes) ||
+        !api_store_read(monitors->store, name ? API_SQL_TEXTS_NAMED : API_SQL_TEXTS_OF_GROUP,
+                        API_ROW(group, name ? name : ""), add_config, &configs) ||
+        (configs.id == 0 && !api_fail_missing(x, name != NULL)))
+        return false;
+    api_append_text(out, name ? "\n" : "]}\n");
+    if (!name)
+        return true;
+    api_monitor_etag(configs.id, configs.version, x->response.header_text);
     api_response_header(&x->response, "ETag", x->response.header_text);
-    api_append_text(out, "\n");
     return true;
 }
 
-static void drop_configs(struct api_exchange *x)
-{
-    struct configs *configs = x->state;
-    api_buffer_free(&configs->objects);
-    api_pagination_free(&configs->page);
-}
-
-#define SHOWS_CONFIGS                                                                              \
-    .place = API_STORE_READS, .state = sizeof(struct configs), .check = api_check_names,           \
-    .parse = parse_no_parameters, .read_back = read_configs, .drop = drop_configs
-const struct api_steps api_list_group = {.write = write_group, SHOWS_CONFIGS};
-const struct api_steps api_show_monitor = {.write = write_one, SHOWS_CONFIGS};
+const struct api_steps api_show_configs = {
+    .place = API_STORE_READS, .check = api_check_names, .handle = show_configs};

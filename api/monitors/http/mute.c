@@ -9,13 +9,6 @@
 
 #define EXAMPLE "{\"seconds\": 3600}"
 
-/* muting: `mute` is the mute to store; its `until` is API_NO_TIME to end the present one. */
-struct muting {
-    struct api_mute mute;
-};
-
-/* ---- Body */
-
 /* Reads the end of a mute, which has not passed: "ok", a time, or seconds from now. */
 static bool read_end(const json_t *until, const json_t *seconds, bool of_group, int64_t *end,
                      struct api_problem *problem)
@@ -62,21 +55,6 @@ static bool read_body(struct api_exchange *x, struct api_mute *mute)
     return good;
 }
 
-/* ---- In the store's thread */
-
-/* Writes the body within the transaction. */
-static bool write_body(struct api_exchange *x)
-{
-    const struct muting *m = x->state;
-    struct api_buffer *out = &x->response.body;
-    out->size = 0;
-    api_write_names(out, api_group_of(x), api_name_of(x));
-    api_append_text(out, ",\"muted\":");
-    api_mute_write(&m->mute, out);
-    api_append_text(out, "}\n");
-    return !out->failed || api_fail_oom(&x->problem);
-}
-
 /* Fails for a mute that would end at once. */
 static bool check_ok(struct api_exchange *x, struct api_monitors *monitors)
 {
@@ -86,49 +64,33 @@ static bool check_ok(struct api_exchange *x, struct api_monitors *monitors)
                                 "until is ok, and it is ok: a mute would end at once"));
 }
 
-/* Stores the mute, or deletes the present one. */
-static enum api_outcome run(struct api_exchange *x, struct api_monitors *monitors)
+static bool mute(struct api_exchange *x, struct api_monitors *monitors)
 {
-    const struct muting *m = x->state;
-    const struct api_mute *mute = &m->mute;
-    const char *group = api_group_of(x), *name = api_stored_name(x);
-    bool ends = mute->until == API_NO_TIME;
+    struct api_mute mute = api_no_mute;
+    struct api_buffer *out = &x->response.body;
+    const char *group = api_group_of(x), *name = api_name_of(x);
     monitors->looks_for_silence = true;
-    return api_outcome_of(
-        api_check_exists(x, monitors) && (mute->until != API_UNTIL_OK || check_ok(x, monitors)) &&
-        (ends || api_silence_tell_mute(monitors, group, api_name_of(x), mute)) &&
-        api_store_run(monitors->store, ends ? API_SQL_MUTE_DELETE : API_SQL_MUTE_PUT,
-                      API_ROW(group, name, mute->until, mute->reason, mute->by)) &&
-        (ends || write_body(x)));
+    if (!read_body(x, &mute) || !api_check_exists(x, monitors) ||
+        (mute.until == API_UNTIL_OK && !check_ok(x, monitors)))
+        return false;
+    api_write_names(out, group, name);
+    api_append_text(out, ",\"muted\":");
+    api_mute_write(&mute, out);
+    api_append_text(out, "}\n");
+    return api_silence_tell_mute(monitors, group, name, &mute) &&
+           api_store_run(monitors->store, API_SQL_MUTE_PUT,
+                         API_ROW(group, api_stored_name(x), mute.until, mute.reason, mute.by));
 }
 
-/* ---- Steps */
-
-static enum api_outcome parse_mute(struct api_exchange *x)
+static bool unmute(struct api_exchange *x, struct api_monitors *monitors)
 {
-    struct muting *m = x->state;
-    m->mute = api_no_mute;
-    return api_outcome_of(read_body(x, &m->mute));
+    monitors->looks_for_silence = true;
+    return api_check_exists(x, monitors) &&
+           api_store_run(monitors->store, API_SQL_MUTE_DELETE,
+                         API_ROW(api_group_of(x), api_stored_name(x)));
 }
 
-static enum api_outcome parse_unmute(struct api_exchange *x)
-{
-    struct muting *m = x->state;
-    m->mute = api_no_mute;
-    return API_DONE;
-}
-
-static bool write_mute(struct api_exchange *x)
-{
-    api_begin_json(x);
-    return true;
-}
-
-#define MUTES                                                                                      \
-    .place = API_STORE_WRITES, .state = sizeof(struct muting), .check = api_check_change, .run = run
-const struct api_steps api_mute = {.small = "a mute",
-                                   .estimate = api_estimate_documents,
-                                   .parse = parse_mute,
-                                   .write = write_mute,
-                                   MUTES};
-const struct api_steps api_unmute = {.parse = parse_unmute, .write = api_write_nothing, MUTES};
+const struct api_steps api_mute = {
+    .place = API_STORE_WRITES, .small = "a mute", .check = api_check_change, .handle = mute};
+const struct api_steps api_unmute = {
+    .place = API_STORE_WRITES, .check = api_check_change, .handle = unmute};

@@ -31,39 +31,36 @@ static void write_note(const struct note *note, const char *group, const char *n
 static void add_note(void *context, const struct api_datum *values)
 {
     enum { ID, NAME, FROM, TO, CREATED, TEXT };
-    struct api_row_page *notes = context;
+    struct api_page *page = context;
     struct note note = {.id = values[ID].integer,
                         .from = values[FROM].integer,
                         .to = values[TO].integer,
                         .created = values[CREATED].integer};
     if (values[TEXT].size > MAX_TEXT || /* only a damaged store has such a row */
-        !api_row_page_add(notes))
+        !api_page_add(page))
         return;
     memcpy(note.text, values[TEXT].text, values[TEXT].size);
-    write_note(&note, api_group_of(notes->x), values[NAME].text, &notes->rows);
-    notes->last[0] = note.from;
-    notes->last[1] = note.id;
+    write_note(&note, api_group_of(page->x), values[NAME].text, &page->x->response.body);
+    page->last[0] = note.from;
+    page->last[1] = note.id;
 }
 
-static bool read_notes(struct api_exchange *x, struct api_monitors *monitors)
+static bool list_notes(struct api_exchange *x, struct api_monitors *monitors)
 {
-    const struct api_row_page *notes = x->state;
-    const struct api_pagination *page = &notes->page;
-    const struct api_datum *of = API_ROW(api_group_of(x), api_stored_name(x), page->to, page->from,
-                                         notes->after[0], notes->after[1], page->limit + 1);
-    return api_check_exists(x, monitors) &&
-           api_row_page_run(x, monitors, API_SQL_NOTES, of, add_note);
-}
-
-static enum api_outcome parse_notes(struct api_exchange *x)
-{
-    return api_row_page_parse(x, "notes", 2, API_NAMES("from", "to", "limit", "cursor"));
+    struct api_page page;
+    bool good = api_page_read(x, &page, API_NAMES("from", "to", "limit", "cursor")) &&
+                api_page_begin(&page, "notes", 2) && api_check_exists(x, monitors) &&
+                api_store_read(monitors->store, API_SQL_NOTES,
+                               API_ROW(api_group_of(x), api_stored_name(x), page.to, page.from,
+                                       page.after[0], page.after[1], page.limit + 1),
+                               add_note, &page);
+    return api_page_end(&page, good);
 }
 
 const struct api_steps api_notes = {
-    .check = api_check_names, .parse = parse_notes, .read_back = read_notes, API_LISTS_ROWS};
+    .place = API_STORE_READS, .check = api_check_names, .handle = list_notes};
 
-/* ---- Change: the state is a note, of which a deletion knows the id */
+/* ---- Change */
 
 static bool fail_not_found(struct api_exchange *x)
 {
@@ -102,71 +99,40 @@ static bool read_note(struct api_exchange *x, struct note *note)
     return good;
 }
 
-static enum api_outcome add(struct api_exchange *x, struct api_monitors *monitors)
+static bool add(struct api_exchange *x, struct api_monitors *monitors)
 {
-    struct note *note = x->state;
+    struct note note = {.id = 0};
     const struct api_datum group = api_datum_text(api_group_of(x));
     int64_t n = 0;
-    if (!api_check_exists(x, monitors) || !api_check_store(monitors, &x->problem) ||
+    if (!read_note(x, &note) || !api_check_exists(x, monitors) ||
+        !api_check_store(monitors, &x->problem) ||
         !api_store_number(monitors->store, API_SQL_NOTES_COUNT, &group, &n) ||
         (n >= MAX_NOTES &&
          !api_fail(&x->problem, "too_many_notes",
                    "the group '%.128s' and its monitors have %d notes: delete some of them",
                    api_group_of(x), MAX_NOTES)) ||
-        !api_store_number(monitors->store, API_SQL_META_NEXT, API_ROW("note"), &note->id))
-        return API_FAILED;
-    const struct api_datum *row = API_ROW(note->id, group, api_stored_name(x), note->from, note->to,
-                                          note->created, note->text);
-    struct api_buffer *out = &x->response.body;
-    out->size = 0;
-    write_note(note, api_group_of(x), api_stored_name(x), out);
-    api_append(out, "\n", 1);
-    return api_outcome_of((!out->failed || api_fail_oom(&x->problem)) &&
-                          api_store_run(monitors->store, API_SQL_NOTE_PUT, row));
+        !api_store_number(monitors->store, API_SQL_META_NEXT, API_ROW("note"), &note.id))
+        return false;
+    write_note(&note, api_group_of(x), api_stored_name(x), &x->response.body);
+    api_append(&x->response.body, "\n", 1);
+    x->status = 201;
+    return api_store_run(
+        monitors->store, API_SQL_NOTE_PUT,
+        API_ROW(note.id, group, api_stored_name(x), note.from, note.to, note.created, note.text));
 }
 
-static enum api_outcome delete_note(struct api_exchange *x, struct api_monitors *monitors)
+static bool delete_note(struct api_exchange *x, struct api_monitors *monitors)
 {
-    const struct note *note = x->state;
-    const struct api_datum *row = API_ROW(api_group_of(x), api_stored_name(x), note->id);
-    int64_t deleted = 0;
+    int64_t id, deleted = 0;
     monitors->log_has_deleted = true;
-    return api_outcome_of(api_check_exists(x, monitors) &&
-                          api_store_number(monitors->store, API_SQL_NOTE_DELETE, row, &deleted) &&
-                          (deleted > 0 || fail_not_found(x)));
+    return (api_read_numbers(x->captures.value[x->captures.n - 1], &id, 1) || fail_not_found(x)) &&
+           api_check_exists(x, monitors) &&
+           api_store_number(monitors->store, API_SQL_NOTE_DELETE,
+                            API_ROW(api_group_of(x), api_stored_name(x), id), &deleted) &&
+           (deleted > 0 || fail_not_found(x));
 }
 
-static enum api_outcome parse_add(struct api_exchange *x)
-{
-    return api_outcome_of(read_note(x, x->state));
-}
-
-static enum api_outcome parse_delete(struct api_exchange *x)
-{
-    struct note *note = x->state;
-    return api_outcome_of(
-        api_pagination_numbers(x->captures.value[x->captures.n - 1], &note->id, 1) ||
-        fail_not_found(x));
-}
-
-static bool write_added(struct api_exchange *x)
-{
-    api_begin_json(x);
-    x->response.status = 201;
-    return true;
-}
-
-const struct api_steps api_note_add = {.place = API_STORE_WRITES,
-                                       .small = "a note",
-                                       .state = sizeof(struct note),
-                                       .check = api_check_change,
-                                       .estimate = api_estimate_documents,
-                                       .parse = parse_add,
-                                       .run = add,
-                                       .write = write_added};
-const struct api_steps api_note_delete = {.place = API_STORE_WRITES,
-                                          .state = sizeof(struct note),
-                                          .check = api_check_change,
-                                          .parse = parse_delete,
-                                          .run = delete_note,
-                                          .write = api_write_nothing};
+const struct api_steps api_note_add = {
+    .place = API_STORE_WRITES, .small = "a note", .check = api_check_change, .handle = add};
+const struct api_steps api_note_delete = {
+    .place = API_STORE_WRITES, .check = api_check_change, .handle = delete_note};

@@ -39,9 +39,9 @@ static bool check(struct api_exchange *x)
 static bool check_member(const char *name, struct api_problem *problem)
 {
     static const char *const others[] = {"annotations", NULL};
-    static const char *const fixed[] = {
-        "bins",           "binning", "reference", "group",    "name",     "state", "since",
-        "severity_since", "stale",   "muted",     "revision", "warnings", NULL};
+    static const char *const fixed[] = {"bins",  "binning",  "reference",      "group", "name",
+                                        "state", "since",    "severity_since", "began", "stale",
+                                        "muted", "revision", "warnings",       NULL};
     char pointer[40];
     for (const struct api_field *row = api_monitor_setting_rows; row->name; row++)
         if (strcmp(row->parent ? row->parent : row->name, name) == 0 &&
@@ -57,15 +57,6 @@ static bool check_member(const char *name, struct api_problem *problem)
                        "%s cannot be changed by PATCH, which keeps bins, reference and history; "
                        "use PUT for bins and the reference",
                        name);
-}
-
-static bool read_query(struct api_exchange *x)
-{
-    json_t *parameters =
-        api_settings_from_query(NULL, x->request.query, API_NAMES("dry_run"), &x->problem);
-    bool good = parameters && api_replacing_read_dry(x, parameters);
-    json_decref(parameters);
-    return good;
 }
 
 static bool check_members(struct api_exchange *x)
@@ -149,97 +140,44 @@ static bool merge_texts(struct api_exchange *x, const char *settings, struct api
     return (good && !out->failed) || api_fail_oom(&x->problem);
 }
 
-/* Makes the config of a monitor with the patch; NULL with a problem. */
-static struct api_config *patched(struct api_exchange *x, const char *definition,
-                                  const char *settings)
+/* Adds the config of a monitor with the patch; of a group the problem says which monitor it is about. */
+static void patch_row(void *context, const struct api_datum *values)
 {
-    struct api_budget *budget = x->service->budget;
-    struct api_buffer text = {.budget = budget};
-    struct api_config *config = merge_texts(x, settings, &text)
-                                    ? api_config_load(definition, text.data, budget, &x->problem)
-                                    : NULL;
-    api_buffer_free(&text);
-    return config;
-}
-
-/* texts: names, settings and definitions of the monitors of the path, each with a NUL. */
-struct texts {
-    struct api_buffer list;
-    size_t n;
-};
-
-static void add_texts(void *context, const struct api_datum *values)
-{
-    struct texts *texts = context;
-    const struct api_datum *const kept[] = {&values[2], &values[API_SETTINGS],
-                                            &values[API_DEFINITION]};
-    for (size_t i = 0; i < sizeof kept / sizeof *kept; i++) {
-        api_append(&texts->list, kept[i]->text, kept[i]->size);
-        api_append(&texts->list, "", 1);
-    }
-    texts->n++;
-}
-
-/* Says which monitor of a group a problem is about. */
-static bool name_monitor(struct api_exchange *x, const char *name)
-{
+    struct api_replacing *d = context;
+    struct api_exchange *x = d->x;
+    struct api_buffer text = {.budget = x->service->budget};
+    const char *name = values[2].text;
+    struct api_config *config = NULL;
     char words[160];
+    if (x->problem.code)
+        return;
+    if (merge_texts(x, values[API_SETTINGS].text, &text))
+        config = api_config_load(values[API_DEFINITION].text, text.data, text.budget, &x->problem);
+    api_buffer_free(&text);
     snprintf(words, sizeof words, "the monitor '%.128s': ", name);
-    if (!api_name_of(x))
+    if (config)
+        api_replacing_add(d, name, config);
+    else if (!api_name_of(x))
         api_problem_prefix(&x->problem, words);
-    return false;
 }
 
-/* Makes the configs of all monitors with the patch. */
-static bool patch_all(struct api_exchange *x, const struct texts *texts)
+static bool make(struct api_replacing *d, struct api_monitors *monitors)
 {
-    struct api_references *references = &((struct api_replacing *)x->state)->references;
-    const char *name = texts->list.data, *settings, *definition;
-    if (!api_references_reserve(references, texts->n, &x->problem))
-        return false;
-    for (size_t i = 0; i < texts->n; i++, name = definition + strlen(definition) + 1) {
-        settings = name + strlen(name) + 1;
-        definition = settings + strlen(settings) + 1;
-        struct api_config *config = patched(x, definition, settings);
-        if (!config)
-            return name_monitor(x, name);
-        if (!api_references_add(references, name, config, &x->problem))
-            return false;
-    }
-    return true;
+    const char *name = api_name_of(d->x);
+    api_replacing_clear(d);
+    return api_store_read(monitors->store, name ? API_SQL_TEXTS_NAMED : API_SQL_TEXTS_OF_GROUP,
+                          API_ROW(api_group_of(d->x), name ? name : ""), patch_row, d) &&
+           !d->x->problem.code;
 }
-
-/* ---- Steps */
 
 static enum api_outcome parse(struct api_exchange *x)
 {
-    struct api_replacing *d = api_replacing_init(x);
+    struct api_replacing *d = x->state;
     d->previews = true;
-    return api_outcome_of(read_query(x) && check_members(x));
-}
-
-/* Conditions come first: if they fail, the client is told no other problem. */
-static enum api_outcome run(struct api_exchange *x, struct api_monitors *monitors)
-{
-    const char *group = api_group_of(x), *name = api_name_of(x);
-    struct texts texts = {.list.budget = x->service->budget};
-    struct api_monitor *monitor = NULL;
-    bool good =
-        (name ? (monitor = api_monitor_of(x, monitors)) != NULL : api_check_exists(x, monitors)) &&
-        api_check_conditions(x, monitor) &&
-        api_store_read(monitors->store, name ? API_SQL_TEXTS_NAMED : API_SQL_TEXTS_OF_GROUP,
-                       API_ROW(group, name ? name : ""), add_texts, &texts) &&
-        (!texts.list.failed || api_fail_oom(&x->problem)) && patch_all(x, &texts) &&
-        api_replacing_store(x, monitors);
-    api_buffer_free(&texts.list);
-    return api_outcome_of(good);
+    d->make = make;
+    return api_outcome_of(api_replacing_begin(x, API_NAMES("dry_run"), false) && check_members(x));
 }
 
 /* A patch is applied to each monitor of a group, so its size is limited. */
-const struct api_steps api_patch = {.max_body = (size_t)64 << 10,
-                                    .small = "a patch",
-                                    .check = check,
-                                    .estimate = api_estimate_documents,
-                                    .parse = parse,
-                                    .run = run,
-                                    API_REPLACES};
+const struct api_steps api_patch = {
+    .max_body = (size_t)64 << 10, .small = "a patch", .check = check, .parse = parse, API_REPLACES};

@@ -15,8 +15,6 @@ enum { MAX_COUNTS = 4000000 };
 
 static bool check(struct api_exchange *x) { return api_check_names(x) && api_check_body(x); }
 
-/* ---- Body */
-
 /* Reads {"from": TIME, "to": TIME}. */
 static bool read_range(const json_t *root, struct api_period *period, struct api_problem *problem)
 {
@@ -53,56 +51,51 @@ static struct api_config *load_promoted(const struct api_monitors *monitors,
     return config;
 }
 
-/* Makes the config whose reference is the sum of closed windows, of at most `max` counts, of which it takes those that it
- * reads. */
-static bool promote(const struct api_exchange *x, struct api_monitors *monitors,
-                    struct api_monitor *monitor, int64_t *max, struct api_replacement *r,
-                    struct api_problem *problem)
+/* Makes the config whose reference is the sum of closed windows, of at most *max counts, of which it takes those that it
+ * reads; NULL with a problem, or if the store fails. */
+static struct api_config *promote(struct api_period period, struct api_monitors *monitors,
+                                  struct api_monitor *monitor, int64_t *max,
+                                  struct api_problem *problem)
 {
-    const struct api_replacing *d = x->state;
-    struct api_period period = d->period;
     struct api_moments moments = {.n = 0};
     int64_t n_bins = (int64_t)monitor->config->bins.n_bins;
     double *counts = calloc((size_t)n_bins, sizeof *counts);
-    if (!counts)
-        return api_fail_oom(problem);
-    bool good = api_period_add_up(monitors, monitor, (const char *const[]){"from", "to"},
-                                  *max / n_bins, &period, counts, &moments, problem);
+    if (!counts) {
+        api_fail_oom(problem);
+        return NULL;
+    }
+    bool good = api_period_add_up(monitors, monitor, API_NAMES("from", "to"), *max / n_bins,
+                                  &period, counts, &moments, problem);
     *max -= period.windows * n_bins;
-    api_config_release(r->config);
-    r->config = good ? load_promoted(monitors, monitor->config, counts, &moments, problem) : NULL;
+    struct api_config *config =
+        good ? load_promoted(monitors, monitor->config, counts, &moments, problem) : NULL;
     free(counts);
-    return r->config != NULL;
+    return config;
 }
 
 /* ---- By a period */
 
 /* Adds the replacement of a monitor. One without a window in the period stays as it is, and is told. */
-static bool add_of_group(struct api_exchange *x, struct api_monitors *monitors,
+static bool add_promoted(struct api_replacing *d, struct api_monitors *monitors,
                          struct api_monitor *monitor, int64_t *max)
 {
-    struct api_references *references = &((struct api_replacing *)x->state)->references;
-    struct api_replacement *r = api_references_add(references, monitor->name, NULL, &x->problem);
-    struct api_problem problem = {0};
-    if (!r)
-        return false;
-    if (promote(x, monitors, monitor, max, r, &problem))
-        return true;
+    struct api_problem *to = &d->x->problem, problem = {0};
+    struct api_config *config = promote(d->period, monitors, monitor, max, &problem);
+    if (config)
+        return api_replacing_add(d, monitor->name, config);
     if (problem.code && strcmp(problem.code, "windows_missing") == 0) {
-        api_warn(&references->warnings, "windows_missing", monitor->name, 0, 0,
+        api_warn(&d->warnings, "windows_missing", monitor->name, 0, 0,
                  "no closed window of this monitor starts in the period: its reference stays");
-        references->n--;
-        api_replacement_free(r);
         return true;
     }
     if (problem.code && strcmp(problem.code, "option_invalid") == 0)
-        return api_fail_at(&x->problem, API_BODY, "#/from", "option_invalid",
+        return api_fail_at(to, API_BODY, "#/from", "option_invalid",
                            "the windows of the group in this period have more than %d counts, "
                            "which is too much for a request; give a shorter period, or fewer "
                            "monitors, by include",
                            MAX_COUNTS);
     if (problem.code)
-        x->problem = problem;
+        *to = problem;
     return false;
 }
 
@@ -110,58 +103,46 @@ static bool add_of_group(struct api_exchange *x, struct api_monitors *monitors,
 struct chosen {
     const struct api_known_set *known;
     bool *is_chosen;
+    size_t n;
 };
 
 static bool take_monitor(void *context, const char *name, size_t size)
 {
-    const struct chosen *c = context;
+    struct chosen *c = context;
     char text[API_MAX_NAME + 1] = "";
     if (size > API_MAX_NAME)
         return false;
     memcpy(text, name, size);
     const struct api_known *found = api_known_find(c->known, text);
-    if (found)
-        c->is_chosen[found - c->known->monitors] = true;
-    return found;
-}
-
-static bool promote_chosen(struct api_exchange *x, struct api_monitors *monitors,
-                           const struct chosen *chosen)
-{
-    struct api_references *references = &((struct api_replacing *)x->state)->references;
-    const struct api_known_set *known = chosen->known;
-    size_t n = 0;
-    if (!api_references_reserve(references, known->n, &x->problem))
+    if (!found)
         return false;
-    for (size_t i = 0; i < known->n; i++)
-        n += chosen->is_chosen[i];
-    int64_t max = n == 1 ? INT64_MAX : MAX_COUNTS;
-    for (size_t i = 0; i < known->n; i++) {
-        struct api_monitor *monitor = NULL;
-        if (chosen->is_chosen[i] &&
-            !api_touch(monitors, known->monitors[i].id, &known->monitors[i], &monitor))
-            return false;
-        if (monitor && !add_of_group(x, monitors, monitor, &max))
-            return false;
-    }
-    return references->n > 0 || api_fail(&x->problem, "windows_missing",
-                                         "no closed window of %s starts between from and to",
-                                         references->include ? "these monitors" : "the group");
+    c->n += !c->is_chosen[found - c->known->monitors];
+    c->is_chosen[found - c->known->monitors] = true;
+    return true;
 }
 
-static bool promote_group(struct api_exchange *x, struct api_monitors *monitors)
+/* Makes the replacements of the monitors that `include` names, or of all. */
+static bool make_of_period(struct api_replacing *d, struct api_monitors *monitors)
 {
-    const char *include = ((struct api_replacing *)x->state)->references.include;
-    struct chosen chosen = {x->known, calloc(x->known->n + 1, sizeof *chosen.is_chosen)};
+    struct api_exchange *x = d->x;
+    const struct api_known_set *known = x->known;
+    struct chosen chosen = {known, calloc(known->n + 1, sizeof *chosen.is_chosen), 0};
     if (!chosen.is_chosen)
         return api_fail_oom(&x->problem);
-    for (size_t i = 0; i < x->known->n; i++)
-        chosen.is_chosen[i] = !include;
-    bool good = (!include || api_names_take(include, "include", "the group has no monitor",
-                                            take_monitor, &chosen, &x->problem)) &&
-                promote_chosen(x, monitors, &chosen);
+    api_replacing_clear(d);
+    bool good = !d->include || api_names_take(d->include, "include", "the group has no monitor",
+                                              take_monitor, &chosen, &x->problem);
+    int64_t max = (d->include ? chosen.n : known->n) == 1 ? INT64_MAX : MAX_COUNTS;
+    for (size_t i = 0; good && i < known->n; i++) {
+        struct api_monitor *monitor = NULL;
+        if (!d->include || chosen.is_chosen[i])
+            good = api_touch(monitors, known->monitors[i].id, &known->monitors[i], &monitor);
+        good = good && (!monitor || add_promoted(d, monitors, monitor, &max));
+    }
     free(chosen.is_chosen);
-    return good;
+    return good && (d->n > 0 || api_fail(&x->problem, "windows_missing",
+                                         "no closed window of %s starts between from and to",
+                                         d->include ? "these monitors" : "the group"));
 }
 
 /* ---- By a table */
@@ -189,69 +170,47 @@ static bool check_members(const json_t *members, struct api_problem *problem)
     return true;
 }
 
-/* Reads the parameters: how bins are made, and dry_run. */
+/* Reads the parameters: how bins are made, dry_run, and include. */
 static bool read_query(struct api_exchange *x)
 {
-    struct api_replacing *d = x->state;
-    struct api_monitor_settings *settings = &d->references.settings;
-    api_settings_init(settings);
-    json_t *parameters = api_settings_from_query(settings, x->request.query,
-                                                 API_NAMES("dry_run", "include"), &x->problem);
-    bool good = parameters && api_replacing_read_dry(x, parameters);
-    d->parameters = parameters;
-    d->references.include = json_string_value(json_object_get(parameters, "include"));
-    for (const struct api_field *row = api_monitor_setting_rows; good && row->name; row++)
-        if ((settings->given >> (row - api_monitor_setting_rows) & 1) &&
+    const struct api_replacing *d = x->state;
+    if (!api_replacing_begin(x, API_NAMES("dry_run", "include"), true))
+        return false;
+    for (const struct api_field *row = api_monitor_setting_rows; row->name; row++)
+        if ((d->settings.given >> (row - api_monitor_setting_rows) & 1) &&
             !(row->parent && strcmp(row->parent, "binning") == 0))
-            good = fail_setting(API_QUERY, row->name, row->name, &x->problem);
-    return good;
+            return fail_setting(API_QUERY, row->name, row->name, &x->problem);
+    return true;
 }
 
-static bool read_columns(struct api_exchange *x, struct api_table *table)
+static bool read_columns(struct api_replacing *d, struct api_table *table)
 {
-    struct api_references *references = &((struct api_replacing *)x->state)->references;
-    if (!check_members(table->members, &x->problem) ||
-        !api_references_read(references, table, table->members, x->known, &x->problem))
-        return false;
+    struct api_exchange *x = d->x;
     size_t unknown = 0;
+    if (!check_members(table->members, &x->problem) ||
+        !api_references_read(d, table, table->members))
+        return false;
     for (size_t i = 0; i < table->n_columns; i++)
         unknown += !api_known_find(x->known, table->columns[i].name);
     if (unknown == table->n_columns)
         return api_fail_unknown(x, table);
-    api_warn_of_absent(x, table, table->n_columns - unknown, &references->warnings);
-    return references->n > 0 ||
+    api_warn_of_absent(x, table, table->n_columns - unknown, &d->warnings);
+    return d->n > 0 ||
            api_fail(&x->problem, "reference_empty", "no column gets a new reference: %.*s",
-                    (int)references->left_out.size, references->left_out.data);
+                    (int)d->left_out.size, d->left_out.data);
 }
 
-/* Reads a table, or a period. */
-static bool read_group(struct api_exchange *x)
+/* Gives the new references of a table the settings of the monitors. */
+static bool keep_settings(struct api_replacing *d, struct api_monitors *monitors)
 {
-    struct api_replacing *d = x->state;
-    struct api_table table;
-    if (!api_open_table(x, &table))
-        return false;
-    d->has_table = table.has_values;
-    bool good = table.has_values ? read_columns(x, &table)
-                : !json_object_get(table.members, "from") && !json_object_get(table.members, "to")
-                    ? api_fail_at(&x->problem, API_BODY, "#", "reference_empty",
-                                  "the body must be a table, or {\"from\": TIME, \"to\": TIME}")
-                    : read_range(table.members, &d->period, &x->problem);
-    api_table_free(&table);
-    return good;
-}
-
-/* Gives the new references of a table the settings of the monitors; *all is false if one is gone. */
-static bool keep_settings(struct api_exchange *x, struct api_monitors *monitors, bool *all)
-{
-    struct api_references *references = &((struct api_replacing *)x->state)->references;
-    *all = true;
-    for (size_t i = 0; i < references->n; i++) {
-        struct api_replacement *r = &references->replacements[i];
+    struct api_exchange *x = d->x;
+    for (size_t i = 0; i < d->n; i++) {
+        struct api_replacement *r = &d->replacements[i];
         struct api_monitor *monitor;
         if (!api_touch_named(monitors, api_group_of(x), r->name, &monitor))
             return false;
-        *all &= monitor != NULL;
+        if (!monitor)
+            x->outcome = API_PARSE_AGAIN;
         if (!monitor || strcmp(r->config->others, monitor->config->others) == 0)
             continue;
         struct api_config *made = r->config;
@@ -266,34 +225,31 @@ static bool keep_settings(struct api_exchange *x, struct api_monitors *monitors,
 
 /* ---- Steps */
 
+/* Reads a table, or a period. */
+static bool read_body(struct api_replacing *d)
+{
+    struct api_problem *problem = &d->x->problem;
+    struct api_table table;
+    if (!api_open_table(d->x, &table))
+        return false;
+    d->make = table.has_values ? keep_settings : make_of_period;
+    bool good = table.has_values ? read_columns(d, &table)
+                : !json_object_get(table.members, "from") && !json_object_get(table.members, "to")
+                    ? api_fail_at(problem, API_BODY, "#", "reference_empty",
+                                  "the body must be a table, or {\"from\": TIME, \"to\": TIME}")
+                    : read_range(table.members, &d->period, problem);
+    api_table_free(&table);
+    return good;
+}
+
 static enum api_outcome parse(struct api_exchange *x)
 {
-    api_replacing_init(x);
     if (!read_query(x))
         return API_FAILED;
     if (api_know(x) == API_REFRESH || api_may_be_outdated(x))
         return API_REFRESH;
-    return api_outcome_of((x->known->n > 0 || api_fail_missing(x, false)) && read_group(x));
+    return api_outcome_of((x->known->n > 0 || api_fail_missing(x, false)) && read_body(x->state));
 }
 
-static enum api_outcome run(struct api_exchange *x, struct api_monitors *monitors)
-{
-    struct api_replacing *d = x->state;
-    bool all = true;
-    if (d->n_warnings == 0)
-        d->n_warnings = d->references.warnings.size + 1;
-    d->references.warnings.size = d->n_warnings - 1;
-    if (!api_check_exists(x, monitors) || !api_check_conditions(x, NULL) ||
-        !(d->has_table ? keep_settings(x, monitors, &all) : promote_group(x, monitors)))
-        return API_FAILED;
-    if (!all)
-        return API_PARSE_AGAIN;
-    return api_outcome_of(api_replacing_store(x, monitors));
-}
-
-const struct api_steps api_renew_references = {.max_body = API_WHOLE_BODY,
-                                               .check = check,
-                                               .estimate = api_estimate_documents,
-                                               .parse = parse,
-                                               .run = run,
-                                               API_REPLACES};
+const struct api_steps api_renew_references = {
+    .max_body = API_WHOLE_BODY, .check = check, .parse = parse, API_REPLACES};

@@ -1,7 +1,6 @@
 /* Warnings of reference tables. */
-#include "api/monitors/http/references.h"
+#include "api/monitors/http/replacing.h"
 
-#include "api/monitors/http/request.h"
 #include "api/tables/field.h"
 
 #include <stdio.h>
@@ -73,15 +72,15 @@ static bool is_same(const struct api_field *row, const struct api_monitor_settin
     return memcmp((const char *)a + row->offset, (const char *)b + row->offset, row->size) == 0;
 }
 
-void api_note_given(struct api_references *references, const json_t *members)
+void api_note_given(struct api_replacing *d, const json_t *members)
 {
-    references->given = references->settings.given;
+    d->given = d->settings.given;
     for (const struct api_field *row = api_monitor_setting_rows; row->name; row++) {
         const json_t *object = row->parent ? json_object_get(members, row->parent) : members;
         if (json_object_get(object, row->name))
-            references->given |= 1U << (row - api_monitor_setting_rows);
+            d->given |= 1U << (row - api_monitor_setting_rows);
     }
-    references->gives_annotations = json_object_get(members, "annotations");
+    d->gives_annotations = json_object_get(members, "annotations");
 }
 
 /* True if a config has annotations; they are the last member. */
@@ -93,7 +92,7 @@ static bool is_annotated(const struct api_config *config)
 }
 
 /* Of settings that a table does not set. */
-static void warn_of_reset(struct api_references *references, const struct api_replacement *r)
+static void warn_of_reset(struct api_replacing *d, const struct api_replacement *r)
 {
     char names[300] = "", message[500];
     struct api_monitor_settings defaults;
@@ -104,12 +103,12 @@ static void warn_of_reset(struct api_references *references, const struct api_re
         bool is_of_bins = row->parent && strcmp(row->parent, "binning") == 0;
         if (is_of_bins || is_same(row, &known->settings, &defaults) ||
             !is_same(row, &made->settings, &defaults) ||
-            (references->given >> (row - api_monitor_setting_rows) & 1))
+            (d->given >> (row - api_monitor_setting_rows) & 1))
             continue;
         api_append_word(names, sizeof names, row->name);
         n++;
     }
-    if (is_annotated(known) && !is_annotated(made) && !references->gives_annotations) {
+    if (is_annotated(known) && !is_annotated(made) && !d->gives_annotations) {
         api_append_word(names, sizeof names, "annotations");
         n++;
     }
@@ -118,24 +117,24 @@ static void warn_of_reset(struct api_references *references, const struct api_re
              "/monitors/{group}/reference takes a new reference and keeps settings",
              names);
     if (n > 0)
-        api_warn(&references->warnings, "settings_reset", r->name, n, 0, message);
+        api_warn(&d->warnings, "settings_reset", r->name, n, 0, message);
 }
 
-static void warn_of_other(struct api_references *references, const struct api_replacement *r)
+static void warn_of_other(struct api_replacing *d, const struct api_replacement *r)
 {
     const struct api_config *config = r->config;
     if (config->bins.labelled && config->reference.values &&
         api_counts_sum(config->reference.values, config->bins.n) == 0 &&
         config->reference.values[api_bins_other(&config->bins)] > 0)
-        api_warn(&references->warnings, "reference_other", r->name, 0, 0,
+        api_warn(&d->warnings, "reference_other", r->name, 0, 0,
                  "the reference holds none of the labels, all of it is other: nothing is ok beside "
                  "it, verdicts are insufficient_data until a label occurs");
 }
 
-void api_warn_of_change(struct api_references *references, const struct api_replacement *r)
+void api_warn_of_change(struct api_replacing *d, const struct api_replacement *r)
 {
     if (r->revises)
-        warn_of_other(references, r);
-    if (r->former && references->warns_of_reset)
-        warn_of_reset(references, r);
+        warn_of_other(d, r);
+    if (r->former && d->warns_of_reset)
+        warn_of_reset(d, r);
 }

@@ -1,6 +1,6 @@
-#include "api/monitors/http/references.h"
+/* Reference tables: a config for each column, made of its values. */
+#include "api/monitors/http/replacing.h"
 
-#include "api/monitors/http/request.h"
 #include "api/monitors/model/sample.h"
 
 #include <stdlib.h>
@@ -14,10 +14,9 @@ enum choice { NOTHING, INCLUDED, LABELLED, EXCLUDED };
 
 /* reading: a table that is read. */
 struct reading {
-    struct api_references *references;
+    struct api_replacing *d;
     struct api_table *table;
     const json_t *members;
-    const struct api_known_set *known; /* NULL: columns without a monitor get one */
     struct api_problem *problem;
     const enum choice
         *choices; /* one for each column; NULL: the one of a single monitor is included */
@@ -44,33 +43,13 @@ static size_t columns_at_once(const struct api_table *table)
 
 /* ---- Configs */
 
-bool api_references_reserve(struct api_references *references, size_t n,
-                            struct api_problem *problem)
-{
-    while (references->n > 0)
-        api_replacement_free(&references->replacements[--references->n]);
-    api_buffer_free(&references->memory);
-    references->memory.budget = references->budget;
-    references->replacements =
-        api_buffer_zeros(&references->memory, n * sizeof *references->replacements);
-    return references->replacements || api_fail_oom(problem);
-}
-
-struct api_replacement *api_references_add(struct api_references *references, const char *name,
-                                           struct api_config *config, struct api_problem *problem)
-{
-    struct api_replacement *r = &references->replacements[references->n++];
-    *r = (struct api_replacement){.name = strdup(name), .config = config};
-    return r->name || api_fail_oom(problem) ? r : NULL;
-}
-
 /* Makes the config of a monitor from bins and a reference, which it takes over. */
 static bool configure(const struct reading *r, const char *name, struct api_bins *bins,
                       struct api_weights *reference)
 {
     struct api_config *made =
-        api_config_new(&r->references->settings, r->members, bins, reference, r->problem);
-    return api_references_add(r->references, name, made, r->problem) && made &&
+        api_config_new(&r->d->settings, r->members, bins, reference, r->problem);
+    return made && api_replacing_add(r->d, name, made) &&
            api_config_retain(made, r->table->budget, API_MONITOR_BYTES, r->problem);
 }
 
@@ -81,8 +60,8 @@ static void leave_out(const struct reading *r, const char *code, const char *nam
                       const char *message)
 {
     enum { MAX_TOLD = 300 };
-    struct api_buffer *left_out = &r->references->left_out;
-    api_warn(&r->references->warnings, code, name, count, 0, message);
+    struct api_buffer *left_out = &r->d->left_out;
+    api_warn(&r->d->warnings, code, name, count, 0, message);
     if (left_out->size < MAX_TOLD)
         api_append_format(left_out, "%s'%.60s' (%s)", left_out->size ? ", " : "", name, code);
     else if (left_out->data[left_out->size - 1] != '.')
@@ -100,7 +79,7 @@ static bool is_mixed(const struct api_sample *sample)
 static bool warn_of_values(const struct reading *r, const struct api_sample *sample,
                            const char *name, bool is_named)
 {
-    struct api_buffer *warnings = &r->references->warnings;
+    struct api_buffer *warnings = &r->d->warnings;
     size_t n = sample->n_texts + sample->n_numbers;
     bool is_only = r->table->n_columns == 1;
     if (sample->n_dates > 0 && !is_named) {
@@ -163,7 +142,7 @@ static bool configure_column(const struct reading *r, struct api_sample *sample,
                              const struct api_monitor_settings *settings, const char *name,
                              bool is_single)
 {
-    struct api_buffer *warnings = &r->references->warnings;
+    struct api_buffer *warnings = &r->d->warnings;
     struct api_bins bins = {.n = 0};
     struct api_weights reference = {.n = 0};
     bool is_empty = sample->n_dates == 0 && api_sample_is_empty(sample);
@@ -220,7 +199,7 @@ static bool check_column(const struct reading *r, const struct api_column *colum
         leave_out(r, "name_invalid", column->name, 0, why.detail);
         return false;
     }
-    api_warn_of_name(&r->references->warnings, column);
+    api_warn_of_name(&r->d->warnings, column);
     return true;
 }
 
@@ -239,12 +218,12 @@ static bool sample_columns(const struct reading *r, size_t first, size_t end, co
         samples[i].is_included = is_included(r, i);
         samples[i].had_labels = choice_of(r, i) == LABELLED;
     }
-    struct api_monitor_settings settings = r->references->settings;
+    struct api_monitor_settings settings = r->d->settings;
     bool good = api_settings_from_json(&settings, r->members, api_config_members, r->problem);
     for (size_t i = first; i < end; i++)
         samples[i].zone = settings.zone;
     good = good && api_sample_table(samples, first, end, table, (enum api_method)settings.method,
-                                    r->references->stop, r->problem);
+                                    r->d->x->stop, r->problem);
     for (size_t i = first; good && i < end; i++)
         good =
             samples[i].is_excluded ||
@@ -303,32 +282,30 @@ static bool choose(const struct api_table *table, const char *parameter, const c
  * have one. */
 static bool choose_known(const struct reading *r, enum choice *choices)
 {
-    const struct api_references *references = r->references;
     const struct api_table *table = r->table;
     for (size_t i = 0; i < table->n_columns; i++) {
         const char *name = table->columns[i].name;
         if (choices[i] == EXCLUDED)
             continue;
-        const struct api_known *known = api_known_find(r->known, name);
+        const struct api_known *known = api_known_find(r->d->x->known, name);
         choices[i] = !known ? EXCLUDED : known->config->bins.labelled ? LABELLED : INCLUDED;
-        if (!known && references->include)
+        if (!known && r->d->include)
             return api_fail_at(r->problem, API_QUERY, "include", "column_missing",
                                "the group has no monitor '%.128s'", name);
         if (!known)
-            api_warn_of_unknown(&r->references->warnings, name);
+            api_warn_of_unknown(&r->d->warnings, name);
     }
     return true;
 }
 
 static bool choose_columns(const struct reading *r, enum choice *choices)
 {
-    const struct api_references *references = r->references;
     const struct api_table *table = r->table;
-    for (size_t i = 0; references->include && i < table->n_columns; i++)
+    for (size_t i = 0; r->d->include && i < table->n_columns; i++)
         choices[i] = EXCLUDED;
-    return choose(table, "include", references->include, INCLUDED, choices, r->problem) &&
-           choose(table, "exclude", references->exclude, EXCLUDED, choices, r->problem) &&
-           (!r->known || choose_known(r, choices));
+    return choose(table, "include", r->d->include, INCLUDED, choices, r->problem) &&
+           choose(table, "exclude", r->d->exclude, EXCLUDED, choices, r->problem) &&
+           (!r->d->x->known || choose_known(r, choices));
 }
 
 /* ---- All columns */
@@ -337,9 +314,7 @@ static bool read_columns(const struct reading *r)
 {
     struct api_table *table = r->table;
     size_t n = table->n_columns;
-    if (!api_references_reserve(r->references, n, r->problem))
-        return false;
-    api_warn_of_header(&r->references->warnings, table);
+    api_warn_of_header(&r->d->warnings, table);
     for (size_t first = 0, end; first < n; first = end) {
         bool is_unknown = first == 0 && table->n_rows == 0 && table->size > MIN_BYTES;
         size_t at_once = is_unknown ? 1 : columns_at_once(table);
@@ -350,15 +325,12 @@ static bool read_columns(const struct reading *r)
     return true;
 }
 
-bool api_references_read(struct api_references *references, struct api_table *table,
-                         const json_t *members, const struct api_known_set *known,
-                         struct api_problem *problem)
+bool api_references_read(struct api_replacing *d, struct api_table *table, const json_t *members)
 {
     enum choice *choices = calloc(table->n_columns + 1, sizeof *choices);
-    const struct reading reading = {references, table, members, known, problem, choices};
-    api_note_given(references, members);
+    const struct reading reading = {d, table, members, &d->x->problem, choices};
     bool good = choices ? choose_columns(&reading, choices) && read_columns(&reading)
-                        : api_fail_oom(problem);
+                        : api_fail_oom(&d->x->problem);
     free(choices);
     return good;
 }
@@ -377,7 +349,7 @@ static bool count_reference(const struct reading *r, size_t column, const char *
     of_columns[column] = &counting;
     bool good = api_bins_from_json(&bins, json_object_get(r->members, "bins"), r->problem) &&
                 api_counting_init(&counting, &bins, r->problem) &&
-                api_counting_table(of_columns, r->table, r->references->stop, r->problem) &&
+                api_counting_table(of_columns, r->table, r->d->x->stop, r->problem) &&
                 (api_weights_of_counts(&reference, counting.parts->tally.counts, bins.n_bins) ||
                  api_fail_oom(r->problem));
     const struct api_moments *sums = good ? &counting.parts->tally.moments : NULL;
@@ -385,7 +357,7 @@ static bool count_reference(const struct reading *r, size_t column, const char *
         api_weights_set_spread(&reference, api_moments_spread(sums, &bins, sums->covered));
     good = good && configure(r, name, &bins, &reference);
     if (good)
-        api_warn_of_unreadable(&r->references->warnings, name, &counting.unreadable);
+        api_warn_of_unreadable(&r->d->warnings, name, &counting.unreadable);
     free(of_columns);
     api_counting_free(&counting);
     api_bins_free(&bins);
@@ -393,35 +365,22 @@ static bool count_reference(const struct reading *r, size_t column, const char *
     return good;
 }
 
-bool api_reference_read(struct api_references *references, struct api_table *table,
-                        const char *name, const json_t *members, struct api_problem *problem)
+bool api_reference_read(struct api_replacing *d, struct api_table *table, const json_t *members)
 {
-    const struct reading reading = {references, table, members, NULL, problem, NULL};
+    const struct reading reading = {d, table, members, &d->x->problem, NULL};
     const json_t *given = json_object_get(members, "bins");
+    const char *name = api_name_of(d->x);
     struct api_bins bins = {.n = 0};
     struct api_weights none = {.n = 0};
     size_t column = 0;
-    api_note_given(references, members);
-    if (!api_references_reserve(references, 1, problem))
-        return false;
     if (!table->has_values) {
         bool good = configure(&reading, name, &bins, &none);
         if (good)
-            api_warn_of_counts(&references->warnings, name, references->replacements[0].config);
+            api_warn_of_counts(&d->warnings, name, d->replacements->config);
         return good;
     }
-    if (!api_find_column(table, name, &column, problem))
+    if (!api_find_column(table, name, &column, &d->x->problem))
         return false;
     return given && !json_is_null(given) ? count_reference(&reading, column, name)
                                          : sample_columns(&reading, column, column + 1, name);
-}
-
-void api_references_free(struct api_references *references)
-{
-    for (size_t i = 0; i < references->n; i++)
-        api_replacement_free(&references->replacements[i]);
-    api_buffer_free(&references->memory);
-    api_buffer_free(&references->warnings);
-    api_buffer_free(&references->left_out);
-    *references = (struct api_references){.n = 0};
 }

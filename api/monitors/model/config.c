@@ -10,9 +10,9 @@
 #include <string.h>
 
 const char *const api_config_members[] = {
-    "columns", "rows",  "warnings",      "reference",     "annotations", "group",
-    "name",    "state", "revision",      "bins",          "since",       "severity_since",
-    "stale",   "muted", "timezone_rule", "number_format", NULL};
+    "columns", "rows",  "warnings", "reference",     "annotations",   "group",
+    "name",    "state", "revision", "bins",          "since",         "severity_since",
+    "began",   "stale", "muted",    "timezone_rule", "number_format", NULL};
 
 /* MAX_ANNOTATIONS: bytes of annotations as JSON. */
 enum { MAX_ANNOTATIONS = 16 << 10 };

@@ -128,6 +128,30 @@ void api_judge_score(const struct api_evidence *evidence, const struct api_sum *
     score_cells(evidence, &cells, drift);
 }
 
+void api_judge_cells(const struct api_evidence *evidence, const struct api_sum *sum,
+                     struct api_cells *cells)
+{
+    struct judging j;
+    struct cells made;
+    begin(&j, evidence, sum, evidence->bins->labelled);
+    make_cells(&j, false, &made);
+    cells->n = made.n;
+    memcpy(cells->of_bin, made.of_bin, sum->n_bins * sizeof *cells->of_bin);
+}
+
+double api_judge_g(const struct api_evidence *evidence, const struct api_sum *sum,
+                   const struct api_cells *cells)
+{
+    double counts[MAX_CELLS] = {0}, reference[MAX_CELLS] = {0};
+    struct kl_drift drift;
+    for (size_t i = 0; i < sum->n_bins; i++) {
+        counts[cells->of_bin[i]] += sum->counts[i];
+        reference[cells->of_bin[i]] += sum->reference[i];
+    }
+    score(evidence, counts, reference, cells->n, &drift);
+    return drift.statistic;
+}
+
 double api_judge_noise_floor(const struct api_evidence *evidence, const struct api_sum *sum)
 {
     struct judging j;

@@ -63,6 +63,18 @@ enum api_verdict api_judge(const struct api_evidence *evidence, const struct api
 /* Divergence of a sum that is to be expected without any drift, after joining. */
 double api_judge_noise_floor(const struct api_evidence *evidence, const struct api_sum *sum);
 
+/* api_cells: the cell that each bin is in, after joining. */
+struct api_cells {
+    size_t n;
+    unsigned short of_bin[API_MAX_BINS + KL_OUTER_BINS];
+};
+void api_judge_cells(const struct api_evidence *evidence, const struct api_sum *sum,
+                     struct api_cells *cells);
+
+/* G of a sum in the cells of another, against what it is compared with. */
+double api_judge_g(const struct api_evidence *evidence, const struct api_sum *sum,
+                   const struct api_cells *cells);
+
 /* Scores a sum after joining. */
 void api_judge_score(const struct api_evidence *evidence, const struct api_sum *sum,
                      struct kl_drift *drift);

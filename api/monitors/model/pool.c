@@ -254,3 +254,26 @@ enum api_verdict api_pool_fall(const struct api_evidence *evidence, enum api_ver
     *from = sums.start;
     return to;
 }
+
+/* ---- When a drift began */
+
+int64_t api_pool_began(const struct api_evidence *evidence, size_t decided)
+{
+    int64_t began = evidence->at.start;
+    double most = -1;
+    struct api_cells cells;
+    struct sums sums;
+    begin(&sums, evidence, API_NO_TURNS.rose);
+    while (sums.sum.windows < decided && add_window(&sums))
+        ;
+    api_judge_cells(evidence, &sums.sum, &cells);
+    begin(&sums, evidence, API_NO_TURNS.rose);
+    do {
+        double g = api_judge_g(evidence, &sums.sum, &cells);
+        if (g > most) {
+            most = g;
+            began = sums.start;
+        }
+    } while (sums.sum.windows < API_BEGAN_WITHIN && add_window(&sums));
+    return began;
+}

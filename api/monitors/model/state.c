@@ -67,7 +67,8 @@ const char *api_state_name(int state)
 
 void api_event_write(const struct api_event *event, struct api_buffer *out)
 {
-    api_write_json(out, "'at':%jd,'from':%s,'to':%s,'kl':%g,'infinite':%d,'window':%g", event->at,
-                   api_state_name(event->from), api_state_name(event->to), event->kl,
-                   isinf(event->kl), event->window ? (double)event->window : (double)NAN);
+    api_write_json(out, "'at':%jd,'from':%s,'to':%s,'kl':%g,'infinite':%d,'window':%g,'began':%jd",
+                   event->at, api_state_name(event->from), api_state_name(event->to), event->kl,
+                   isinf(event->kl), event->window ? (double)event->window : (double)NAN,
+                   event->began);
 }

@@ -38,6 +38,7 @@ struct api_event {
     int from, to;
     double kl;      /* of the window; NaN without one */
     int64_t window; /* its id, or 0 */
+    int64_t began; /* when the drift began, of a change from ok or less to more; else API_NO_TIME */
 };
 
 /* Appends its members, `"at":...,...`. */

@@ -119,7 +119,7 @@ static void write_new(void *context, const struct api_datum *values)
     struct api_buffer *out = context;
     if (values[1].integer != 0)
         return;
-    api_append(out, ",", out->size > 0);
+    api_append(out, ",", out->size > 0 && out->data[out->size - 1] != '[');
     api_append_json_string(out, values[0].text);
 }
 

@@ -67,6 +67,7 @@ static const struct api_row_field fields[API_MONITOR_VALUES] = {
     [COLUMN_last_top_share] = MEMBER(REAL, status.last.scores.top_share),
     [COLUMN_n_recent] = MEMBER(SIZE, status.n_recent),
     [COLUMN_recent] = SIZED(STRUCT, status.recent),
+    [COLUMN_began] = TIME(status.began),
 };
 _Static_assert((int)COLUMN_last_top_names == API_MONITOR_VALUES &&
                    (int)COLUMNS == API_TOP_NAMES - 2,
@@ -144,15 +145,20 @@ struct api_monitor_state api_monitor_state_of(const struct api_monitor *monitor,
 {
     const struct api_monitor_status *status = &monitor->status;
     return (struct api_monitor_state){
-        status->state, status->since, status->severity_since, api_monitor_is_stale(monitor),
+        status->state,
+        status->since,
+        status->severity_since,
+        status->began,
+        api_monitor_is_stale(monitor),
         api_mutes_find(mutes, monitor->group, monitor->name, api_now())};
 }
 
 void api_monitor_state_write(const struct api_monitor_state *state, struct api_buffer *out)
 {
-    api_write_json(out, ",'state':%s,'since':%jd,'severity_since':%jd,'stale':%d,'muted':",
+    api_write_json(out,
+                   ",'state':%s,'since':%jd,'severity_since':%jd,'began':%jd,'stale':%d,'muted':",
                    api_verdict_names[state->state], state->since, state->severity_since,
-                   state->stale);
+                   state->began, state->stale);
     api_mute_write(&state->mute, out);
 }
 
@@ -173,7 +179,7 @@ void api_monitor_see(struct api_monitor *monitor, int64_t time, int64_t now)
 void api_status_restart(struct api_monitor_status *status)
 {
     status->state = API_INSUFFICIENT;
-    status->since = status->severity_since = API_NO_TIME;
+    status->since = status->severity_since = status->began = API_NO_TIME;
     status->turns = API_NO_TURNS;
     status->next_close = INT64_MAX;
     status->last = api_no_window;

@@ -29,6 +29,8 @@ struct api_monitor_status {
     int64_t
         since; /* time of the event by which the state left ok or returned to it; API_NO_TIME without one */
     int64_t severity_since; /* time of the event that made the state */
+    int64_t
+        began; /* of a state above ok: when the drift began, see api_pool_began; else API_NO_TIME */
     struct api_turns turns; /* of the state */
     int64_t observations;   /* values counted since the monitor was made */
     int64_t missed;         /* requests of the group in a row that lacked the column */
@@ -95,10 +97,10 @@ enum { API_SAMPLE_VALUES = 16 };
 void api_monitor_read_part(struct api_monitor *monitor, const struct api_datum *values, size_t n);
 
 /* API_TOP_NAMES, API_SETTINGS, API_DEFINITION: values of a row behind those that api_monitor_read reads. */
-enum { API_TOP_NAMES = 41, API_SETTINGS = 42, API_DEFINITION = 43 };
+enum { API_TOP_NAMES = 42, API_SETTINGS = 43, API_DEFINITION = 44 };
 
 /* Sets the parameters of API_SQL_MONITOR_PUT but the last two, names of top bins and id. */
-enum { API_MONITOR_VALUES = 38 };
+enum { API_MONITOR_VALUES = 39 };
 void api_monitor_values(const struct api_monitor *monitor, struct api_datum *values);
 
 /* Takes from a config what the row has of its settings. */
@@ -109,7 +111,7 @@ void api_monitor_set_config(struct api_monitor *monitor, struct api_config *conf
 enum { API_MISSED = 3 };
 struct api_monitor_state {
     enum api_verdict state;
-    int64_t since, severity_since;
+    int64_t since, severity_since, began;
     bool stale;
     struct api_mute mute;
 };

@@ -82,11 +82,12 @@ static void add_pool_unseen(void *context, const struct api_datum *values)
                             &pool->unseen[i]);
 }
 
-/* Reads the closed windows before a position; NULL if the store or memory fails. */
-static struct api_pool *read_pool(struct api_monitors *monitors, struct api_monitor *monitor,
+/* Reads the closed windows before a position, as many as settings need; NULL if the store or memory fails. */
+static struct api_pool *read_pool(struct api_monitors *monitors, const struct api_monitor *monitor,
+                                  const struct api_monitor_settings *settings,
                                   struct api_position at)
 {
-    struct api_pool *pool = api_pool_new(&monitor->config->settings, &monitor->config->bins);
+    struct api_pool *pool = api_pool_new(settings, &monitor->config->bins);
     if (!pool) {
         api_transaction_fail_oom(monitors);
         return NULL;
@@ -105,7 +106,8 @@ bool api_touch_pool(struct api_monitors *monitors, struct api_monitor *monitor)
 {
     const struct api_position last = {INT64_MAX, INT64_MAX};
     if (api_settings_pool(&monitor->config->settings) > 1 && !monitor->pool)
-        return (monitor->pool = read_pool(monitors, monitor, last)) != NULL;
+        return (monitor->pool = read_pool(monitors, monitor, &monitor->config->settings, last)) !=
+               NULL;
     return true;
 }
 
@@ -139,10 +141,36 @@ bool api_snapshot_pool(struct api_monitors *monitors, struct api_monitor *monito
     if (!api_touch_pool(monitors, monitor))
         return false;
     struct api_pool *pool = monitor->pool;
-    snapshot->pool = pool && api_pool_is_before(pool, api_position_of(window))
-                         ? api_pool_hold(pool)
-                         : read_pool(monitors, monitor, api_position_of(window));
+    snapshot->pool =
+        pool && api_pool_is_before(pool, api_position_of(window))
+            ? api_pool_hold(pool)
+            : read_pool(monitors, monitor, &monitor->config->settings, api_position_of(window));
     return snapshot->pool != NULL;
+}
+
+bool api_window_began(struct api_monitors *monitors, struct api_monitor *monitor,
+                      const struct api_window *window, int64_t *began)
+{
+    struct api_monitor_settings settings = monitor->config->settings;
+    struct api_snapshot *snapshot = NULL;
+    *began = window->start;
+    if (api_settings_running(&settings) > 0)
+        return true;
+    if (!api_snapshot_read(monitors, monitor, API_SQL_WINDOW, API_ROW(monitor->id, window->id),
+                           &snapshot))
+        return false;
+    if (!snapshot)
+        return true;
+    settings.pool = API_BEGAN_WITHIN;
+    snapshot->turns = monitor->status.turns;
+    api_pool_release(snapshot->pool);
+    snapshot->pool = read_pool(monitors, monitor, &settings, api_position_of(window));
+    bool good = snapshot->pool != NULL;
+    const struct api_evidence evidence = api_snapshot_evidence(snapshot);
+    if (good && snapshot->reference)
+        *began = api_pool_began(&evidence, window->scores.pooled.windows);
+    api_snapshot_release(snapshot);
+    return good;
 }
 
 bool api_touch_add_to_pool(struct api_monitors *monitors, struct api_monitor *monitor,

@@ -35,6 +35,11 @@ bool api_snapshot_pool(struct api_monitors *monitors, struct api_monitor *monito
 /* Reads the last closed windows of a monitor, of which pools are made, unless they are in memory. */
 bool api_touch_pool(struct api_monitors *monitors, struct api_monitor *monitor);
 
+/* Finds when the drift began that has raised the state at a closed window, which is written: see api_pool_began; of one that is
+ * compared with the windows before it, its start. */
+bool api_window_began(struct api_monitors *monitors, struct api_monitor *monitor,
+                      const struct api_window *window, int64_t *began);
+
 /* Adds a window that has closed to those in memory, if it is after them; else they are read again later. */
 bool api_touch_add_to_pool(struct api_monitors *monitors, struct api_monitor *monitor,
                            const struct api_snapshot *snapshot);

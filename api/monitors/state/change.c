@@ -28,7 +28,11 @@ static bool compare(struct api_monitors *monitors, const char *group, struct api
     r->is_new = r->changes = r->revises = true;
     r->revision = r->version = 1;
     r->state =
-        (struct api_monitor_state){API_INSUFFICIENT, API_NO_TIME, API_NO_TIME, false,
+        (struct api_monitor_state){API_INSUFFICIENT,
+                                   API_NO_TIME,
+                                   API_NO_TIME,
+                                   API_NO_TIME,
+                                   false,
                                    api_mutes_find(&monitors->mutes, group, r->name, monitors->now)};
     if (!monitor)
         return true;

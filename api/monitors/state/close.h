@@ -20,3 +20,8 @@ bool api_close_open(struct api_monitors *monitors, struct api_monitor *monitor, 
  * window_not_found. */
 bool api_erase_window(struct api_monitors *monitors, struct api_monitor *monitor, int64_t window,
                       struct api_problem *problem);
+
+/* Deletes the windows, of all revisions, open ones too, that start in [period[0], period[1]), and judges again as
+ * api_erase_window does. Adds the number of those that are deleted to *n, of those that are judged to *judged. */
+bool api_erase_windows(struct api_monitors *monitors, struct api_monitor *monitor,
+                       const int64_t period[2], size_t *n, size_t *judged);

@@ -49,7 +49,7 @@ bool api_outbox_store(struct api_monitors *monitors, const struct api_change *ch
         const struct api_datum *row =
             API_ROW(receiver->name, monitors->now, change->monitor, change->group, change->name,
                     change->from, change->to, change->at, api_time_datum(change->since), change->kl,
-                    change->sentence, trace);
+                    change->sentence, trace, api_time_datum(change->began));
         if ((mutes && receiver->format == API_NOTIFY_ALERTMANAGER) ||
             !api_receiver_wants(receiver, change->group, change->from, change->to) ||
             !api_notifier_add_pending(monitors->notifier, receiver->name))
@@ -123,6 +123,7 @@ static void add_row(void *context, const struct api_datum *values)
                                       .queued = values[0].integer,
                                       .at = values[6].integer,
                                       .since = api_time_of(&values[7]),
+                                      .began = api_time_of(&values[11]),
                                       .kl = api_datum_number(&values[8])};
     add(job, &change, values + 2, values + 9);
 }
@@ -285,6 +286,7 @@ static void add_lasting(const struct api_monitor *monitor, int state, struct api
         .to = state,
         .at = state == API_STALE ? status->last_observation : status->severity_since,
         .since = state == API_STALE ? status->last_observation : status->since,
+        .began = state == API_STALE ? API_NO_TIME : status->began,
         .kl = status->last.scores.drift.kl};
     add(job, &change, API_ROW(monitor->group, monitor->name), API_ROW(sentence, ""));
 }

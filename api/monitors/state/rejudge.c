@@ -85,16 +85,17 @@ struct judging {
     struct api_monitor *monitor;
     struct api_replay *replay; /* that is made; NULL: windows are written */
     const struct api_monitor_settings *settings;
-    const struct api_window *gone; /* the deleted window; NULL in a preview */
-    struct api_buffer compared;    /* how settings of windows begin that were compared by these */
-    struct api_position at;        /* of the last window */
+    const struct api_gone *gone; /* deleted windows; NULL in a preview */
+    struct api_buffer compared;  /* how settings of windows begin that were compared by these */
+    struct api_position at;      /* of the last window */
     struct api_state_history history;
     struct api_turns turns;
     struct api_pool *pool; /* windows before, or NULL without pools */
     struct ring
         ring; /* of those that a window is compared with, where that changes; unless they are of a season */
     size_t n_before, n_after;
-    size_t quiet; /* windows since the last that is not as it was */
+    size_t quiet,
+        quiet_verdicts; /* windows since the last that is not as it was; those with a verdict */
     struct api_window
         cause; /* that changed the state last, without what it points to; id 0: none did */
 };
@@ -173,7 +174,7 @@ static bool clear_reference(const struct judging *j, struct api_snapshot *snapsh
  * suffices, which is found again. */
 static bool learn(struct judging *j, struct api_window *row)
 {
-    enum api_verdict verdict = row->scores.verdict, state = row->state, before = j->history.state;
+    enum api_verdict state = row->state, before = j->history.state;
     struct api_snapshot *snapshot = api_snapshot_of(j->monitors, j->monitor, row);
     bool is_other = j->pool && j->pool->compared && snapshot && !snapshot->window.reference;
     if (!snapshot || !api_snapshot_unseen(j->monitors, j->monitor->id, snapshot) ||
@@ -190,7 +191,6 @@ static bool learn(struct judging *j, struct api_window *row)
         j->turns.rose = evidence.at;
     if (j->n_before > 0 && state < before && j->pool)
         api_pool_fall(&evidence, before, API_INSUFFICIENT, &j->turns.pool_from);
-    api_state_advance(&j->history, verdict);
     j->history.state = state;
     j->n_before++;
     bool good = add_window(j, snapshot);
@@ -198,11 +198,10 @@ static bool learn(struct judging *j, struct api_window *row)
     return good;
 }
 
-/* How many windows before are needed: those of the pools of the windows that pools hold, of a reference, of a state. */
+/* How many windows before are needed: those of the pools of the windows that pools hold, and of a reference. */
 static size_t needed_before(const struct judging *j)
 {
     size_t pool = 2 * api_settings_pool(j->settings), n = j->ring.k > pool ? j->ring.k : pool;
-    n = j->history.max > n ? j->history.max : n;
     return n < MAX_BEFORE ? n : MAX_BEFORE;
 }
 
@@ -217,29 +216,29 @@ static bool learn_all(struct judging *j)
         good = learn(j, &list.windows[i - 1]);
     api_window_list_free(&list);
     j->at = from;
-    return good;
+    return good && api_status_read_history(j->monitors, j->monitor, from, &j->history);
 }
 
 /* ---- What windows are compared with */
 
-/* True if a window of time may have been compared with the deleted one: it starts some periods later, or up to two hours
+/* True if a window of time may have been compared with a deleted one: it starts some periods later, or up to two hours
  * more or less, which clocks are put. */
 static bool is_of_season(const struct judging *j, int64_t start)
 {
     int64_t period = (int64_t)j->settings->period * API_SECOND_US, clocks = 2 * HOUR_US;
-    int64_t distance = start - j->gone->start;
-    if (period == 0 || distance > (int64_t)j->settings->previous * period + clocks)
+    int64_t nearest = start - j->gone->last->start, farthest = start - j->gone->first.start;
+    if (period == 0 || nearest > (int64_t)j->settings->previous * period + clocks)
         return false;
-    return (distance + clocks) % period <= 2 * clocks;
+    return (farthest + clocks) / period * period >= nearest - clocks;
 }
 
-/* True for windows after which none was compared with the deleted one. */
+/* True for windows after which none was compared with a deleted one. */
 static bool is_past_references(const struct judging *j, int64_t start)
 {
     const struct api_monitor_settings *settings = j->settings;
     double span_us = settings->previous * settings->period * 1e6 + 2. * (double)HOUR_US;
     return j->n_after >= j->ring.k &&
-           (settings->period == 0 || (double)start > (double)j->gone->start + span_us);
+           (settings->period == 0 || (double)start > (double)j->gone->last->start + span_us);
 }
 
 /* True if a window is to be compared with something else than it was: a deleted one is missing, or settings would have it. */
@@ -311,8 +310,9 @@ static void note_change(struct judging *j, const struct api_window *window, enum
     if (!replay)
         return;
     replay->alarms += window->state >= API_WARNING && window->state > before;
-    replay->events[replay->n_events++] = (struct api_event){
-        window->end, (int)before, (int)window->state, window->scores.drift.kl, window->id};
+    replay->events[replay->n_events++] =
+        (struct api_event){window->end, (int)before, (int)window->state, window->scores.drift.kl,
+                           window->id,  API_NO_TIME};
 }
 
 /* Scores a row. One that is not reached by what has changed keeps its scores, which may be by settings of before, but for the level
@@ -357,6 +357,8 @@ static bool judge(struct judging *j, struct api_snapshot *snapshot)
         note_change(j, window, before);
     bool stays = is_same(&stored, &window->scores) && state == window->state;
     j->quiet = stays && !anew ? j->quiet + 1 : 0;
+    j->quiet_verdicts =
+        j->quiet > 0 ? j->quiet_verdicts + (window->scores.verdict != API_INSUFFICIENT) : 0;
     j->n_after++;
     return (j->replay || write(j, snapshot, is_reached, state)) && add_window(j, snapshot);
 }
@@ -365,7 +367,7 @@ static bool judge(struct judging *j, struct api_snapshot *snapshot)
 static bool is_settled(const struct judging *j)
 {
     return !j->replay && j->quiet >= api_settings_pool(j->settings) + j->history.max &&
-           is_past_references(j, j->at.start);
+           j->quiet_verdicts >= j->history.max && is_past_references(j, j->at.start);
 }
 
 static bool judge_row(struct judging *j, struct api_window *row)
@@ -390,29 +392,30 @@ static bool judge_next(struct judging *j, bool *more)
     return good;
 }
 
-/* Sets the state after the last window. Its event names the window that brought it; or, if that was before the deleted one,
- * the last of all. */
+/* Sets the state after the last window. Its event names the window that brought it; or, if that was before the deleted
+ * ones, the last of all. */
 static bool set_state(struct judging *j)
 {
     struct api_monitor *monitor = j->monitor;
-    const struct api_window *last = monitor->status.last.id ? &monitor->status.last : j->gone;
+    const struct api_window *last = monitor->status.last.id ? &monitor->status.last : j->gone->last;
     monitor->status.turns = j->turns;
     return api_change_state(j->monitors, monitor, j->history.state, j->cause.id ? &j->cause : last);
 }
 
 bool api_rejudge(struct api_monitors *monitors, struct api_monitor *monitor,
-                 const struct api_window *gone)
+                 const struct api_gone *gone, size_t *judged)
 {
     struct judging j = {.monitors = monitors,
                         .monitor = monitor,
                         .settings = &monitor->config->settings,
                         .gone = gone,
-                        .at = api_position_of(gone)};
+                        .at = gone->first};
     size_t max = MAX_COUNTS / monitor->config->bins.n_bins;
     bool more = true, good = begin(&j) && learn_all(&j);
     max = max < MAX_WINDOWS ? max : MAX_WINDOWS;
     while (good && more && !is_settled(&j) && j.n_after < max)
         good = judge_next(&j, &more);
+    *judged += j.n_after;
     api_pool_release(monitor->pool); /* a window may have read it before those in it were judged */
     monitor->pool = NULL;
     monitor->status.sentence_of = 0; /* the scores of the same window may be others */

@@ -18,10 +18,18 @@ struct api_replay {
     size_t n_events;
 };
 
-/* Judges the closed windows after a deleted one again, by what is left: the ones whose pool or reference had it, and states as far as
- * they change; of 10,000 windows at most, or those of a million counts. Events of the past stay. */
+/* api_gone: deleted windows in a row, of those that were closed, and of this revision: where the first was; and the last, NULL if
+ * there was none. */
+struct api_gone {
+    struct api_position first;
+    const struct api_window *last;
+};
+
+/* Judges the closed windows after deleted ones again, by what is left: the ones whose pool or reference had one of them, and states
+ * as far as they change; of 10,000 windows at most, or those of a million counts. Adds their number to *judged. Events of the past
+ * stay. */
 bool api_rejudge(struct api_monitors *monitors, struct api_monitor *monitor,
-                 const struct api_window *gone);
+                 const struct api_gone *gone, size_t *judged);
 
 /* Judges the last closed windows of a monitor's revision, in order and from insufficient_data on, as they would have
  * been judged by the settings of a config: those that start at most 60 days before the newest one, at most 2,000, and

@@ -148,13 +148,12 @@ static void add_newest(struct api_monitor_status *status, const struct api_windo
 
 /* ---- States */
 
-/* Reads the verdicts before a window, and the state after them. */
-static bool read_history(struct api_monitors *monitors, const struct api_monitor *monitor,
-                         const struct api_window *window, struct api_state_history *history)
+bool api_status_read_history(struct api_monitors *monitors, const struct api_monitor *monitor,
+                             struct api_position at, struct api_state_history *history)
 {
     api_state_begin(history, &monitor->config->settings);
     const struct api_datum *before =
-        API_ROW(monitor->id, window->revision, window->start, window->id, history->max);
+        API_ROW(monitor->id, monitor->revision, at.start, at.id, history->max);
     struct api_window_list list;
     bool good = api_window_list_run(&list, monitors->store, API_SQL_WINDOWS_BEFORE, before);
     history->n = list.n;
@@ -168,8 +167,8 @@ static bool read_history(struct api_monitors *monitors, const struct api_monitor
 bool api_event_store(struct api_monitors *monitors, struct api_monitor *monitor, int64_t at,
                      int64_t window, const struct api_change *change)
 {
-    const struct api_datum *row =
-        API_ROW(monitor->id, at, change->from, change->to, change->kl, window);
+    const struct api_datum *row = API_ROW(monitor->id, at, change->from, change->to, change->kl,
+                                          window, api_time_datum(change->began));
     return api_store_run(monitors->store, API_SQL_EVENT_PUT, row) &&
            api_outbox_put(monitors, monitor, change);
 }
@@ -182,15 +181,23 @@ bool api_change_state(struct api_monitors *monitors, struct api_monitor *monitor
                                     status->sentence_of == window->id ? status->sentence : "",
                                 .at = window->end,
                                 .since = status->since,
+                                .began = status->began,
                                 .from = (int)status->state,
                                 .to = (int)state,
                                 .kl = window->scores.drift.kl};
     if (state == status->state)
         return true;
+    if (state <= API_OK)
+        status->began = API_NO_TIME;
+    else if (status->state <= API_OK &&
+             !api_window_began(monitors, monitor, window, &status->began))
+        return false;
     if (status->state <= API_OK || state <= API_OK)
         status->since = window->end;
-    if (state > API_OK)
+    if (state > API_OK) {
         change.since = status->since;
+        change.began = status->began;
+    }
     status->state = state;
     status->severity_since = window->end;
     return api_event_store(monitors, monitor, window->end, window->id, &change);
@@ -229,8 +236,8 @@ static bool write_newest(struct api_monitors *monitors, struct api_monitor *moni
 {
     struct api_window *window = &snapshot->window;
     snapshot->state = window->state = state;
-    return api_change_state(monitors, monitor, state, window) &&
-           api_window_store(monitors->store, monitor->id, snapshot);
+    return api_window_store(monitors->store, monitor->id, snapshot) &&
+           api_change_state(monitors, monitor, state, window);
 }
 
 /* The state by pools, after the newest window. */
@@ -243,7 +250,8 @@ static bool update_pooled(struct api_monitors *monitors, struct api_monitor *mon
     bool newest = is_newest(status, window);
     const struct api_evidence evidence = api_snapshot_evidence(snapshot);
     api_state_begin(&history, &monitor->config->settings);
-    if (history.fire_after > 1 && !read_history(monitors, monitor, window, &history))
+    if (history.fire_after > 1 &&
+        !api_status_read_history(monitors, monitor, api_position_of(window), &history))
         return false;
     history.state = status->state;
     api_state_follow(&history, &evidence, &window->scores, &status->turns);
@@ -271,7 +279,8 @@ bool api_update_state(struct api_monitors *monitors, struct api_monitor *monitor
     bool newest = is_newest(&monitor->status, window);
     bool needs_none = newest && settings->fire_after == 1 && settings->clear_after == 1;
     api_state_begin(&history, settings);
-    if (!needs_none && !read_history(monitors, monitor, window, &history))
+    if (!needs_none &&
+        !api_status_read_history(monitors, monitor, api_position_of(window), &history))
         return false;
     if (!newest) {
         if (!api_window_store(monitors->store, monitor->id, snapshot) ||

@@ -27,6 +27,10 @@ bool api_status_explain(struct api_monitors *monitors, int64_t monitor,
                         const struct api_snapshot *snapshot, const struct api_scores *scores,
                         const struct kl_drift_bin *of_bins, char sentence[API_SENTENCE]);
 
+/* Reads the verdicts before a position, of windows of this revision, and the state after them. */
+bool api_status_read_history(struct api_monitors *monitors, const struct api_monitor *monitor,
+                             struct api_position at, struct api_state_history *history);
+
 /* True if a window is the newest closed window, or would be once closed. */
 bool api_status_is_last(const struct api_monitor_status *status, const struct api_window *window);
 
@@ -34,7 +38,7 @@ bool api_status_is_last(const struct api_monitor_status *status, const struct ap
 bool api_event_store(struct api_monitors *monitors, struct api_monitor *monitor, int64_t at,
                      int64_t window, const struct api_change *change);
 
-/* Sets the state, and writes the event of a change, which a window brought. */
+/* Sets the state, and writes the event of a change, which a window brought that is written. */
 bool api_change_state(struct api_monitors *monitors, struct api_monitor *monitor,
                       enum api_verdict state, const struct api_window *window);
 

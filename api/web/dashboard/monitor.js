@@ -333,16 +333,17 @@ function blameOf(result) {
 }
 
 /**
- * Since when a monitor has its state; if it was not ok before that already, since when.
+ * Since when a monitor has its state; if it was not ok before that already, since when; and when the drift began.
  *
  * @param {Config} config
  */
-function sinceText({ state, since, severity_since: began }) {
-    if (!began || state === "insufficient_data")
+function sinceText({ state, since, severity_since: of, began }) {
+    if (!of || state === "insufficient_data")
         return "";
-    const earlier = since && Date.parse(since) < Date.parse(began);
-    return ` since ${time(began)}, for ${lasting(began)}` +
-        (earlier ? `; not ok since ${time(since)}, for ${lasting(since)}` : "");
+    const earlier = since && Date.parse(since) < Date.parse(of);
+    return ` since ${time(of)}, for ${lasting(of)}` +
+        (earlier ? `; not ok since ${time(since)}, for ${lasting(since)}` : "") +
+        (began ? `; began ${time(began)}, seen ${time(since ?? of)}` : "");
 }
 
 /**

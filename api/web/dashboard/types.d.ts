@@ -32,6 +32,7 @@ export interface Listed {
     recent: (number | null)[];
     since: string | null;
     severity_since: string | null;
+    began: string | null;
     stale: boolean;
     muted?: Muted | null;
     top: string[];
@@ -185,6 +186,7 @@ export interface Config {
     ratio: { warning: number; critical: number } | null;
     since: string | null;
     severity_since: string | null;
+    began: string | null;
     stale: boolean;
     stale_after: number | null;
     muted?: Muted | null;

@@ -1,4 +1,4 @@
-/* DELETE of a window. The oracle is a monitor that never had the window: all that is left of both is the same, and what
+/* DELETE of windows. The oracle is a monitor that never had the window: all that is left of both is the same, and what
  * comes later, too. */
 #include "tests/suites/support/monitors.h"
 #include "tests/suites/support/store.h"
@@ -137,8 +137,17 @@ static void erase(const struct api_service *service, size_t window, int status)
     monitors_expect(service, line, NULL, status);
 }
 
-/* Both monitors get the same but for some windows, which are deleted; then both get the same. */
-static void run_history(unsigned long long seed)
+/* Deletes the windows of a period, of the monitor or of its group. */
+static void erase_period(const struct api_service *service, bool of_group, const long period[2])
+{
+    char line[100];
+    snprintf(line, sizeof line, "DELETE /monitors/g%s/windows?from=%ld&to=%ld",
+             of_group ? "" : "/one", period[0], period[1]);
+    monitors_expect(service, line, NULL, 200);
+}
+
+/* Both monitors get the same but for some windows, which are deleted, one by one or all of a period; then both get the same. */
+static void run_history(unsigned long long seed, bool by_period)
 {
     static const char *const windows[] = {"60s", "batch", "60s", "20"};
     enum { MAX = 70 };
@@ -152,16 +161,25 @@ static void run_history(unsigned long long seed)
     make_monitor(&service, "two", s.labels, windows[seed % COUNT(windows)], settings);
     s.size = 20 + 60 * pick(&s.seed, 4);
     size_t n = 10 + pick(&s.seed, MAX - 10), erased = 1 + pick(&s.seed, 3);
-    for (size_t i = 0; i < erased; i++)
+    for (size_t i = 0; i < erased && !by_period; i++)
         gone[pick(&s.seed, 4) ? pick(&s.seed, n) : n - 1] = true;
+    size_t last = by_period ? pick(&s.seed, n) : 0, first = pick(&s.seed, last + 1);
+    long period[2] = {0, 0};
+    for (size_t i = first; i <= last && by_period; i++)
+        gone[i] = true;
     for (size_t i = 0; i < n + 10; i++) {
+        period[0] = i == first ? s.time : period[0];
+        period[1] = i == last ? s.time + 1 : period[1];
         next_body(&s, body);
         observe(&service, "one", body);
         if (i >= n || !gone[i])
             observe(&service, "two", body);
-        for (size_t j = n; i + 1 == n && j > 0; j--) /* the newest first, as an undo does */
+        for (size_t j = n; i + 1 == n && j > 0 && !by_period;
+             j--) /* the newest first, as an undo does */
             if (gone[j - 1])
                 erase(&service, j, 204);
+        if (i + 1 == n && by_period)
+            erase_period(&service, seed % 3 == 0, period);
         if (i + 1 == n)
             expect_same(&service, "after the deletion", seed, settings);
     }
@@ -175,7 +193,13 @@ static void run_history(unsigned long long seed)
 Test(monitors_erase, leaves_what_a_monitor_without_the_window_has, .timeout = 300)
 {
     for (unsigned long long seed = 0; seed < SOME_OF(24); seed++)
-        run_history(seed);
+        run_history(seed, false);
+}
+
+Test(monitors_erase, of_a_period_leaves_what_a_monitor_without_its_windows_has, .timeout = 300)
+{
+    for (unsigned long long seed = 200; seed < 200 + SOME_OF(24); seed++)
+        run_history(seed, true);
 }
 
 /* ---- One window */
@@ -291,7 +315,17 @@ Test(monitors_erase, refuses_what_is_not_there)
         {"DELETE /monitors/g/none/windows/1", "monitor_not_found"},
         {"DELETE /monitors/none/one/windows/1", "group_not_found"},
         {"DELETE /monitors/g/one/windows/1?dry_run=true", "option_unknown ?dry_run"},
-        {"DELETE /monitors/g/one/windows", "method_not_allowed"},
+        {"DELETE /monitors/g/one/windows", "option_invalid ?from"},
+        {"DELETE /monitors/g/one/windows?from=900", "option_invalid ?to"},
+        {"DELETE /monitors/g/windows?to=900", "option_invalid ?from"},
+        {"DELETE /monitors/g/windows?from=900&to=900", "option_invalid ?to"},
+        {"DELETE /monitors/g/windows?from=x&to=900", "timestamp_invalid ?from"},
+        {"DELETE /monitors/g/windows?from=900&to=2000&dry_run=true", "option_unknown ?dry_run"},
+        {"DELETE /monitors/g/windows?from=1001&to=2000", "window_not_found"},
+        {"DELETE /monitors/g/one/windows?from=500&to=1000", "window_not_found"},
+        {"DELETE /monitors/none/windows?from=900&to=2000", "group_not_found"},
+        {"DELETE /monitors/g/none/windows?from=900&to=2000", "monitor_not_found"},
+        {"DELETE /monitors/g/windows", "monitor_not_found"},
     };
     struct api_service service = monitors_new(10);
     make_monitor(&service, "one", false, "batch", "{}");
@@ -304,5 +338,74 @@ Test(monitors_erase, refuses_what_is_not_there)
     cr_expect_eq(answer.status, 412);
     answer_free(&answer);
     monitors_expect(&service, "GET /monitors/g/one/windows/1", NULL, 200);
+    monitors_end(&service);
+}
+
+/* ---- Windows of a period */
+
+/* The undo of a table: the windows of all columns go at once, and the response tells how many; the state is what it was. */
+Test(monitors_erase, undoes_a_table)
+{
+    struct api_service service = monitors_new(10);
+    monitors_expect(&service, "PUT /monitors/t",
+                    "{\"columns\":{\"a\":[1,2,3,4],\"b\":[\"x\",\"y\",\"x\",\"y\"]}}", 201);
+    for (int i = 1; i < 4; i++) {
+        char body[100];
+        snprintf(body, sizeof body,
+                 "{\"columns\":{\"a\":[1,2,3],\"b\":[\"x\",\"y\",\"x\"]},\"timestamp\":%d}",
+                 i * 1000);
+        monitors_expect(&service, "POST /monitors/t/observations", body, 200);
+    }
+    json_t *told =
+        monitors_get(&service, "DELETE /monitors/t/windows?from=2000&to=3001", NULL, 200);
+    expect_at(told, "windows", "4");
+    expect_at(told, "monitors", "2");
+    json_decref(told);
+    told = monitors_get(&service, "DELETE /monitors/t/b/windows?from=1970-01-01&to=1970-01-02",
+                        NULL, 200);
+    expect_at(told, "windows", "1");
+    expect_at(told, "monitors", "1");
+    json_decref(told);
+    monitors_expect(&service, "GET /monitors/t/a/windows/1", NULL, 200);
+    monitors_expect(&service, "GET /monitors/t/b/windows/1", NULL, 404);
+    monitors_end(&service);
+}
+
+/* More windows than a request may have are refused as a whole. */
+Test(monitors_erase, of_too_many_windows_deletes_none, .timeout = 300)
+{
+    enum { TABLES = 2, ROWS = 10001 };
+    struct api_service service = monitors_new(10);
+    struct api_buffer table = {.size = 0};
+    make_monitor(&service, "one", false, "60s", "{\"retention_days\":36500}");
+    for (int i = 0; i < TABLES * ROWS; i++) {
+        api_append_format(&table, "%s%d,1\n", i % ROWS ? "" : "at,one\n", BEGIN + 60 * i);
+        if ((i + 1) % ROWS)
+            continue;
+        api_append(&table, "", 1);
+        monitors_expect(&service, "POST /monitors/g/observations?time=at", table.data, 200);
+        table.size = 0;
+    }
+    monitors_refused(&service, "DELETE /monitors/g/windows?from=0&to=2100-01-01", NULL,
+                     "too_many_windows ?to");
+    json_t *told =
+        monitors_get(&service, "DELETE /monitors/g/windows?from=0&to=1600000060", NULL, 200);
+    expect_at(told, "windows", "1");
+    json_decref(told);
+    monitors_end(&service);
+    api_buffer_free(&table);
+}
+
+/* A monitor may be called windows. */
+Test(monitors_erase, of_a_monitor_that_is_called_windows)
+{
+    struct api_service service = monitors_new(10);
+    make_monitor(&service, "windows", false, "batch", "{}");
+    observe(&service, "windows", "{\"counts\":[1,1,1,1,1],\"timestamp\":1000}");
+    monitors_expect(&service, "DELETE /monitors/g/windows?from=1000&to=1001", NULL, 200);
+    monitors_expect(&service, "GET /monitors/g/windows", NULL, 200);
+    monitors_expect(&service, "GET /monitors/g/windows/windows/1", NULL, 404);
+    monitors_expect(&service, "DELETE /monitors/g/windows", NULL, 204);
+    monitors_expect(&service, "GET /monitors/g/windows", NULL, 404);
     monitors_end(&service);
 }

@@ -83,6 +83,8 @@ static size_t expect_events(const struct api_service *service, const char *name,
     snprintf(line, sizeof line, "GET /monitors/g/%s/events?limit=1000", name);
     json_t *events = monitors_get(service, line, NULL, 200);
     json_t *dry = monitors_get(service, "PATCH /monitors/g/a?dry_run=true", settings, 200);
+    json_array_foreach(at(events, "events"), i, event)
+        json_object_set_new(event, "began", json_null()); /* previews do not look for it */
     char *got = json_dumps(at(dry, "preview.changes"), JSON_SORT_KEYS);
     char *due = json_dumps(at(events, "events"), JSON_SORT_KEYS);
     cr_expect_str_eq(got, due, "seed %llu, %s:\n%s and not\n%s", seed, settings, got, due);

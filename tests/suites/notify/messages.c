@@ -17,6 +17,7 @@ static const struct api_change drift = {.group = "credit",
                                         .monitor = 26,
                                         .at = AT(0),
                                         .since = AT(0),
+                                        .began = AT(-7200),
                                         .queued = AT(1),
                                         .from = API_OK,
                                         .to = API_CRITICAL,
@@ -104,7 +105,8 @@ Test(notify_messages, of_one_change)
         "\"text\":\"credit / age & <sex> is critical since 2025-01-31T12:00:00Z: missing 0 % → 12 "
         "%\",\"changes\":[{\"id\":\"1a-62cff48449240\",\"group\":\"credit\",\"name\":\"age & "
         "<sex>\","
-        "\"from\":\"ok\",\"to\":\"critical\",\"since\":\"2025-01-31T12:00:00Z\","
+        "\"from\":\"ok\",\"to\":\"critical\",\"since\":\"2025-01-31T12:00:00Z\",\"began\":\"2025-"
+        "01-31T10:00:00Z\","
         "\"at\":\"2025-01-31T12:00:00Z\",\"kl\":0.25,\"sentence\":\"missing 0 % → 12 %\","
         "\"url\":\"" PAGE "\"}]}\n");
     expect_message(

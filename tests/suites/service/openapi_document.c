@@ -187,14 +187,32 @@ void fill_path(const json_t *of, const char *template, char *path, size_t size)
     cr_assert_lt(used, size);
 }
 
+void fill_query(const json_t *of, char *query, size_t size)
+{
+    size_t i, used = 0;
+    json_t *item;
+    *query = '\0';
+    json_array_foreach(json_object_get(of, "parameters"), i, item)
+    {
+        const json_t *parameter = resolve(item);
+        if (strcmp(text_of(parameter, "in"), "query") == 0 &&
+            json_is_true(json_object_get(parameter, "required")))
+            used += (size_t)snprintf(query + used, size - used, "%s%s=%s", used ? "&" : "",
+                                     text_of(parameter, "name"), text_of(parameter, "example"));
+    }
+    cr_assert_lt(used, size);
+}
+
 struct answer ask_operation(const struct api_service *service, const char *method,
                             const char *template, const char *type, const json_t *body)
 {
-    char path[200], *text = NULL;
+    char path[200], query[200], *text = NULL;
     fill_path(operation(template, method), template, path, sizeof path);
+    fill_query(operation(template, method), query, sizeof query);
     if (body)
         text = json_is_string(body) ? strdup(json_string_value(body)) : json_dumps(body, 0);
-    const struct question question = {.method = method, .path = path, .content_type = type};
+    const struct question question = {
+        .method = method, .path = path, .query = query, .content_type = type};
     struct answer answer = ask_question(&question, service, text, text ? strlen(text) : 0);
     check_answer(&answer, template, method);
     free(text);

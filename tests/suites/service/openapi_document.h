@@ -27,6 +27,9 @@ const json_t *first_example(const json_t *media);
 /* Fills a path with the examples of its parameters. */
 void fill_path(const json_t *of, const char *template, char *path, size_t size);
 
+/* Fills a query with the examples of the parameters that are required. */
+void fill_query(const json_t *of, char *query, size_t size);
+
 /* Asks an operation with a body, NULL for none, and checks the answer. */
 struct answer ask_operation(const struct api_service *service, const char *method,
                             const char *template, const char *type, const json_t *body);

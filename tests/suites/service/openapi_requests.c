@@ -49,7 +49,7 @@ static bool is_of_times(const struct visit *visit, const json_t *parameter)
 }
 
 /* Sends an operation with the first example of a media type, NULL for no body, and `accept`; all parameters are filled
- * in if `full`. */
+ * in if `full`, else those that are required. */
 static void check_example(const struct visit *visit, const char *type, const json_t *media,
                           const char *accept, bool full)
 {
@@ -64,8 +64,9 @@ static void check_example(const struct visit *visit, const char *type, const jso
     json_array_foreach(json_object_get(visit->operation, "parameters"), i, item)
     {
         char value[600];
+        bool is_required = json_is_true(json_object_get(resolve(item), "required"));
         fill_in(resolve(item), value, sizeof value);
-        if (full && !is_of_times(visit, resolve(item)))
+        if ((full || is_required) && !is_of_times(visit, resolve(item)))
             add_parameter(&asked, resolve(item), value);
     }
     struct answer answer = send_asked(&service, &asked, media ? first_example(media) : NULL);

@@ -294,7 +294,7 @@ Test(store_files, serves_a_store_with_values_that_mean_nothing)
         &database,
         "UPDATE kldiv_windows SET verdict = 99, state = -1, settings = '{', n = -5, top = -7;"
         "UPDATE kldiv_monitors SET state = 4, since = 'x'; UPDATE kldiv_windows SET counts = NULL;"
-        "INSERT INTO kldiv_events VALUES (1, 1, 0, 77, -1, NULL, 5);"
+        "INSERT INTO kldiv_events VALUES (1, 1, 0, 77, -1, NULL, 5, -1);"
         "UPDATE kldiv_windows SET reference = x'00' WHERE id < 10");
     struct server server = store_start(&database, NULL);
     for (size_t i = 0; i < COUNT(views); i++)

@@ -39,6 +39,9 @@ void schema_make(sqlite3 *sqlite, int64_t version);
     "ALTER TABLE kldiv_monitors DROP COLUMN last_top_names;"                                       \
     "ALTER TABLE kldiv_monitors DROP COLUMN n_recent;"                                             \
     "ALTER TABLE kldiv_monitors DROP COLUMN recent;"                                               \
+    "ALTER TABLE kldiv_monitors DROP COLUMN began;"                                                \
+    "ALTER TABLE kldiv_events DROP COLUMN began;"                                                  \
+    "ALTER TABLE kldiv_outbox DROP COLUMN began;"                                                  \
     "CREATE TABLE kldiv_counts (monitor BIGINT NOT NULL, window_id BIGINT NOT NULL, bin BIGINT "   \
     "NOT NULL, count BIGINT NOT NULL, PRIMARY KEY (monitor, window_id, bin)) WITHOUT ROWID;"       \
     "WITH RECURSIVE bins (bin) AS (SELECT 0 UNION ALL SELECT bin + 1 FROM bins WHERE bin < 200) "  \

@@ -573,7 +573,7 @@ def try_refusals():
 
 TABLES = ("meta", "monitors", "revisions", "windows", "counts", "events", "keys")
 THIRTEENTH = ("next_close", "warning", "critical", "significance", "stale_after", "last_id", "last_start", "last_end", "last_restated", "last_n", "last_kl",
-              "last_js", "last_psi", "last_unseen_ratio", "last_missing_ratio", "last_noise_floor", "last_top", "last_top_share", "last_top_names", "n_recent", "recent")  # columns of monitors that schema 13 added
+              "last_js", "last_psi", "last_unseen_ratio", "last_missing_ratio", "last_noise_floor", "last_top", "last_top_share", "last_top_names", "n_recent", "recent", "began")  # columns of monitors that schema 13 added
 INDICES = ("windows_by_start", "windows_open", "keys_by_time")
 
 
@@ -603,7 +603,7 @@ def try_names(folder):
         "UPDATE monitors SET settings = replace(replace(settings, ',\"pool\":16', ''), ',\"stale_after\":null', ''); "
         "ALTER TABLE monitors DROP COLUMN since, DROP COLUMN pool_from, DROP COLUMN sentence, DROP COLUMN sentence_of, DROP COLUMN stale_told, DROP COLUMN missed, DROP COLUMN told, DROP COLUMN rose_at, DROP COLUMN rose_window; "
         "ALTER TABLE monitors RENAME COLUMN severity_since TO since; ALTER TABLE monitors " + ", ".join("DROP COLUMN " + name for name in THIRTEENTH) + "; "
-        "INSERT INTO meta VALUES ('change', 0), ('deletion', 0); "
+        "ALTER TABLE events DROP COLUMN began; INSERT INTO meta VALUES ('change', 0), ('deletion', 0); "
         "ALTER TABLE windows DROP COLUMN pooled_windows, DROP COLUMN pooled_n, DROP COLUMN pooled_kl, "
         "DROP COLUMN pooled_p_value, DROP COLUMN pooled_noise_floor, DROP COLUMN pooled_bins, "
         "DROP COLUMN pooled_ratio, DROP COLUMN moments, DROP COLUMN reference_spread", "shared")

@@ -290,6 +290,19 @@ class Groups(unittest.TestCase):
             self.group.delete_window("age", 3)
         self.assertEqual(raised.exception.code, "window_not_found")
 
+    def test_windows_of_a_period_are_deleted(self):
+        self.group.reference(data(2000, 1), retention_days=36500)
+        for hour in range(3):
+            self.group.observe(data(500, 10 + hour, 30.0 if hour == 2 else 0.0), f"2026-01-01T0{hour}:00:00Z")
+        n = len(self.group.monitors())
+        told = self.group.delete_windows("2026-01-01T02:00:00Z", "2026-01-01T03:00:00Z")
+        self.assertEqual(told, {"windows": n, "monitors": n})
+        self.assertEqual(self.group.latest("age")["state"], "ok")
+        self.assertEqual(self.group.delete_windows("2026-01-01", "2026-01-02", "age"), {"windows": 2, "monitors": 1})
+        with self.assertRaises(kldiv.ServiceError) as raised:
+            self.group.delete_windows("2026-01-01", "2026-01-02", "age")
+        self.assertEqual(raised.exception.code, "window_not_found")
+
     def test_rare_bins(self):
         self.group.reference({"label": ["fraud"] * 20 + ["good"] * 9980, "x": np.arange(10000) % 97 / 4}, ratio=(2, 4))
         label, x = self.group.observe({"label": ["fraud"] * 100 + ["good"] * 9900, "x": np.arange(10000) % 97 / 4})

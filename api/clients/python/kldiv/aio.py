@@ -59,6 +59,7 @@ class AsyncGroup:
     delete = awaited(Group.delete)
     delete_note = awaited(Group.delete_note)
     delete_window = awaited(Group.delete_window)
+    delete_windows = awaited(Group.delete_windows)
     evaluate = awaited(Group.evaluate)
     events = awaited(Group.events)
     latest = awaited(Group.latest)

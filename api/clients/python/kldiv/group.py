@@ -361,6 +361,14 @@ class Group:
         """Deletes one window of a monitor by its id, as windows() have it; later ones and the state are judged again."""
         self.client.request("DELETE", f"{self._path}/{segment(name)}/windows/{int(window)}")
 
+    def delete_windows(self, start: Any, end: Any, name: str | None = None) -> dict[str, int]:
+        """Deletes the windows of a monitor, or of all, that start in [start, end): the undo of a wrong upload. All or none;
+        later ones and the states are judged again. How many `windows` went, of how many `monitors`."""
+        path = self._path if name is None else f"{self._path}/{segment(name)}"
+        told: dict[str, int] = self.client.request("DELETE", f"{path}/windows", {"from": time_text(start), "to": time_text(end)},
+                                                   expected={"windows": int, "monitors": int})
+        return told
+
     def events(self, since: Any = None) -> Any:
         """Changes of states, newest first: a DataFrame, or a list of dicts."""
         return as_frame(list(self._pages("/events", "events", {"group": self.name, "since": time_text(since),
