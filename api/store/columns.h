@@ -1,7 +1,7 @@
 /* The columns of tables, each with the number that it has as a parameter where a row is written. */
 #pragma once
 
-/* Those of a window behind its monitor: numbers, then what may be long. */
+/* Columns of a window after its monitor: numbers, then texts and bytes, which may be long. */
 #define API_WINDOW_NUMBERS(COLUMN)                                                                 \
     COLUMN(2, id)                                                                                  \
     COLUMN(3, revision)                                                                            \
@@ -36,7 +36,7 @@
     COLUMN(31, counts)
 #define API_WINDOW_COLUMNS(COLUMN) API_WINDOW_NUMBERS(COLUMN) API_WINDOW_LONG(COLUMN)
 
-/* Those of a monitor behind its names: which lists are in order by, and metrics show; then all others. */
+/* Columns of a monitor after its names: those by which lists are sorted, and which metrics show; then all others. */
 #define API_MONITOR_SAMPLE(COLUMN) COLUMN(1, version) API_MONITOR_SAMPLE_REST(COLUMN)
 #define API_MONITOR_SAMPLE_REST(COLUMN)                                                            \
     COLUMN(2, state)                                                                               \

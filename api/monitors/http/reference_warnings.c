@@ -91,7 +91,7 @@ static bool is_annotated(const struct api_config *config)
     return size < suffix || strcmp(config->others + size - suffix, none) != 0;
 }
 
-/* Of settings that a table does not set. */
+/* Warns of settings of the former config that a table does not set, and that have their defaults now. */
 static void warn_of_reset(struct api_replacing *d, const struct api_replacement *r)
 {
     char names[300] = "", message[500];

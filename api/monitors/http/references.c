@@ -278,8 +278,7 @@ static bool choose(const struct api_table *table, const char *parameter, const c
                                    &choosing, problem);
 }
 
-/* Of the columns that may have a monitor chooses those that have one, and warns of the others; all that are included must
- * have one. */
+/* Chooses the columns that have a monitor, and warns of the others; all columns that are included must have one. */
 static bool choose_known(const struct reading *r, enum choice *choices)
 {
     const struct api_table *table = r->table;

@@ -1,4 +1,4 @@
-/* What requests that make or replace monitors have in common. */
+/* Common steps of requests that make or replace monitors. */
 #include "api/monitors/http/replacing.h"
 
 #include "api/monitors/model/settings.h"

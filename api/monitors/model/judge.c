@@ -118,13 +118,20 @@ static void score_cells(const struct api_evidence *evidence, const struct cells 
     score(evidence, cells->counts, cells->reference, cells->n, drift);
 }
 
+/* Makes the cells of a sum, whose small ones are joined if it is of labels. */
+static void join(struct judging *j, const struct api_evidence *evidence, const struct api_sum *sum,
+                 struct cells *cells)
+{
+    begin(j, evidence, sum, evidence->bins->labelled);
+    make_cells(j, false, cells);
+}
+
 void api_judge_score(const struct api_evidence *evidence, const struct api_sum *sum,
                      struct kl_drift *drift)
 {
     struct judging j;
     struct cells cells;
-    begin(&j, evidence, sum, evidence->bins->labelled);
-    make_cells(&j, false, &cells);
+    join(&j, evidence, sum, &cells);
     score_cells(evidence, &cells, drift);
 }
 
@@ -133,8 +140,7 @@ void api_judge_cells(const struct api_evidence *evidence, const struct api_sum *
 {
     struct judging j;
     struct cells made;
-    begin(&j, evidence, sum, evidence->bins->labelled);
-    make_cells(&j, false, &made);
+    join(&j, evidence, sum, &made);
     cells->n = made.n;
     memcpy(cells->of_bin, made.of_bin, sum->n_bins * sizeof *cells->of_bin);
 }
@@ -157,8 +163,7 @@ double api_judge_noise_floor(const struct api_evidence *evidence, const struct a
     struct judging j;
     struct cells cells;
     double used = 0;
-    begin(&j, evidence, sum, evidence->bins->labelled);
-    make_cells(&j, false, &cells);
+    join(&j, evidence, sum, &cells);
     for (size_t i = 0; i < cells.n; i++)
         used += cells.counts[i] + cells.reference[i] > 0;
     return (used - 1) / 2 * (1 / j.n + (evidence->exact ? 0 : 1 / j.n_reference));

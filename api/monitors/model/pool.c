@@ -260,7 +260,7 @@ enum api_verdict api_pool_fall(const struct api_evidence *evidence, enum api_ver
 int64_t api_pool_began(const struct api_evidence *evidence, size_t decided)
 {
     int64_t began = evidence->at.start;
-    double most = -1;
+    double greatest = -1;
     struct api_cells cells;
     struct sums sums;
     begin(&sums, evidence, API_NO_TURNS.rose);
@@ -270,8 +270,8 @@ int64_t api_pool_began(const struct api_evidence *evidence, size_t decided)
     begin(&sums, evidence, API_NO_TURNS.rose);
     do {
         double g = api_judge_g(evidence, &sums.sum, &cells);
-        if (g > most) {
-            most = g;
+        if (g > greatest) {
+            greatest = g;
             began = sums.start;
         }
     } while (sums.sum.windows < API_BEGAN_WITHIN && add_window(&sums));

@@ -71,7 +71,7 @@ static bool list(struct api_monitors *monitors, const struct api_store_job *jobs
     return true;
 }
 
-/* What has changed of an open window that another server has counted in. */
+/* Reads the counts of an open window to which another server has added. */
 static void renew_open(void *context, const struct api_datum *values)
 {
     struct api_monitors *monitors = context;
