@@ -213,9 +213,10 @@ bool api_wait(struct api_exchange *x)
 {
     bool blocks = !x->resume; /* read now: once a job is queued, the exchange may have ended */
     if (!api_steps_submit(x)) {
-        api_refuse(x, "overloaded",
-                   x->place == API_NOTIFIER ? "too many tests of receivers are under way; try again"
-                                            : "too many requests wait for the store; try again");
+        if (x->place == API_NOTIFIER)
+            api_refuse(x, "test_running", "another test of the receiver is under way");
+        else
+            api_refuse(x, "overloaded", "too many requests wait for the store; try again");
         return false;
     }
     if (blocks)

@@ -331,8 +331,13 @@ static int serve(struct srv_options *options)
     srv_jobs_stop();
     srv_http_stop();
     srv_linger_stop(LAST_LINGER_MS);
-    srv_notify_stop();
+    bool all_ended = srv_notify_stop();
     api_monitors_stop(monitors);
+    if (!all_ended) {
+        srv_log(SRV_LOG_INFO, "stopped");
+        srv_log_stop();
+        _exit(0);
+    }
     api_monitors_free(monitors);
     srv_notify_close();
     api_regions_free(regions);

@@ -47,6 +47,7 @@ static const struct kind {
     {"request_timeout", 408, "The request took too long to arrive"},
     {"reply_timeout", 408, "The response was not read in time"},
     {"idle", 408, "No request arrived"},
+    {"test_running", 409, "A test of this receiver is under way"},
     {"precondition_failed", 412, "The resource does not match If-Match or If-None-Match"},
     {"body_too_large", 413, "The body is larger than this server accepts"},
     {"target_too_long", 414, "The request line is too long"},

@@ -200,7 +200,7 @@ bool api_transact(struct api_monitors *monitors, struct api_store_job *jobs,
     if (good ? api_store_last(monitors->store)->has_written : !is_oom(monitors))
         note(monitors, good);
     if (good && monitors->has_news)
-        monitors->notifier->wake();
+        api_notifier_wake(monitors->notifier);
     if (!good)
         api_store_rollback(monitors->store);
     end(monitors, good);

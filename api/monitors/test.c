@@ -3,33 +3,26 @@
 #include "api/monitors/batch.h"
 #include "api/request/exchange.h"
 
-struct api_notify_test *api_notify_tests_take(struct api_notifier *notifier, bool ends)
+struct api_notify_test *api_notify_test_of(const struct api_notifier *notifier, const char *name)
 {
-    pthread_mutex_lock(&notifier->lock);
-    struct api_notify_test *tests = notifier->tests;
-    notifier->tests = NULL;
-    if (ends)
-        notifier->accepts_tests = false;
-    pthread_mutex_unlock(&notifier->lock);
-    return tests;
+    struct api_notify_test *test = notifier->tests;
+    while (test && strcmp(test->name, name) != 0)
+        test = test->next;
+    return test;
 }
 
 bool api_notify_test_submit(struct api_notify_test *test, struct api_notifier *notifier)
 {
     test->job->done = false;
     pthread_mutex_lock(&notifier->lock);
-    struct api_receiver_status *of = api_notifier_status(notifier, test->name);
-    bool good = notifier->accepts_tests && notifier->n_tests < API_MAX_TESTS && of &&
-                of->n_tests < API_MAX_TESTS_OF_ONE;
+    const struct api_receiver_status *status = api_notifier_status(notifier, test->name);
+    bool good = status && status->is_served && !api_notify_test_of(notifier, test->name);
     if (good) {
-        of->n_tests++;
         test->next = notifier->tests;
         notifier->tests = test;
-        notifier->n_tests++;
+        pthread_cond_broadcast(&notifier->wake);
     }
     pthread_mutex_unlock(&notifier->lock);
-    if (good)
-        notifier->wake();
     return good;
 }
 
@@ -41,11 +34,11 @@ bool api_notify_test_is_left(const struct api_notify_test *test)
 
 void api_notify_test_end(struct api_notify_test *test, struct api_notifier *notifier)
 {
+    struct api_notify_test **link = &notifier->tests;
     pthread_mutex_lock(&notifier->lock);
-    struct api_receiver_status *of = api_notifier_status(notifier, test->name);
-    notifier->n_tests--;
-    if (of && of->n_tests > 0) /* the receiver may have come anew */
-        of->n_tests--;
+    while (*link != test)
+        link = &(*link)->next;
+    *link = test->next;
     pthread_mutex_unlock(&notifier->lock);
     api_store_job_finish(test->job);
 }

@@ -6,8 +6,7 @@
 
 /* Texts are borrowed. Times are microseconds since 1970. */
 struct api_change {
-    const char *group, *name,
-        *sentence; /* sentence: because of what; may be empty. name: empty of a group's mute */
+    const char *group, *name, *sentence; /* sentence: because of what; may be empty */
     int64_t monitor;
     int64_t
         at; /* when it changed: the end of the window that made it; of a stale one its newest observation */
@@ -15,21 +14,19 @@ struct api_change {
     int64_t
         began; /* when the drift began that lasts, or has ended; API_NO_TIME if that is not known */
     int64_t queued; /* when it was stored, by the clock */
-    int from, to;   /* verdicts, or API_STALE */
-    bool
-        mutes; /* nothing changes: the sentence says who mutes the monitor, or its group, and why */
-    double kl; /* of the window; NaN if there is none */
+    int from,
+        to; /* verdicts, or API_STALE; the same of what lasts, which an Alertmanager is told again */
+    double kl;              /* of the window; NaN if there is none */
     struct api_trace trace; /* of the request that made it; empty if there is none */
 };
 
-/* api_message: changes of monitors of one group; or, as a reminder, monitors of all groups that have a state, from which and
- * to which they "change". A repetition has the same id. */
+/* api_message: changes of monitors of one group; or what lasts, of all. A repetition has the same id. */
 enum { API_MESSAGE_ID = 17 };
 struct api_message {
     char id[API_MESSAGE_ID]; /* 16 hexadecimal digits */
     int64_t sent_at;
     const char *public_url; /* where this server is reached, without a slash at its end; or NULL */
-    bool is_test, is_reminder;
+    bool is_test;
     size_t n;
     const struct api_change *changes;
 };

@@ -8,10 +8,6 @@
 /* API_MAX_PENDING: changes that wait for a receiver at most; further ones are not told. */
 enum { API_MAX_PENDING = 100000 };
 
-/* API_MAX_TESTS: test messages that wait or are under way at most; API_MAX_TESTS_OF_ONE: of them to one receiver.
- * API_NOTIFY_ANSWER: bytes that are kept of an answer. */
-enum { API_MAX_TESTS = 16, API_MAX_TESTS_OF_ONE = 4, API_NOTIFY_ANSWER = 300 };
-
 /* api_notify_result: what became of an attempt. */
 enum api_notify_result {
     API_NOTIFY_DELIVERED,
@@ -21,35 +17,44 @@ enum api_notify_result {
 };
 #define API_NOTIFY_RESULTS 4
 
+/* api_notify_outcome: what became of it, and why. */
+struct api_notify_outcome {
+    enum api_notify_result result;
+    long status;        /* of the answer, or 0 */
+    double seconds;     /* that it took */
+    double retry_after; /* seconds that the receiver asks for, or 0 */
+    char failure[200];  /* empty if it was delivered */
+    char answer[201];   /* the first line of the answer's body, cut */
+};
+
 /* api_receiver_history: how attempts at a receiver went, which the store keeps. Times are microseconds since 1970, or
  * API_NO_TIME. */
 struct api_receiver_history {
     int64_t last_success, last_failure, failing_since;
     char failure[200]; /* the last one; empty if there was none */
 };
-extern const struct api_receiver_history api_no_history;
 
 /* api_receiver_status: how a receiver does. */
 struct api_receiver_status {
+    bool is_served; /* it has a sender */
     size_t pending; /* changes that wait */
-    size_t n_tests; /* that wait or are under way */
     struct api_receiver_history history;
     unsigned long results[API_NOTIFY_RESULTS];
 };
 
 struct api_notifier {
     const char *public_url; /* or NULL */
-    void (*wake)(void);     /* has the sender look; any thread may call it */
 
     pthread_mutex_t lock; /* of what follows */
+    pthread_cond_t wake;  /* some of it has changed; by the clock of api_seconds */
     struct api_receivers *receivers;
     struct api_receiver_status status[API_MAX_RECEIVERS];
-    bool accepts_tests;            /* the sender runs */
-    struct api_notify_test *tests; /* that wait */
-    size_t n_tests;                /* that wait or are under way */
+    struct api_notify_test *tests; /* that wait or are under way, one of a receiver */
+    unsigned long news;            /* transactions that have stored changes */
+    bool ends;                     /* senders are to end */
 };
 
-bool api_notifier_init(struct api_notifier *notifier, const char *public_url, void (*wake)(void));
+bool api_notifier_init(struct api_notifier *notifier, const char *public_url);
 void api_notifier_free(struct api_notifier *notifier);
 
 /* Lets receivers, which it takes, be those of now; one that keeps its name keeps its status. */
@@ -61,18 +66,19 @@ struct api_receivers *api_notifier_receivers(struct api_notifier *notifier);
 /* The status of a receiver, under the lock; NULL if it is gone. */
 struct api_receiver_status *api_notifier_status(struct api_notifier *notifier, const char *name);
 
-/* Counts the result of an attempt at a receiver, if the receiver is still in the file; `failure` says why the attempt
- * failed. */
+/* Has the senders look into the store. */
+void api_notifier_wake(struct api_notifier *notifier);
+
+/* Counts an attempt at a receiver, if the receiver is still in the file. */
 void api_notifier_note(struct api_notifier *notifier, const char *name,
-                       enum api_notify_result result, size_t n, const char *failure);
+                       const struct api_notify_outcome *outcome);
 
-/* Gives how attempts at a receiver went; sets it to what the store has, unless this server knows of a newer attempt. */
-struct api_receiver_history api_notifier_history(struct api_notifier *notifier, const char *name);
-void api_notifier_learn_history(struct api_notifier *notifier, const char *name,
-                                const struct api_receiver_history *history);
+/* Notes what the store says of a receiver: changes that wait and that were given up, and how attempts went, unless this
+ * server knows of a newer one. */
+void api_notifier_learn(struct api_notifier *notifier, const char *name, size_t pending,
+                        size_t expired, const struct api_receiver_history *history);
 
-/* Sets the changes that wait, or adds to them; false if too many would. */
-void api_notifier_set_pending(struct api_notifier *notifier, const char *name, size_t pending);
+/* Adds a change that waits; false if too many would. */
 bool api_notifier_add_pending(struct api_notifier *notifier, const char *name);
 
 /* Appends {"notifications": [...]}; the metrics, as Prometheus text; of the receivers of a token. */

@@ -2,8 +2,8 @@
 
 #include "api/json/json_load.h"
 #include "api/text/nearest.h"
+#include "api/text/url.h"
 
-#include <arpa/inet.h>
 #include <ctype.h>
 #include <fnmatch.h>
 #include <stddef.h>
@@ -12,11 +12,7 @@
 #include <string.h>
 #include <strings.h>
 
-const char *const api_notify_format_names[API_NOTIFY_FORMATS] = {"json", "slack", "alertmanager"};
-
-/* default_states: states that are default_states unless a receiver says otherwise. */
-static const unsigned default_states =
-    1 << API_OK | 1 << API_WARNING | 1 << API_CRITICAL | 1 << API_STALE;
+const char *const api_notify_format_names[] = {"json", "slack", "alertmanager", NULL};
 
 /* ---- Members */
 
@@ -41,19 +37,20 @@ static struct location within(const struct location *location, const char *name)
     return inner;
 }
 
-/* True for a text that may be a part of a header field or of a log line. */
-static bool is_printable(const char *text)
+/* The text of a value, if it may be a part of a header field or of a log line; else NULL. */
+static const char *printable(const json_t *value, size_t max)
 {
-    for (; *text; text++)
-        if ((unsigned char)*text < 0x20 || *text == 0x7f)
-            return false;
-    return true;
+    const char *text = json_string_value(value);
+    for (const char *p = text; p && *p; p++)
+        if ((unsigned char)*p < 0x20 || *p == 0x7f)
+            return NULL;
+    return text && strlen(text) <= max ? text : NULL;
 }
 
 static bool copy(char **to, const json_t *value, size_t max, const struct location *location)
 {
-    const char *text = json_string_value(value);
-    if (!text || !*text || strlen(text) > max || !is_printable(text))
+    const char *text = printable(value, max);
+    if (!text || !*text)
         return fail(location, max == 128
                                   ? "must be a text of 1 to 128 bytes without control characters"
                                   : "must be a text of at most 2000 bytes without control "
@@ -62,61 +59,12 @@ static bool copy(char **to, const json_t *value, size_t max, const struct locati
     return *to || api_fail_oom(location->problem);
 }
 
-/* True for "HOST", "HOST:PORT" and either with an address of IPv6 in brackets. */
-static bool is_authority(const char *text, size_t size)
+static bool read_url(struct api_receiver *receiver, const json_t *value,
+                     const struct location *location)
 {
-    enum { MAX_PORT = 65535 };
-    const char *end = text + size, *p = text;
-    long port = 0;
-    if (*p == '[') {
-        struct in6_addr ignored;
-        char address[INET6_ADDRSTRLEN] = "";
-        size_t length = strcspn(p + 1, "]%"); /* a zone may follow: fe80::1%25eth0 */
-        p = memchr(p, ']', size);
-        if (!p || length >= sizeof address)
-            return false;
-        p++;
-        memcpy(address, text + 1, length);
-        if (inet_pton(AF_INET6, address, &ignored) != 1)
-            return false;
-    } else {
-        for (; p < end && *p != ':'; p++)
-            if (strchr("[]\\\"<>^`{|}", *p))
-                return false;
-    }
-    if (p == end || p == text)
-        return p > text;
-    const char *digits = p + 1;
-    if (*p != ':' || digits == end)
+    if (!copy(&receiver->url, value, 2000, location))
         return false;
-    for (p = digits; p < end && isdigit((unsigned char)*p) && port <= MAX_PORT; p++)
-        port = 10 * port + (*p - '0');
-    return p == end && port > 0 && port <= MAX_PORT;
-}
-
-/* A password in a URL would be shown by proxies: it belongs into a header. */
-const char *api_receiver_url_reason(const char *url)
-{
-    const char *host = strstr(url, "://");
-    bool is_http = strncmp(url, "http://", 7) == 0 || strncmp(url, "https://", 8) == 0;
-    for (const char *p = url; *p; p++)
-        if ((unsigned char)*p <= ' ' || (unsigned char)*p > '~' || *p == '#')
-            return "must be ASCII without blanks and without a fragment";
-    if (!is_http || strcspn(host + 3, "/?") == 0)
-        return "must begin with http:// or https:// and a host";
-    if (memchr(host + 3, '@', strcspn(host + 3, "/?")))
-        return "must not have a user or a password: use header";
-    if (!is_authority(host + 3, strcspn(host + 3, "/?")))
-        return "must have a host and, if any, a port from 1 to 65535; an address of IPv6 stands in "
-               "brackets: http://[::1]:9093";
-    return strlen(url) <= 1900 ? NULL : "must have at most 1900 bytes";
-}
-
-static bool check_url(struct api_receiver *receiver, const json_t *value,
-                      const struct location *location)
-{
-    (void)value;
-    const char *reason = api_receiver_url_reason(receiver->url);
+    const char *reason = api_url_reason(receiver->url);
     return !reason || fail(location, reason);
 }
 
@@ -124,12 +72,9 @@ static bool read_format(struct api_receiver *receiver, const json_t *value,
                         const struct location *location)
 {
     const char *text = json_string_value(value);
-    for (int i = 0; text && i < API_NOTIFY_FORMATS; i++)
-        if (strcmp(text, api_notify_format_names[i]) == 0) {
-            receiver->format = (enum api_notify_format)i;
-            return true;
-        }
-    return fail(location, "must be json, slack or alertmanager");
+    size_t format = api_word_index(api_notify_format_names, text ? text : "");
+    receiver->format = (enum api_notify_format)format;
+    return format < API_NOTIFY_FORMATS || fail(location, "must be json, slack or alertmanager");
 }
 
 static bool read_groups(struct api_receiver *receiver, const json_t *value,
@@ -139,8 +84,6 @@ static bool read_groups(struct api_receiver *receiver, const json_t *value,
     if (n < 1 || n > API_MAX_GROUP_PATTERNS)
         return fail(location,
                     "must be an array of 1 to 64 names of groups, in which * is any text");
-    free(receiver->groups[0]); /* the default */
-    receiver->groups[0] = NULL;
     for (size_t i = 0; i < n; i++)
         if (!copy(&receiver->groups[i], json_array_get(value, i), 128, location))
             return false;
@@ -150,7 +93,6 @@ static bool read_groups(struct api_receiver *receiver, const json_t *value,
 static bool read_states(struct api_receiver *receiver, const json_t *value,
                         const struct location *location)
 {
-    receiver->states = 0;
     for (size_t i = 0; i < json_array_size(value); i++) {
         const char *text = json_string_value(json_array_get(value, i));
         int state = API_OK;
@@ -183,47 +125,29 @@ static bool read_header(struct api_receiver *receiver, const json_t *value,
                         const struct location *location)
 {
     size_t n = 0;
+    const char *name;
+    json_t *member;
     if (!json_is_object(value) || json_object_size(value) > API_MAX_NOTIFY_HEADERS)
         return fail(location, "must be an object of at most 16 header fields");
-    for (void *at = json_object_iter((json_t *)value); at;
-         at = json_object_iter_next((json_t *)value, at)) {
-        const char *name = json_object_iter_key(at);
-        const char *text = json_string_value(json_object_iter_value(at));
+    json_object_foreach((json_t *)value, name, member)
+    {
+        const char *text = printable(member, 4000);
         const struct location field = within(location, name);
         if (!is_free(name))
             return fail(&field, "is no header field that may be set");
-        if (!text || strlen(text) > 4000 || !is_printable(text))
+        if (!text)
             return fail(&field, "must be a text of at most 4000 bytes without control characters");
-        if (asprintf(&receiver->headers[n], "%s: %s", name, text) < 0) {
-            receiver->headers[n] = NULL;
+        if (asprintf(&receiver->headers[n++], "%s: %s", name, text) < 0) {
+            receiver->headers[n - 1] = NULL;
             return api_fail_oom(location->problem);
         }
-        n++;
     }
-    return true;
-}
-
-/* Reads the time between two reminders: 24h, 7d. */
-static bool read_remind(struct api_receiver *receiver, const json_t *value,
-                        const struct location *location)
-{
-    enum { HOUR = 3600, DAY = 24 * HOUR, MAX = 30 * DAY };
-    const char *text = json_string_value(value);
-    char *end = NULL;
-    unsigned long n = text && isdigit((unsigned char)*text) ? strtoul(text, &end, 10) : 0,
-                  unit = !end                    ? 0
-                         : strcmp(end, "h") == 0 ? HOUR
-                         : strcmp(end, "d") == 0 ? DAY
-                                                 : 0;
-    if (n == 0 || unit == 0 || n > MAX / unit)
-        return fail(location, "must be a time such as 24h or 7d, of 1 hour to 30 days");
-    receiver->remind = (unsigned)(n * unit);
     return true;
 }
 
 /* ---- The file */
 
-/* member: a text of at most `max` bytes is copied to `offset`; then, or where max is 0, `read` does the rest, if any. */
+/* member: a text of at most `max` bytes is copied to `offset`; where max is 0, `read` reads it. */
 #define TEXT(member) offsetof(struct api_receiver, member)
 static const struct member {
     const char *name;
@@ -232,32 +156,28 @@ static const struct member {
     bool (*read)(struct api_receiver *receiver, const json_t *value,
                  const struct location *location);
 } members[] = {
-    {"name", true, TEXT(name), 128, NULL}, {"url", true, TEXT(url), 2000, check_url},
+    {"name", true, TEXT(name), 128, NULL}, {"url", true, 0, 0, read_url},
     {"format", true, 0, 0, read_format},   {"groups", false, 0, 0, read_groups},
     {"states", false, 0, 0, read_states},  {"secret_file", false, TEXT(secret_file), 2000, NULL},
-    {"header", false, 0, 0, read_header},  {"ca_file", false, TEXT(ca_file), 2000, NULL},
-    {"remind", false, 0, 0, read_remind}};
-#define N_MEMBERS (sizeof members / sizeof *members)
+    {"header", false, 0, 0, read_header},  {"ca_file", false, TEXT(ca_file), 2000, NULL}};
+enum { N_MEMBERS = sizeof members / sizeof *members };
 
-static bool read_member(const struct member *member, struct api_receiver *receiver,
-                        const json_t *value, const struct location *location)
+/* Fails for a member that is not known. */
+static bool check_member(const char *name, const struct location *location)
 {
-    char **text = (char **)((char *)receiver + member->offset);
-    return (member->max == 0 || copy(text, value, member->max, location)) &&
-           (!member->read || member->read(receiver, value, location));
-}
-
-static bool fail_unknown(const char *name, const struct location *location)
-{
-    const char *known[N_MEMBERS];
+    const char *known[N_MEMBERS + 1] = {NULL};
     char mean[API_MEAN];
     for (size_t i = 0; i < N_MEMBERS; i++)
         known[i] = members[i].name;
+    if (api_word_index(known, name) < N_MEMBERS)
+        return true;
     const char *nearest = api_nearest(name, known, N_MEMBERS);
     const struct location at = within(location, name);
+    if (strcmp(name, "remind") == 0)
+        return fail(&at, "is gone: an Alertmanager repeats what lasts, by its repeat_interval");
     return api_fail_at(location->problem, API_BODY, at.pointer, "option_unknown",
                        "is no member%s %shey are name, url, format, groups, states, secret_file, "
-                       "header, ca_file and remind",
+                       "header and ca_file",
                        api_mean(mean, nearest, ";"), nearest ? "T" : "t");
 }
 
@@ -268,46 +188,39 @@ static bool read_receiver(struct api_receiver *receiver, const json_t *object,
     json_t *value;
     if (!json_is_object(object))
         return fail(location, "must be an object");
-    json_object_foreach((json_t *)object, name, value)
-    {
-        size_t i = 0;
-        while (i < N_MEMBERS && strcmp(members[i].name, name) != 0)
-            i++;
-        if (i == N_MEMBERS)
-            return fail_unknown(name, location);
-    }
-    receiver->states = default_states;
-    receiver->groups[0] = strdup("*");
-    for (size_t i = 0; i < N_MEMBERS; i++) {
-        const struct location at = within(location, members[i].name);
-        value = json_object_get(object, members[i].name);
-        if (!value && members[i].is_needed)
+    json_object_foreach((json_t *)object, name,
+                        value) if (!check_member(name, location)) return false;
+    for (const struct member *member = members; member < members + N_MEMBERS; member++) {
+        const struct location at = within(location, member->name);
+        char **text = (char **)((char *)receiver + member->offset);
+        value = json_object_get(object, member->name);
+        if (!value && member->is_needed)
             return fail(&at, "is missing");
-        if (value && !read_member(&members[i], receiver, value, &at))
+        if (value && !(member->read ? member->read(receiver, value, &at)
+                                    : copy(text, value, member->max, &at)))
             return false;
     }
-    const struct location remind = within(location, "remind");
-    if (receiver->remind > 0 && receiver->format == API_NOTIFY_ALERTMANAGER)
-        return fail(&remind,
-                    "is not for an Alertmanager, which reminds by itself (repeat_interval)");
+    if (!receiver->states)
+        receiver->states = 1 << API_OK | 1 << API_WARNING | 1 << API_CRITICAL | 1 << API_STALE;
+    if (!receiver->groups[0])
+        receiver->groups[0] = strdup("*");
     return receiver->groups[0] || api_fail_oom(location->problem);
 }
 
 static bool read_all(struct api_receivers *receivers, const json_t *root,
                      struct api_problem *problem)
 {
-    struct location top = {.pointer = "#", .problem = problem};
-    size_t n = json_array_size(root);
-    if (!json_is_array(root) || n > API_MAX_RECEIVERS)
+    const struct location top = {.pointer = "#", .problem = problem};
+    if (!json_is_array(root) || json_array_size(root) > API_MAX_RECEIVERS)
         return fail(&top, "must be an array of at most 32 objects");
-    for (size_t i = 0; i < n; i++) {
-        char index[12];
+    for (size_t i = 0; i < json_array_size(root); i++) {
+        char index[24];
         snprintf(index, sizeof index, "%zu", i);
         const struct location location = within(&top, index), name = within(&location, "name");
         struct api_receiver *receiver = &receivers->list[receivers->n++];
         if (!read_receiver(receiver, json_array_get(root, i), &location))
             return false;
-        if (!receiver->name || api_receivers_find(receivers, receiver->name) != i)
+        if (api_receivers_find(receivers, receiver->name) != i)
             return fail(&name, "is the name of another");
     }
     return true;
@@ -317,15 +230,14 @@ struct api_receivers *api_receivers_read(const char *text, size_t size, struct a
 {
     struct api_json json = {.budget = NULL};
     struct api_receivers *receivers = calloc(1, sizeof *receivers);
-    bool good = receivers != NULL;
-    if (good)
-        receivers->refcount = 1;
-    if (!good || (!api_json_load(&json, text, size) && json.out_of_memory))
-        good = api_fail_oom(problem);
+    bool good = false;
+    if (!receivers || (!api_json_load(&json, text, size) && json.out_of_memory))
+        api_fail_oom(problem);
     else if (!json.root)
-        good = api_fail(problem, "json_malformed", "line %d, column %d: %s", json.error.line,
-                        json.error.column, json.error.text);
-    good = good && read_all(receivers, json.root, problem);
+        api_fail(problem, "json_malformed", "line %d, column %d: %s", json.error.line,
+                 json.error.column, json.error.text);
+    else
+        good = read_all(api_receivers_hold(receivers), json.root, problem);
     api_json_free(&json);
     if (good)
         return receivers;
@@ -339,19 +251,6 @@ struct api_receivers *api_receivers_hold(struct api_receivers *receivers)
     return receivers;
 }
 
-static void free_texts(char **texts)
-{
-    for (; *texts; texts++)
-        free(*texts);
-}
-
-static void free_secret(char *secret, size_t size)
-{
-    if (secret)
-        explicit_bzero(secret, size);
-    free(secret);
-}
-
 void api_receivers_release(struct api_receivers *receivers)
 {
     if (!receivers || atomic_fetch_sub(&receivers->refcount, 1) > 1)
@@ -360,11 +259,15 @@ void api_receivers_release(struct api_receivers *receivers)
         struct api_receiver *receiver = &receivers->list[i];
         free(receiver->name);
         free(receiver->url);
-        free_texts(receiver->groups);
-        free_texts(receiver->headers);
+        for (char **group = receiver->groups; *group; group++)
+            free(*group);
+        for (char **field = receiver->headers; *field; field++)
+            free(*field);
         free(receiver->secret_file);
         free(receiver->ca_file);
-        free_secret(receiver->secret, receiver->secret_size);
+        if (receiver->secret)
+            explicit_bzero(receiver->secret, receiver->secret_size);
+        free(receiver->secret);
     }
     free(receivers);
 }

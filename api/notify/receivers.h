@@ -9,7 +9,7 @@
 
 enum api_notify_format { API_NOTIFY_JSON, API_NOTIFY_SLACK, API_NOTIFY_ALERTMANAGER };
 #define API_NOTIFY_FORMATS 3
-extern const char *const api_notify_format_names[API_NOTIFY_FORMATS];
+extern const char *const api_notify_format_names[]; /* NULL at the end */
 
 /* Limits of a file. */
 enum { API_MAX_RECEIVERS = 32, API_MAX_GROUP_PATTERNS = 64, API_MAX_NOTIFY_HEADERS = 16 };
@@ -17,9 +17,8 @@ enum { API_MAX_RECEIVERS = 32, API_MAX_GROUP_PATTERNS = 64, API_MAX_NOTIFY_HEADE
 struct api_receiver {
     char *name, *url;
     enum api_notify_format format;
-    char *groups[API_MAX_GROUP_PATTERNS + 1]; /* patterns of fnmatch, NULL at the end */
-    unsigned states;                          /* bit n: state n is told */
-    unsigned remind; /* seconds between two reminders of what is still critical; 0: none */
+    char *groups[API_MAX_GROUP_PATTERNS + 1];  /* patterns of fnmatch, NULL at the end */
+    unsigned states;                           /* bit n: state n is told */
     char *headers[API_MAX_NOTIFY_HEADERS + 1]; /* "Name: value", NULL at the end */
     char *secret_file, *ca_file;               /* or NULL */
     char *secret;                              /* what its file holds, set by the host; or NULL */
@@ -32,9 +31,6 @@ struct api_receivers {
     size_t n;
     struct api_receiver list[API_MAX_RECEIVERS];
 };
-
-/* Why a text is no URL of http or https with a host, as a part of a sentence; NULL if it is one. */
-const char *api_receiver_url_reason(const char *url);
 
 /* Reads the text of a file; NULL with the problem and its location in the file. */
 struct api_receivers *api_receivers_read(const char *text, size_t size,

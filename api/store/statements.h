@@ -245,13 +245,9 @@ STATEMENT(MUTE_PUT, /* group, name, until, reason, by */
           "reason = excluded.reason, muted_by = excluded.muted_by")
 STATEMENT(MUTE_DELETE, /* group, name */
           "DELETE FROM kldiv_mutes WHERE group_name = $1 AND name = $2")
-/* at, end of those until ok: deletes those that are over by then, of what is deleted, of monitors that are ok, of groups until ok */
-STATEMENT(MUTES_END, "DELETE FROM kldiv_mutes WHERE until_at <= $1 OR " IS_LEFT(
-                         "kldiv_mutes") " OR (until_at = $2 AND (name = '' OR EXISTS (SELECT 1 "
-                                        "FROM kldiv_monitors m WHERE "
-                                        "m.group_name = kldiv_mutes.group_name AND m.name = "
-                                        "kldiv_mutes.name AND m.state < 2 AND "
-                                        "NOT " STALE_AT("$1") ")))")
+/* at: deletes those that are over by then, of what is deleted, and those of former versions that end when a monitor is ok */
+STATEMENT(MUTES_END, "DELETE FROM kldiv_mutes WHERE until_at <= $1 OR until_at = "
+                     "9223372036854775807 OR " IS_LEFT("kldiv_mutes"))
 
 STATEMENT(COLUMNS, /* group → name, 1 if it was left out, missed of each column without a monitor */
           "SELECT name, left_out, missed FROM kldiv_columns c WHERE group_name = $1 AND NOT EXISTS "
@@ -292,13 +288,11 @@ STATEMENT(
     "FROM kldiv_outbox WHERE receiver = $1 ORDER BY id DESC LIMIT 1), 0) + 1, 0, $2, $3, $4, "
     "$5, $6, $7, $8, $9, $10, $11, $12, $13)")
 STATEMENT(OUTBOX_FIRST, /* receiver → queued, message and group of the change to send first */
-          "SELECT queued, message, group_name, id FROM kldiv_outbox WHERE receiver = $1 ORDER BY "
+          "SELECT queued, message, group_name FROM kldiv_outbox WHERE receiver = $1 ORDER BY "
           "message = 0, id LIMIT 1")
 STATEMENT(OUTBOX_ASSIGN, /* message, receiver, group, limit: its first changes are that message */
           "UPDATE kldiv_outbox SET message = $1 WHERE receiver = $2 AND id IN (SELECT id FROM "
-          "kldiv_outbox WHERE receiver = $2 AND group_name = $3 AND (id = $4 OR id < "
-          "coalesce((SELECT min(id) FROM kldiv_outbox WHERE receiver = $2 AND group_name = $3 AND "
-          "from_state = to_state), 9223372036854775807)) ORDER BY id LIMIT $5)")
+          "kldiv_outbox WHERE receiver = $2 AND group_name = $3 ORDER BY id LIMIT $4)")
 /* receiver, message → queued, monitor, group, name, from, to, at, since, kl, sentence, trace, began */
 STATEMENT(
     OUTBOX,

@@ -1,13 +1,13 @@
 #include "server/config/options.h"
 
 #include "api/json/fields.h"
-#include "api/notify/receivers.h"
 #include "api/regions/object.h"
 #include "api/request/access.h"
 #include "api/store/location.h"
 #include "api/store/store.h"
 #include "api/text/hosts.h"
 #include "api/text/nearest.h"
+#include "api/text/url.h"
 #include "server/net/client_address.h"
 
 #include <ctype.h>
@@ -69,7 +69,7 @@ READ_TEXT(hosts, api_hosts_valid(to->text))
 READ_TEXT(origin, api_origin_is_valid(to->text))
 READ_TEXT(store, api_store_is_location(to->text))
 READ_TEXT(prefix, api_object_prefix_is_valid(to->text))
-READ_TEXT(url, !api_receiver_url_reason(to->text))
+READ_TEXT(url, !api_url_reason(to->text))
 READ_TEXT(proxies, srv_proxies_are_valid(to->text))
 
 /* MAX_BYTES: the largest number below 2^62: a product with 4 does not overflow. */

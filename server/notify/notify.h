@@ -1,4 +1,4 @@
-/* The thread that sends notifications: from the outbox of the store to the receivers of --notify. */
+/* Notifications: from the outbox of the store to the receivers of --notify. */
 #pragma once
 
 #include "api/monitors/monitors.h"
@@ -17,9 +17,10 @@ size_t srv_notify_list_files(const struct srv_options *options, const char **fil
 /* Makes the monitors store changes for the receivers; call it before their thread starts. */
 void srv_notify_attach(struct api_monitors *monitors);
 
-/* Starts the thread; stops it, when no request is left: what was not sent stays in the store. */
+/* Starts the senders; stops them, when no request is left: what was not sent stays in the store. False if one is left that
+ * goes on to use monitors and budget: the process must end without freeing them. */
 bool srv_notify_start(struct api_monitors *monitors, struct api_budget *budget);
-void srv_notify_stop(void);
+bool srv_notify_stop(void);
 
 /* Frees it all, after the monitors' thread has ended. */
 void srv_notify_close(void);

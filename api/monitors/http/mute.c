@@ -3,19 +3,17 @@
 
 #include "api/json/format.h"
 #include "api/monitors/http/request.h"
-#include "api/monitors/silence.h"
 
 #include <string.h>
 
 #define EXAMPLE "{\"seconds\": 3600}"
 
-/* Reads the end of a mute, which has not passed: "ok", a time, or seconds from now. */
-static bool read_end(const json_t *until, const json_t *seconds, bool of_group, int64_t *end,
+/* Reads the end of a mute, which has not passed: a time, or seconds from now. */
+static bool read_end(const json_t *until, const json_t *seconds, int64_t *end,
                      struct api_problem *problem)
 {
     double length = json_number_value(seconds);
     int64_t now = api_now();
-    const char *text = json_string_value(until);
     if (!until == !seconds)
         return api_fail_at(problem, API_BODY, "#", "option_invalid",
                            "a mute has either until or seconds, such as " EXAMPLE);
@@ -24,13 +22,6 @@ static bool read_end(const json_t *until, const json_t *seconds, bool of_group, 
                 api_time_from_seconds((double)now / API_SECOND_US + length, end) && *end > now) ||
                api_fail_at(problem, API_BODY, "#/seconds", "option_invalid",
                            "seconds must be a number from 1 on, before the year 9999");
-    if (text && strcmp(text, "ok") == 0) {
-        *end = API_UNTIL_OK;
-        return !of_group ||
-               api_fail_at(problem, API_BODY, "#/until", "option_invalid",
-                           "until ok is for one monitor: a group is muted until a time, or for "
-                           "seconds");
-    }
     if (!api_read_time(until, API_BODY, "until", end, problem))
         return false;
     return *end > now || api_fail_at(problem, API_BODY, "#/until", "timestamp_invalid",
@@ -43,25 +34,15 @@ static bool read_body(struct api_exchange *x, struct api_mute *mute)
     const char *const *known = API_NAMES("until", "seconds", "reason");
     const json_t *values[MEMBERS];
     struct api_json json = {.budget = x->service->budget};
-    bool good =
-        api_load_json(x, &json) &&
-        api_read_members(json.root, known, values, EXAMPLE, &x->problem) &&
-        read_end(values[UNTIL], values[SECONDS], !api_name_of(x), &mute->until, &x->problem) &&
-        (!values[REASON] || api_read_text(values[REASON], known[REASON], API_MAX_MUTE_REASON,
-                                          mute->reason, &x->problem));
+    bool good = api_load_json(x, &json) &&
+                api_read_members(json.root, known, values, EXAMPLE, &x->problem) &&
+                read_end(values[UNTIL], values[SECONDS], &mute->until, &x->problem) &&
+                (!values[REASON] || api_read_text(values[REASON], known[REASON],
+                                                  API_MAX_MUTE_REASON, mute->reason, &x->problem));
     mute->of_group = !api_name_of(x);
     memcpy(mute->by, x->token.name, sizeof mute->by);
     api_json_free(&json);
     return good;
-}
-
-/* Fails for a mute that would end at once. */
-static bool check_ok(struct api_exchange *x, struct api_monitors *monitors)
-{
-    struct api_monitor *monitor = api_monitor_of(x, monitors);
-    return monitor && (monitor->status.state >= API_WARNING || api_monitor_is_stale(monitor) ||
-                       api_fail(&x->problem, "option_invalid",
-                                "until is ok, and it is ok: a mute would end at once"));
 }
 
 static bool mute(struct api_exchange *x, struct api_monitors *monitors)
@@ -70,15 +51,13 @@ static bool mute(struct api_exchange *x, struct api_monitors *monitors)
     struct api_buffer *out = &x->response.body;
     const char *group = api_group_of(x), *name = api_name_of(x);
     monitors->looks_for_silence = true;
-    if (!read_body(x, &mute) || !api_check_exists(x, monitors) ||
-        (mute.until == API_UNTIL_OK && !check_ok(x, monitors)))
+    if (!read_body(x, &mute) || !api_check_exists(x, monitors))
         return false;
     api_write_names(out, group, name);
     api_append_text(out, ",\"muted\":");
     api_mute_write(&mute, out);
     api_append_text(out, "}\n");
-    return api_silence_tell_mute(monitors, group, name, &mute) &&
-           api_store_run(monitors->store, API_SQL_MUTE_PUT,
+    return api_store_run(monitors->store, API_SQL_MUTE_PUT,
                          API_ROW(group, api_stored_name(x), mute.until, mute.reason, mute.by));
 }
 

@@ -49,11 +49,12 @@ static enum api_outcome parse_test(struct api_exchange *x)
 static bool write_test(struct api_exchange *x)
 {
     const struct api_notify_test *test = x->state;
+    const struct api_notify_outcome *outcome = &test->outcome;
     struct api_buffer *out = api_begin_json(x);
-    api_write_json(out,
-                   "{'name':%s,'delivered':%d,'status':%g,'failure':%s,'answer':%s,'seconds':%g}\n",
-                   test->name, !*test->failure, test->status ? (double)test->status : (double)NAN,
-                   test->failure, test->answer, test->seconds);
+    api_write_json(
+        out, "{'name':%s,'delivered':%d,'status':%g,'failure':%s,'answer':%s,'seconds':%g}\n",
+        test->name, !*outcome->failure, outcome->status ? (double)outcome->status : (double)NAN,
+        outcome->failure, outcome->answer, outcome->seconds);
     return true;
 }
 

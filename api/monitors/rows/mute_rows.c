@@ -12,10 +12,11 @@ static bool copy(const struct api_datum *text, size_t size, char *to)
     return true;
 }
 
+/* Adds a mute that has an end: former versions had others, until a monitor was ok, which are over. */
 static void add_mute(void *context, const struct api_datum *values)
 {
     struct api_muted muted = {.mute.until = values[2].integer};
-    if (!copy(&values[0], sizeof muted.group, muted.group) ||
+    if (muted.mute.until == INT64_MAX || !copy(&values[0], sizeof muted.group, muted.group) ||
         !copy(&values[1], sizeof muted.name, muted.name) ||
         !copy(&values[3], sizeof muted.mute.reason, muted.mute.reason) ||
         !copy(&values[4], sizeof muted.mute.by, muted.mute.by))
@@ -40,5 +41,5 @@ bool api_mutes_read(struct api_monitors *monitors, struct api_mutes *mutes)
 
 bool api_mutes_end(struct api_monitors *monitors)
 {
-    return api_store_run(monitors->store, API_SQL_MUTES_END, API_ROW(monitors->now, API_UNTIL_OK));
+    return api_store_run(monitors->store, API_SQL_MUTES_END, API_ROW(monitors->now));
 }

@@ -6,5 +6,5 @@
 /* Reads all of the store; does nothing if they are read. */
 bool api_mutes_read(struct api_monitors *monitors, struct api_mutes *mutes);
 
-/* Ends those that are over, that last until a monitor is ok that is so now, or that are of what is gone. */
+/* Ends those that are over, or that are of what is gone. */
 bool api_mutes_end(struct api_monitors *monitors);

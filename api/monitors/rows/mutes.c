@@ -52,11 +52,7 @@ void api_mute_write(const struct api_mute *mute, struct api_buffer *out)
         api_append_text(out, "null");
         return;
     }
-    if (mute->until == API_UNTIL_OK)
-        api_append_text(out, "{\"until\":\"ok\"");
-    else
-        api_write_json(out, "{'until':%jd", mute->until);
-    api_write_json(out, ",'reason':%s", mute->reason);
+    api_write_json(out, "{'until':%jd,'reason':%s", mute->until, mute->reason);
     if (*mute->by)
         api_write_json(out, ",'by':%s", mute->by);
     api_write_json(out, ",'scope':%s}", mute->of_group ? "group" : "monitor");

@@ -11,9 +11,6 @@
 /* API_MAX_NAME: bytes of the name of a monitor or a group. API_MAX_MUTE_REASON: those of a reason. */
 enum { API_MAX_NAME = 128, API_MAX_MUTE_REASON = 200 };
 
-/* API_UNTIL_OK: end of a mute that lasts until the monitor is ok. */
-#define API_UNTIL_OK INT64_MAX
-
 /* api_mute: until when, API_NO_TIME if not at all; a text without control characters, which may be empty. */
 struct api_mute {
     int64_t until;

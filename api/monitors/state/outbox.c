@@ -30,31 +30,25 @@ static int last_told(const struct api_monitor_status *status, const struct api_c
     return status->silence == API_SILENT && change->to != API_STALE ? API_STALE : change->from;
 }
 
-int api_outbox_known(const struct api_monitor_status *status)
-{
-    return status->told != API_NONE_WITHHELD ? status->told
-           : status->silence == API_SILENT   ? API_STALE
-                                             : (int)status->state;
-}
-
-bool api_outbox_store(struct api_monitors *monitors, const struct api_change *change)
+/* Stores a change for each receiver that wants it. */
+static bool store(struct api_monitors *monitors, const struct api_monitor *monitor,
+                  const struct api_change *change)
 {
     struct api_receivers *receivers = api_notifier_receivers(monitors->notifier);
-    struct api_datum trace = api_datum_text(change->trace.text);
-    bool good = true, mutes = change->from == change->to;
-    if (!api_trace_is_set(&change->trace))
+    struct api_datum trace = api_datum_text(monitor->trace.text);
+    bool good = true;
+    if (!api_trace_is_set(&monitor->trace))
         trace.kind = API_SQL_NULL;
     for (size_t i = 0; good && i < receivers->n; i++) {
         const struct api_receiver *receiver = &receivers->list[i];
-        const struct api_datum *row =
-            API_ROW(receiver->name, monitors->now, change->monitor, change->group, change->name,
-                    change->from, change->to, change->at, api_time_datum(change->since), change->kl,
-                    change->sentence, trace, api_time_datum(change->began));
-        if ((mutes && receiver->format == API_NOTIFY_ALERTMANAGER) ||
-            !api_receiver_wants(receiver, change->group, change->from, change->to) ||
+        if (!api_receiver_wants(receiver, monitor->group, change->from, change->to) ||
             !api_notifier_add_pending(monitors->notifier, receiver->name))
             continue;
-        good = api_store_run(monitors->store, API_SQL_OUTBOX_PUT, row);
+        good = api_store_run(monitors->store, API_SQL_OUTBOX_PUT,
+                             API_ROW(receiver->name, monitors->now, monitor->id, monitor->group,
+                                     monitor->name, change->from, change->to, change->at,
+                                     api_time_datum(change->since), change->kl, change->sentence,
+                                     trace, api_time_datum(change->began)));
         monitors->has_news = true;
     }
     api_receivers_release(receivers);
@@ -64,81 +58,67 @@ bool api_outbox_store(struct api_monitors *monitors, const struct api_change *ch
 bool api_outbox_put(struct api_monitors *monitors, struct api_monitor *monitor,
                     const struct api_change *change)
 {
-    struct api_change whole = *change;
     if (!monitors->notifier || !is_news(change))
         return true;
     if (!api_mutes_read(monitors, &monitors->mutes))
         return false;
-    if (api_mutes_find(&monitors->mutes, monitor->group, monitor->name, monitors->now).until !=
-        API_NO_TIME) {
-        if (monitor->status.told == API_NONE_WITHHELD)
-            monitor->status.told = last_told(&monitor->status, change);
-        return true;
-    }
-    whole.monitor = monitor->id;
-    whole.group = monitor->group;
-    whole.name = monitor->name;
-    whole.trace = monitor->trace;
-    return api_outbox_store(monitors, &whole);
+    if (api_mutes_find(&monitors->mutes, monitor->group, monitor->name, monitors->now).until ==
+        API_NO_TIME)
+        return store(monitors, monitor, change);
+    if (monitor->status.told == API_NONE_WITHHELD)
+        monitor->status.told = last_told(&monitor->status, change);
+    return true;
 }
 
 /* ---- Rows */
 
-/* row: a change whose texts are offsets. */
-struct row {
-    struct api_change change;
-    size_t group, name, sentence, trace;
-};
-
-static size_t keep(struct api_buffer *texts, const struct api_datum *text)
-{
-    size_t at = texts->size;
-    api_append(texts, text->text, text->size);
-    api_append(texts, "", 1);
-    return at;
-}
-
-/* Adds a change: `names` are group and name, `said` sentence and trace. */
+/* Adds a change, whose texts follow those of the changes before: `names` are group and name, `said` sentence and trace. */
 static void add(struct api_outbox_job *job, const struct api_change *change,
                 const struct api_datum *names, const struct api_datum *said)
 {
-    const struct row row = {.change = *change,
-                            .group = keep(&job->texts, &names[0]),
-                            .name = keep(&job->texts, &names[1]),
-                            .sentence = keep(&job->texts, &said[0]),
-                            .trace = keep(&job->texts, &said[1])};
-    api_append(&job->rows, &row, sizeof row);
+    const struct api_datum *const texts[] = {&names[0], &names[1], &said[0], &said[1]};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        api_append(&job->texts, texts[i]->text, texts[i]->size);
+        api_append(&job->texts, "", 1);
+    }
+    api_append(&job->rows, change, sizeof *change);
     job->n++;
 }
 
+/* Adds a change to another state: former versions have stored others, of mutes. */
 static void add_row(void *context, const struct api_datum *values)
 {
-    struct api_outbox_job *job = context;
     int64_t from = values[4].integer, to = values[5].integer;
     bool is_known = from >= 0 && from < API_STATES && to >= 0 && to < API_STATES;
     const struct api_change change = {.monitor = values[1].integer,
                                       .from = is_known ? (int)from : API_OK,
                                       .to = is_known ? (int)to : API_OK,
-                                      .mutes = from == to,
                                       .queued = values[0].integer,
                                       .at = values[6].integer,
                                       .since = api_time_of(&values[7]),
                                       .began = api_time_of(&values[11]),
                                       .kl = api_datum_number(&values[8])};
-    add(job, &change, values + 2, values + 9);
+    if (from != to)
+        add(context, &change, values + 2, values + 9);
 }
 
-struct api_change *api_outbox_changes(struct api_outbox_job *job)
+/* The text at *at, which becomes the next one. */
+static const char *next_text(const char **at)
+{
+    const char *text = *at;
+    *at += strlen(text) + 1;
+    return text;
+}
+
+const struct api_change *api_outbox_changes(struct api_outbox_job *job)
 {
     struct api_change *changes = (void *)job->rows.data;
-    const struct row *rows = (const void *)job->rows.data;
-    for (size_t i = 0; i < job->n; i++) { /* a row is larger than its change: it is read before */
-        struct row row = rows[i];
-        row.change.group = job->texts.data + row.group;
-        row.change.name = job->texts.data + row.name;
-        row.change.sentence = job->texts.data + row.sentence;
-        api_trace_read(&row.change.trace, job->texts.data + row.trace);
-        changes[i] = row.change;
+    const char *at = job->texts.data;
+    for (size_t i = 0; i < job->n; i++) {
+        changes[i].group = next_text(&at);
+        changes[i].name = next_text(&at);
+        changes[i].sentence = next_text(&at);
+        api_trace_read(&changes[i].trace, next_text(&at));
     }
     return changes;
 }
@@ -184,17 +164,11 @@ static bool take_lease(struct api_monitors *monitors, const struct api_outbox_jo
                          API_ROW(job->server, monitors->now + LEASE));
 }
 
-/* Ends the lease of this server. */
-static bool give_up_lease(struct api_monitors *monitors, const struct api_outbox_job *job)
-{
-    return !api_store_is_shared(monitors->store) ||
-           api_store_run(monitors->store, API_SQL_LEASE_SET, API_ROW(job->server, 0));
-}
-
-static bool delete (struct api_monitors *monitors, struct api_outbox_job *job)
+/* Deletes what was delivered, and what is too old. */
+static bool delete_old(struct api_monitors *monitors, struct api_outbox_job *job)
 {
     return (job->delivered == 0 || api_store_run(monitors->store, API_SQL_OUTBOX_DELETE,
-                                                 API_ROW(job->receiver, job->delivered))) &&
+                                                 API_ROW(job->receiver->name, job->delivered))) &&
            api_store_read(monitors->store, API_SQL_OUTBOX_EXPIRE, API_ROW(monitors->now - MAX_AGE),
                           api_store_count_row, &job->expired);
 }
@@ -202,7 +176,7 @@ static bool delete (struct api_monitors *monitors, struct api_outbox_job *job)
 /* first: the change that waits longest, and its message if it has one. */
 struct first {
     bool is_there;
-    int64_t queued, message, id;
+    int64_t queued, message;
     struct api_buffer group;
 };
 
@@ -213,7 +187,6 @@ static void read_first(void *context, const struct api_datum *values)
     first->queued = values[0].integer;
     first->message = values[1].integer;
     api_append(&first->group, values[2].text, values[2].size);
-    first->id = values[3].integer;
 }
 
 /* A number that no other message ever has. */
@@ -225,8 +198,7 @@ static int64_t new_number(void)
     return (int64_t)(number >> 1 | 1);
 }
 
-/* Makes a message of the changes of the group that waits longest, once its changes were collected for long enough: up to one
- * that mutes, which is a message of its own. */
+/* Makes a message of the changes of the group that waits longest, once its changes were collected for long enough. */
 static bool make(struct api_monitors *monitors, struct api_outbox_job *job,
                  const struct first *first)
 {
@@ -242,11 +214,23 @@ static bool make(struct api_monitors *monitors, struct api_outbox_job *job,
     job->number = new_number();
     const struct api_datum assign[] = {
         API_INTEGER(job->number),
-        api_datum_text(job->receiver),
+        api_datum_text(job->receiver->name),
         {.kind = API_SQL_TEXT, .text = first->group.data, .size = first->group.size},
-        API_INTEGER(first->id),
         API_INTEGER(MAX_CHANGES)};
     return api_store_run(monitors->store, API_SQL_OUTBOX_ASSIGN, assign);
+}
+
+/* Gives the next message, or when there may be one. */
+static bool find_next(struct api_monitors *monitors, struct api_outbox_job *job)
+{
+    struct first first = {.queued = 0};
+    bool good = api_store_read(monitors->store, API_SQL_OUTBOX_FIRST, API_ROW(job->receiver->name),
+                               read_first, &first) &&
+                (!first.is_there || make(monitors, job, &first));
+    api_buffer_free(&first.group);
+    return good && (!job->number ||
+                    api_store_read(monitors->store, API_SQL_OUTBOX,
+                                   API_ROW(job->receiver->name, job->number), add_row, job));
 }
 
 static void read_history(void *context, const struct api_datum *values)
@@ -260,115 +244,98 @@ static void read_history(void *context, const struct api_datum *values)
              values[3].text);
 }
 
-/* Reads how attempts at a receiver went before this server started, or how another server's go; or writes how those of this
- * server go. */
+/* Writes how attempts at a receiver go if this server has made one; else reads it, as another server may have. */
 static bool exchange_history(struct api_monitors *monitors, struct api_outbox_job *job)
 {
     struct api_receiver_history *history = &job->history;
-    const struct api_datum *row = API_ROW(job->receiver, api_time_datum(history->last_success),
-                                          api_time_datum(history->last_failure),
-                                          api_time_datum(history->failing_since), history->failure);
-    job->reads_history |= !job->is_sender;
-    if (job->reads_history)
-        return api_store_read(monitors->store, API_SQL_RECEIVER, row, read_history, history);
-    return !job->writes_history || api_store_run(monitors->store, API_SQL_RECEIVER_PUT, row);
+    const struct api_datum *row =
+        API_ROW(job->receiver->name, api_time_datum(history->last_success),
+                api_time_datum(history->last_failure), api_time_datum(history->failing_since),
+                history->failure);
+    return job->writes_history
+               ? api_store_run(monitors->store, API_SQL_RECEIVER_PUT, row)
+               : api_store_read(monitors->store, API_SQL_RECEIVER, row, read_history, history);
 }
 
 /* ---- What lasts */
 
-static void add_lasting(const struct api_monitor *monitor, int state, struct api_outbox_job *job)
+static void add_lasting(struct api_outbox_job *job, const struct api_monitor *monitor, int state)
 {
     const struct api_monitor_status *status = &monitor->status;
-    const char *sentence = state == API_STALE ? "" : status->sentence;
-    const struct api_change change = {
-        .monitor = monitor->id,
-        .from = state,
-        .to = state,
-        .at = state == API_STALE ? status->last_observation : status->severity_since,
-        .since = state == API_STALE ? status->last_observation : status->since,
-        .began = state == API_STALE ? API_NO_TIME : status->began,
-        .kl = status->last.scores.drift.kl};
-    add(job, &change, API_ROW(monitor->group, monitor->name), API_ROW(sentence, ""));
+    bool is_stale = state == API_STALE;
+    const struct api_change change = {.monitor = monitor->id,
+                                      .from = state,
+                                      .to = state,
+                                      .at = is_stale ? status->last_observation
+                                                     : status->severity_since,
+                                      .since = is_stale ? status->last_observation : status->since,
+                                      .began = is_stale ? API_NO_TIME : status->began,
+                                      .kl = status->last.scores.drift.kl};
+    if (job->n < MAX_CHANGES && api_receiver_wants(job->receiver, monitor->group, state, state))
+        add(job, &change, API_ROW(monitor->group, monitor->name),
+            API_ROW(is_stale ? "" : status->sentence, ""));
 }
 
 /* lasting: what is collected for a receiver. */
 struct lasting {
     struct api_outbox_job *job;
-    const struct api_mutes *mutes;
-    int64_t now;
+    const struct api_monitors *monitors;
 };
 
 static void add_row_of_lasting(void *context, const struct api_datum *values)
 {
     const struct lasting *lasting = context;
-    struct api_outbox_job *job = lasting->job;
-    const struct api_receiver *receiver = job->reminds;
-    const bool tells_all = receiver->format == API_NOTIFY_ALERTMANAGER;
+    const struct api_monitors *monitors = lasting->monitors;
     struct api_monitor monitor;
     api_monitor_read(&monitor, values);
-    int state = (int)monitor.status.state;
-    if (job->n >= MAX_CHANGES ||
-        api_mutes_find(lasting->mutes, monitor.group, monitor.name, lasting->now).until !=
-            API_NO_TIME)
+    if (api_mutes_find(&monitors->mutes, monitor.group, monitor.name, monitors->now).until !=
+        API_NO_TIME)
         return;
-    if (state >= (tells_all ? API_WARNING : API_CRITICAL) &&
-        api_receiver_wants(receiver, monitor.group, state, state))
-        add_lasting(&monitor, state, job);
-    if (tells_all && monitor.status.silence == API_SILENT &&
-        api_receiver_wants(receiver, monitor.group, API_STALE, API_STALE))
-        add_lasting(&monitor, API_STALE, job);
+    if (monitor.status.state >= API_WARNING)
+        add_lasting(lasting->job, &monitor, (int)monitor.status.state);
+    if (monitor.status.silence == API_SILENT)
+        add_lasting(lasting->job, &monitor, API_STALE);
 }
 
 /* Fills a job with the present states, as changes. */
 static bool collect_lasting(struct api_monitors *monitors, struct api_outbox_job *job)
 {
-    struct lasting lasting = {job, &monitors->mutes, monitors->now};
+    struct lasting lasting = {job, monitors};
     if (!api_mutes_read(monitors, &monitors->mutes) ||
         !api_store_read(monitors->store, API_SQL_MONITORS_LASTING, NULL, add_row_of_lasting,
                         &lasting))
         return false;
-    if (job->rows.failed || job->texts.failed)
-        job->n = 0;
     job->number = job->n > 0 ? new_number() : 0;
-    job->is_reminder = true;
+    job->is_repetition = true;
     return true;
 }
+
+/* ---- The job */
 
 static bool run(struct api_store_job *base, struct api_monitors *monitors)
 {
     struct api_outbox_job *job = (struct api_outbox_job *)base;
-    const struct api_datum *receiver = API_ROW(job->receiver);
-    struct first first = {.queued = 0};
     int64_t pending = 0;
     bool ours;
     api_outbox_job_free(job);
     job->number = job->wait = 0;
     job->expired = 0;
-    job->is_reminder = false;
-    if (!take_lease(monitors, job, &ours) || !delete (monitors, job) ||
-        !api_store_number(monitors->store, API_SQL_OUTBOX_COUNT, receiver, &pending))
+    job->is_repetition = false;
+    job->is_shared = api_store_is_shared(monitors->store);
+    if (!take_lease(monitors, job, &ours))
+        return false;
+    if (job->ends_lease)
+        return !job->is_shared || !ours ||
+               api_store_run(monitors->store, API_SQL_LEASE_SET, API_ROW(job->server, 0));
+    if (!delete_old(monitors, job) || !exchange_history(monitors, job) ||
+        !api_store_number(monitors->store, API_SQL_OUTBOX_COUNT, API_ROW(job->receiver->name),
+                          &pending))
         return false;
     job->pending = (size_t)pending;
-    job->is_shared = api_store_is_shared(monitors->store);
-    job->is_sender = ours;
-    if (!exchange_history(monitors, job))
-        return false;
-    if (!ours) {
-        job->wait = API_SECOND_US;
-        return true;
-    }
-    if (job->takes_none)
-        return !job->ends_lease || give_up_lease(monitors, job);
-    bool good = pending == 0 ||
-                api_store_read(monitors->store, API_SQL_OUTBOX_FIRST, receiver, read_first, &first);
-    good = good && (!first.is_there || make(monitors, job, &first));
-    api_buffer_free(&first.group);
-    good =
-        good && (!job->number || api_store_read(monitors->store, API_SQL_OUTBOX,
-                                                API_ROW(receiver[0], job->number), add_row, job));
-    if (good && (job->rows.failed || job->texts.failed))
-        return api_fail_oom(base->problem);
-    return good && (job->number || !job->reminds || collect_lasting(monitors, job));
+    bool good = !ours || job->takes_none ||
+                ((pending == 0 || find_next(monitors, job)) &&
+                 (job->number || !job->repeats || collect_lasting(monitors, job)));
+    return good && ((!job->rows.failed && !job->texts.failed) || api_fail_oom(base->problem));
 }
 
 void api_outbox_job_init(struct api_outbox_job *job, struct api_budget *budget)

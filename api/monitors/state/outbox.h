@@ -11,13 +11,6 @@
 bool api_outbox_put(struct api_monitors *monitors, struct api_monitor *monitor,
                     const struct api_change *change);
 
-/* Stores a change, whose members are all set, for each receiver that wants it, muted or not. One that mutes, from a state to
- * the same, is not for an Alertmanager, and becomes a message of its own. */
-bool api_outbox_store(struct api_monitors *monitors, const struct api_change *change);
-
-/* The state that receivers know of a monitor. */
-int api_outbox_known(const struct api_monitor_status *status);
-
 /* ---- For the sender */
 
 /* api_outbox_job: deletes what was delivered, and gives the next message of a receiver. The sender fills the first part,
@@ -26,23 +19,18 @@ int api_outbox_known(const struct api_monitor_status *status);
 struct api_outbox_job {
     struct api_store_job job;
     struct api_problem problem;
-    const char *receiver;
+    const struct api_receiver *receiver;
     int64_t delivered; /* number of a message that is to be deleted, or 0 */
     int64_t server;    /* number of this server, to tell it from others on the store */
-    const struct api_receiver
-        *reminds;    /* if there is no message, to be reminded of what lasts; or NULL */
-    bool takes_none; /* this server ends: it takes no message ... */
-    bool ends_lease; /* ... and another may send at once */
+    bool repeats;      /* if there is no message, what lasts is wanted, for an Alertmanager */
+    bool takes_none;   /* no message is wanted: this server ends */
+    bool ends_lease;   /* nothing is wanted but that another server may send at once */
 
-    struct api_receiver_history
-        history; /* of the receiver, as this server knows it; as the store has it */
-    bool reads_history, writes_history;
+    bool writes_history;                 /* this server has made an attempt since it was written */
+    struct api_receiver_history history; /* as this server knows it; or as the store has it */
 
-    bool is_shared; /* other servers may use the store */
-    bool is_sender; /* this server is the sender */
-    bool
-        is_reminder; /* what is given are present states: of monitors that are at warning, critical or
-                       * stale, for an Alertmanager; for others of those that are critical */
+    bool is_shared;                /* other servers may use the store */
+    bool is_repetition;            /* what is given are present states: warning, critical, stale */
     int64_t number;                /* of the message; 0 if there is none */
     int64_t wait;                  /* microseconds until there may be one; 0 if nothing waits */
     size_t pending, expired;       /* changes that wait; that were given up for their age */
@@ -53,4 +41,4 @@ struct api_outbox_job {
 /* Prepares a job; frees what it gave. api_outbox_changes: the changes of the message. */
 void api_outbox_job_init(struct api_outbox_job *job, struct api_budget *budget);
 void api_outbox_job_free(struct api_outbox_job *job);
-struct api_change *api_outbox_changes(struct api_outbox_job *job);
+const struct api_change *api_outbox_changes(struct api_outbox_job *job);

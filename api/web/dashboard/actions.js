@@ -168,7 +168,7 @@ export function takeReference(path, zoom, ok) {
     });
 }
 
-/** For how long something may be muted: seconds; a monitor also until it is ok. @type {[string, string][]} */
+/** For how long something may be muted: seconds. @type {[string, string][]} */
 const PERIODS = [["3600", "1 hour"], ["14400", "4 hours"], ["86400", "1 day"], ["604800", "1 week"],
                  ["2592000", "30 days"]];
 
@@ -202,27 +202,32 @@ function sendToEach(paths, texts, where, bodyOf, type = "application/json") {
     });
 }
 
-/** @param {string[]} path @returns {[string, URL]} */
-const toMute = (path) => ["POST", muteAddress(path)];
-
-/** Mutes monitors, or a group, for a time. @param {...string[]} paths */
-export function mute(...paths) {
-    /** @type {[string, string][]} */
-    const untilOk = paths.some(({ length }) => length === 2) ? [] : [["ok", "until it is ok again"]];
+/**
+ * Mutes monitors, or a group, for a time.
+ *
+ * @param {string[][]} paths
+ * @param {string} title
+ * @param {string} text
+ * @param {string} because the label of the reason
+ * @param {boolean} required true if there has to be one
+ */
+function muteFor(paths, title, text, because, required) {
     return sendToEach(paths, {
-        title: "Mute", button: "Mute", text: "State and history go on; nobody is told until then.",
-        fields: [{ name: "length", label: "For", type: "select", options: [...untilOk, ...PERIODS], value: "86400" },
-                 { name: "reason", label: "Because", attributes: { maxlength: 200 } }],
-    }, toMute, ({ length, reason }) => length === "ok" ? { until: length, reason } : { seconds: Number(length), reason });
+        title, button: title, text,
+        fields: [{ name: "length", label: "For", type: "select", options: PERIODS, value: "86400" },
+                 { name: "reason", label: because, attributes: { maxlength: 200, required } }],
+    }, (path) => ["POST", muteAddress(path)], ({ length, reason }) => ({ seconds: Number(length), reason }));
 }
 
-/** Mutes monitors until they are ok again. @param {...string[]} paths */
+/** Mutes monitors, or a group. @param {...string[]} paths */
+export function mute(...paths) {
+    return muteFor(paths, "Mute", "State and history go on; nobody is told until then.", "Because", false);
+}
+
+/** Mutes monitors, and says who looks at them. @param {...string[]} paths */
 export function acknowledge(...paths) {
-    return sendToEach(paths, {
-        title: "Acknowledge", button: "Acknowledge",
-        text: "Everybody sees who looks at it; nobody is told again before it is ok.",
-        fields: [{ name: "reason", label: "Who looks at it, and why", attributes: { maxlength: 200, required: true } }],
-    }, toMute, ({ reason }) => ({ until: "ok", reason }));
+    return muteFor(paths, "Acknowledge", "Everybody sees who looks at it; nobody is told until then.",
+                   "Who looks at it, and why", true);
 }
 
 /** Ends mutes. @param {...string[]} paths */

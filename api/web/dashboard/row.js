@@ -137,7 +137,7 @@ function standing(monitor) {
 
 /** @param {import("./types.js").Muted} muted */
 export function mutedText({ until, reason, by }) {
-    const end = until === "ok" ? "it is ok again" : until && time(until);
+    const end = until && time(until);
     return `Muted${by ? ` by ${by}` : ""}${end ? ` until ${end}` : ""}${reason ? `: ${reason}` : ""}`;
 }
 

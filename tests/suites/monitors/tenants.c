@@ -306,8 +306,6 @@ Test(monitors_tenants, their_own_groups_are_theirs)
 
 /* ---- Receivers of notifications */
 
-static void wake(void) {}
-
 Test(monitors_tenants, receivers_are_theirs_if_they_are_told_of_nothing_else)
 {
     static const char text[] =
@@ -328,7 +326,7 @@ Test(monitors_tenants, receivers_are_theirs_if_they_are_told_of_nothing_else)
     memcpy(copy, text, sizeof text);
     struct api_receivers *receivers = api_receivers_read(copy, sizeof text - 1, &problem);
     cr_assert(receivers, "%s %s", problem.location, problem.detail);
-    cr_assert(api_notifier_init(&notifier, NULL, wake));
+    cr_assert(api_notifier_init(&notifier, NULL));
     api_notifier_set(&notifier, receivers);
     api_monitors_notify(service.monitors, &notifier);
 

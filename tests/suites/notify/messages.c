@@ -112,18 +112,15 @@ Test(notify_messages, of_one_change)
     expect_message(
         &message, API_NOTIFY_SLACK,
         "{\"mrkdwn\":false,\"text\":\"credit / age &amp; &lt;sex&gt; is critical since "
-        "2025-01-31T12:00:00Z: missing 0 % → 12 %\",\"blocks\":[{\"type\":\"rich_text\","
-        "\"elements\":[{\"type\":\"rich_text_section\",\"elements\":["
-        "{\"type\":\"emoji\",\"name\":\"red_circle\"},{\"type\":\"text\",\"text\":\" \"},"
-        "{\"type\":\"link\",\"url\":\"" PAGE "\",\"style\":{\"bold\":true},"
-        "\"text\":\"credit / age & <sex>\"},{\"type\":\"text\",\"text\":\" is critical since "
-        "2025-01-31T12:00:00Z: missing 0 % → 12 %\"}]}]}]}\n");
+        "2025-01-31T12:00:00Z: missing 0 % → 12 %\\u000a"
+        "https://kldiv.example/dashboard/?group=credit&amp;monitor=age%20%26%20%3Csex%3E\"}\n");
     expect_message(
         &message, API_NOTIFY_ALERTMANAGER,
         "[{\"labels\":{\"alertname\":\"KldivDrift\",\"group\":\"credit\",\"monitor\":\"age & "
         "<sex>\",\"severity\":\"critical\"},\"annotations\":{\"summary\":\"credit / age & <sex> is "
         "critical since 2025-01-31T12:00:00Z: missing 0 % → 12 %\",\"description\":\"missing 0 % → "
-        "12 %\"},\"startsAt\":\"2025-01-31T12:00:00Z\",\"endsAt\":\"2025-01-31T12:04:06Z\","
+        "12 %\",\"began\":\"2025-01-31T10:00:00Z\"},\"startsAt\":\"2025-01-31T12:00:00Z\","
+        "\"endsAt\":\"2025-01-31T12:04:06Z\","
         "\"generatorURL\":\"" PAGE "\"}]\n");
     message.public_url = NULL;
     char *text = body_of_message(&message, API_NOTIFY_JSON);
@@ -151,13 +148,36 @@ static void expect_text(int from, int to, int64_t since, int64_t at, const char 
     free(body);
 }
 
-/* The text of the element of a block for Slack. */
-static const char *text_in(const json_t *blocks, size_t block, size_t element)
+/* Lines of the text that Slack gets. */
+enum { MAX_LINES = 20 };
+struct lines {
+    char *body, *line[MAX_LINES];
+    json_t *json;
+    size_t n;
+};
+
+static struct lines lines_of(const struct api_message *message)
 {
-    const json_t *section =
-        json_array_get(json_object_get(json_array_get(blocks, block), "elements"), 0);
-    return json_string_value(
-        json_object_get(json_array_get(json_object_get(section, "elements"), element), "text"));
+    struct lines lines = {.body = body_of_message(message, API_NOTIFY_SLACK)};
+    char *end;
+    lines.json = json_loads(lines.body, 0, NULL);
+    cr_assert(json_is_false(json_object_get(lines.json, "mrkdwn")), "%s", lines.body);
+    cr_assert_eq(json_object_size(lines.json), 2);
+    free(lines.body);
+    lines.body = strdup(json_string_value(json_object_get(lines.json, "text")));
+    for (char *line = lines.body; line; line = end) {
+        end = strchr(line, '\n');
+        if (end)
+            *end++ = '\0';
+        lines.line[lines.n++] = line;
+    }
+    return lines;
+}
+
+static void free_lines(struct lines *lines)
+{
+    json_decref(lines->json);
+    free(lines->body);
 }
 
 Test(notify_messages, say_what_happened)
@@ -244,44 +264,47 @@ Test(notify_messages, of_many_changes)
     }
     const struct api_message message = message_of(changes, N);
     char *json = body_of_message(&message, API_NOTIFY_JSON);
-    cr_expect(strstr(
-        json,
-        "\"text\":\"10000 columns of credit since 2025-01-31T12:00:00Z: age & <sex>, "
-        "age & <sex>, age & <sex>, age & <sex>, age & <sex> …; 7500 critical, 2500 warning\""));
+    cr_expect(strstr(json, "\"text\":\"credit: 10000 changes: 7500 critical, 2500 warning\""));
     cr_expect(strstr(json, "\"id\":\"270f-"));
     free(json);
-    char *slack = body_of_message(&message, API_NOTIFY_SLACK);
-    cr_expect(strstr(slack, "… and 9990 more"), "%s", slack);
-    cr_expect_lt(strlen(slack), 8000);
-    free(slack);
+    struct lines lines = lines_of(&message);
+    cr_expect_str_eq(lines.line[0], "credit: 10000 changes: 7500 critical, 2500 warning");
+    for (size_t i = 1; i <= 10; i++)
+        cr_expect(strncmp(lines.line[i], "credit / age &amp; &lt;sex&gt; is critical since ", 46) ==
+                      0,
+                  "%s", lines.line[i]);
+    cr_expect_str_eq(lines.line[11], "… and 9990 more");
+    cr_expect_str_eq(lines.line[12], "https://kldiv.example/dashboard/?group=credit");
+    cr_expect_eq(lines.n, 13);
+    free_lines(&lines);
     free(body_of_message(&message, API_NOTIFY_ALERTMANAGER));
     free(changes);
 }
 
-/* In Slack the line stands above the changes, its characters escaped; a message of other changes has none. */
-Test(notify_messages, of_an_incident_begin_with_it_in_slack)
+/* In Slack each of several changes has a line with its monitor's name, worst first. */
+Test(notify_messages, for_slack_name_each_monitor)
 {
-    struct api_change changes[2] = {drift, drift};
-    changes[1].monitor++;
-    changes[1].name = "c";
-    for (int is_incident = 1; is_incident >= 0; is_incident--) {
-        const struct api_message message = message_of(changes, COUNT(changes));
-        char *slack = body_of_message(&message, API_NOTIFY_SLACK);
-        json_t *json = json_loads(slack, 0, NULL), *blocks = json_object_get(json, "blocks");
-        const char *text = json_string_value(json_object_get(json, "text")),
-                   *first = text_in(blocks, 0, 0);
-        cr_expect_eq(json_array_size(blocks), COUNT(changes) + (size_t)is_incident, "%s", slack);
-        cr_expect_eq(first != NULL, is_incident, "%s", slack);
-        cr_expect(!first || strcmp(first, "2 columns of credit since 2025-01-31T12:00:00Z: "
-                                          "age & <sex>, c; 2 critical") == 0,
-                  "%s", first);
-        cr_expect_str_eq(text, is_incident ? "2 columns of credit since 2025-01-31T12:00:00Z: "
-                                             "age &amp; &lt;sex&gt;, c; 2 critical"
-                                           : "credit: 2 changes: 2 critical");
-        json_decref(json);
-        free(slack);
-        changes[1].from = API_WARNING;
+    struct api_change changes[] = {drift, drift, drift, drift};
+    static const char *const names[] = {"a", "b", "c", "d"};
+    static const int states[] = {API_OK, API_WARNING, API_STALE, API_CRITICAL};
+    for (size_t i = 0; i < COUNT(changes); i++) {
+        changes[i].from = API_WARNING;
+        changes[i].name = names[i];
+        changes[i].to = states[i];
+        changes[i].sentence = "";
     }
+    struct api_message message = message_of(changes, COUNT(changes));
+    message.public_url = NULL;
+    struct lines lines = lines_of(&message);
+    static const char *const expected[] = {
+        "credit: 4 changes: 1 stale, 1 critical, 1 warning, 1 ok",
+        "credit / d is critical since 2025-01-31T12:00:00Z (warning since 2025-01-31T12:00:00Z)",
+        "credit / b is warning since 2025-01-31T12:00:00Z",
+        "credit / c is stale: no observation since 2025-01-31T12:00:00Z", "credit / a is ok again"};
+    cr_assert_eq(lines.n, COUNT(expected));
+    for (size_t i = 0; i < COUNT(expected); i++)
+        cr_expect_str_eq(lines.line[i], expected[i]);
+    free_lines(&lines);
 }
 
 /* An alert that ends says why, not because of what it began. */
@@ -295,109 +318,49 @@ Test(notify_messages, that_end_an_alert_say_how)
     char *text = body_of_message(&message, API_NOTIFY_ALERTMANAGER);
     cr_expect(strstr(text, "\"description\":\"is ok again, after 5 min\""), "%s", text);
     free(text);
+    change.began = API_NO_TIME;
+    text = body_of_message(&message, API_NOTIFY_ALERTMANAGER);
+    cr_expect_null(strstr(text, "began"), "%s", text);
+    free(text);
 }
 
-/* Slack refuses a text of more than 3,000 characters, and shows names as their bidirectional controls say. */
+/* Slack cuts a text of more than 40,000 characters, and shows names as their bidirectional controls say. No other character of
+ * a name or a sentence formats. */
 Test(notify_messages, for_slack_are_cut_and_plain)
 {
-    char name[129], group[129], sentence[4000], url[1900];
-    struct api_change change = drift;
+    enum { N = 20 };
+    static const char hostile[] = "*a* _b_ ~c~ `d` <https://e.example|f> @here > & |",
+                      escaped[] = "*a* _b_ ~c~ `d` &lt;https://e.example|f&gt; @here &gt; &amp; |";
+    char name[129], group[129], sentence[4000], url[1900], expected[200];
+    struct api_change change = drift, changes[N];
     memset(name, '&', 128), memset(group, '>', 128), memset(url, 'u', sizeof url - 1);
-    for (size_t i = 0; i + 4 < sizeof sentence; i += 4)
-        strcpy(sentence + i, "\xf0\x9f\x98\x80");
-    name[128] = group[128] = url[sizeof url - 1] = '\0';
+    memset(sentence, '&', sizeof sentence - 1);
+    name[128] = group[128] = url[sizeof url - 1] = sentence[sizeof sentence - 1] = '\0';
     change.name = name, change.group = group, change.sentence = sentence;
-    for (size_t url_size = 0; url_size < sizeof url; url_size += 131) {
-        struct api_message message = message_of(&change, 1);
-        message.public_url = url + sizeof url - 1 - url_size;
-        char *slack = body_of_message(&message, API_NOTIFY_SLACK);
-        json_t *json = json_loads(slack, 0, NULL), *blocks = json_object_get(json, "blocks");
-        const char *texts[] = {json_string_value(json_object_get(json, "text")),
-                               text_in(blocks, 0, 3)};
-        for (size_t i = 0; i < COUNT(texts); i++) {
-            cr_expect_leq(strlen(texts[i]), 3000);
-            cr_expect_str_eq(texts[i] + strlen(texts[i]) - 3, "…");
-        }
-        json_decref(json);
-        free(slack);
-    }
-    struct api_change changes[8];
-    for (size_t i = 0; i < COUNT(changes); i++) {
+    for (size_t i = 0; i < N; i++)
         changes[i] = change;
-        changes[i].monitor = (int64_t)i;
-        changes[i].since = AT(i > 0);
+    for (size_t n = 1; n <= N; n += N - 1) {
+        struct api_message message = message_of(changes, n);
+        message.public_url = url;
+        struct lines lines = lines_of(&message);
+        size_t size = 0;
+        for (size_t i = 0; i < lines.n; i++)
+            size += strlen(lines.line[i]) + 1;
+        cr_expect_leq(size, 40000);
+        cr_expect_eq(lines.n, n == 1 ? 2 : 13);
+        cr_expect(strncmp(lines.line[lines.n - 1], url, strlen(url)) == 0);
+        cr_expect_str_eq(lines.line[n > 1] + strlen(lines.line[n > 1]) - 3, "…");
+        free_lines(&lines);
     }
-    const struct api_message incident = message_of(changes, COUNT(changes));
-    char *slack = body_of_message(&incident, API_NOTIFY_SLACK);
-    json_t *json = json_loads(slack, 0, NULL);
-    const char *text = json_string_value(json_object_get(json, "text"));
-    cr_expect_leq(strlen(text), 3000);
-    cr_expect_str_eq(text + strlen(text) - 3, "…");
-    json_decref(json);
-    free(slack);
+    change = drift;
     change.name = "a\u202eb\u2066c\u200fd\u061ce\u2020f";
-    change.sentence = "";
+    change.sentence = hostile;
     const struct api_message message = message_of(&change, 1);
-    slack = body_of_message(&message, API_NOTIFY_SLACK);
-    cr_expect(strstr(slack, "/ abcde†f"), "%s", slack);
-    free(slack);
-}
-
-/* Who mutes a monitor, or a group, and why, beside how it is. */
-Test(notify_messages, of_mutes_say_who_and_why)
-{
-    static const struct {
-        const char *name;
-        int state;
-        const char *text;
-    } cases[] = {
-        {"age", API_CRITICAL,
-         "credit / age is critical since 2025-01-31T12:00:00Z; acknowledged by ann: new form"},
-        {"age", API_STALE,
-         "credit / age is stale: no observation since 2025-01-31T12:00:00Z; acknowledged by ann: "
-         "new form"},
-        {"", API_WARNING,
-         "credit is warning since 2025-01-31T12:00:00Z; acknowledged by ann: new form"}};
-    for (size_t i = 0; i < COUNT(cases); i++) {
-        struct api_change change = drift;
-        change.name = cases[i].name;
-        change.from = change.to = cases[i].state;
-        change.mutes = true;
-        change.kl = (double)NAN;
-        change.sentence = "acknowledged by ann: new form";
-        const struct api_message message = message_of(&change, 1);
-        char *body = body_of_message(&message, API_NOTIFY_JSON);
-        json_t *json = json_loads(body, 0, NULL);
-        const json_t *told = json_array_get(json_object_get(json, "changes"), 0),
-                     *name = json_object_get(told, "name");
-        cr_expect_str_eq(json_string_value(json_object_get(json, "text")), cases[i].text);
-        cr_expect(json_is_true(json_object_get(told, "mutes")), "%s", body);
-        cr_expect(*change.name ? strcmp(json_string_value(name), "age") == 0 : json_is_null(name),
-                  "%s", body);
-        cr_expect_str_eq(json_string_value(json_object_get(told, "url")),
-                         *change.name ? "https://kldiv.example/dashboard/?group=credit&monitor=age"
-                                      : "https://kldiv.example/dashboard/?group=credit");
-        json_decref(json);
-        free(body);
-    }
-}
-
-/* No character of a name or a sentence formats: each is shown as it is. */
-Test(notify_messages, for_slack_show_each_character)
-{
-    static const char hostile[] = "*a* _b_ ~c~ `d` <https://e.example|f> @here :bomb: > & |";
-    struct api_change change = drift;
-    change.name = change.sentence = hostile;
-    const struct api_message message = message_of(&change, 1);
-    char *slack = body_of_message(&message, API_NOTIFY_SLACK), expected[200];
-    json_t *json = json_loads(slack, 0, NULL), *blocks = json_object_get(json, "blocks");
-    snprintf(expected, sizeof expected, "credit / %s", hostile);
-    cr_expect_str_eq(text_in(blocks, 0, 2), expected);
-    snprintf(expected, sizeof expected, " is critical since 2025-01-31T12:00:00Z: %s", hostile);
-    cr_expect_str_eq(text_in(blocks, 0, 3), expected);
-    cr_expect(json_is_false(json_object_get(json, "mrkdwn")), "%s", slack);
-    json_decref(json);
-    free(slack);
+    struct lines lines = lines_of(&message);
+    snprintf(expected, sizeof expected,
+             "credit / abcde†f is critical since 2025-01-31T12:00:00Z: %s", escaped);
+    cr_expect_str_eq(lines.line[0], expected);
+    free_lines(&lines);
 }
 
 /* A test says that it is one. */
@@ -405,7 +368,7 @@ Test(notify_messages, of_tests_are_marked)
 {
     struct api_message message = message_of(&drift, 1);
     message.is_test = true;
-    static const char *const marks[] = {"\"test\":true", "*Test* of kldiv", "KldivTest"};
+    static const char *const marks[] = {"\"test\":true", "\"Test: credit", "KldivTest"};
     for (int format = 0; format < API_NOTIFY_FORMATS; format++) {
         char *text = body_of_message(&message, (enum api_notify_format)format);
         cr_expect(strstr(text, marks[format]), "%s", text);

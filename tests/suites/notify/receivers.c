@@ -31,7 +31,7 @@ Test(notify_receivers, read_all_members)
     struct api_receivers *receivers = must_read(
         "[{\"name\":\"ops\",\"url\":\"https://hooks.example:8443/a?b=c\",\"format\":\"slack\","
         "\"groups\":[\"fraud-*\",\"credit\"],\"states\":[\"critical\",\"stale\"],"
-        "\"secret_file\":\"/run/secret\",\"ca_file\":\"/run/ca.pem\",\"remind\":\"7d\","
+        "\"secret_file\":\"/run/secret\",\"ca_file\":\"/run/ca.pem\","
         "\"header\":{\"Authorization\":\"Bearer a b\",\"X-Team\":\"\\u00fc\"}},"
         "{\"name\":\"am\",\"url\":\"http://[fe80::1%25eth0]:9093\",\"format\":\"alertmanager\"}]");
     const struct api_receiver *ops = &receivers->list[0], *am = &receivers->list[1];
@@ -43,7 +43,6 @@ Test(notify_receivers, read_all_members)
     cr_expect_eq(ops->states, 1 << API_CRITICAL | 1 << API_STALE);
     cr_expect_str_eq(ops->secret_file, "/run/secret");
     cr_expect_str_eq(ops->ca_file, "/run/ca.pem");
-    cr_expect_eq(ops->remind, 7 * 86400);
     cr_expect_str_eq(ops->headers[0], "Authorization: Bearer a b");
     cr_expect_str_eq(ops->headers[1], "X-Team: ü");
     cr_expect_eq(am->format, API_NOTIFY_ALERTMANAGER);
@@ -90,14 +89,7 @@ Test(notify_receivers, tell_what_is_wrong_and_where)
         {ONE(",\"groups\":[7]"), "#/0/groups", "text"},
         {ONE(",\"states\":[]"), "#/0/states", "stale"},
         {ONE(",\"states\":[\"insufficient_data\"]"), "#/0/states", "stale"},
-        {ONE(",\"remind\":24"), "#/0/remind", "24h"},
-        {ONE(",\"remind\":\"0h\""), "#/0/remind", "24h"},
-        {ONE(",\"remind\":\"-1h\""), "#/0/remind", "24h"},
-        {ONE(",\"remind\":\"31d\""), "#/0/remind", "30 days"},
-        {ONE(",\"remind\":\"99999999999999999999h\""), "#/0/remind", "30 days"},
-        {ONE(",\"remind\":\"24hours\""), "#/0/remind", "24h"},
-        {"[{\"name\":\"a\",\"url\":\"http://h\",\"format\":\"alertmanager\",\"remind\":\"24h\"}]",
-         "#/0/remind", "repeat_interval"},
+        {ONE(",\"remind\":\"24h\""), "#/0/remind", "repeat_interval"},
         {ONE(",\"header\":{\"Host\":\"x\"}"), "#/0/header/Host", "may be set"},
         {ONE(",\"header\":{\"idempotency-key\":\"x\"}"), "#/0/header/idempotency-key",
          "may be set"},

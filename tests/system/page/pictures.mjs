@@ -1,11 +1,10 @@
-// Pictures of the READMEs: the overview, a monitor, the calculator, of tables of eight weeks; a message to Slack.
+// Pictures of the READMEs: the overview, a monitor, the calculator, of tables of eight weeks.
 // usage: node pictures.mjs KLDIVD FOLDER
 import {mkdirSync} from "node:fs";
 import {join, resolve} from "node:path";
 import {Api, monitorPath} from "./api.mjs";
 import {openVisit, startBrowser} from "./browser.mjs";
 import {startServer} from "./server.mjs";
-import {pictureOfSlack} from "./slack.mjs";
 import {column, normal, randomNumbers, toCsv} from "./tables.mjs";
 
 const WEEKS = 8;
@@ -61,6 +60,5 @@ for (const {name, path, theme, width, height} of /** @type {const} */ ([
     await visit.page.screenshot({path: join(folder, `${name}.png`), optimizeForSpeed: false});
     await visit.close();
 }
-await pictureOfSlack(browser, binary, join(folder, "slack.png"));
 await browser.close();
 await server.stop();

@@ -2,6 +2,7 @@
  * they are JSON. */
 #include "api/memory/budget.h"
 #include "api/notify/message.h"
+#include "api/text/url.h"
 
 #include <jansson.h>
 #include <stdint.h>
@@ -15,7 +16,7 @@ static void check_receivers(const struct api_receivers *receivers)
     for (size_t i = 0; i < receivers->n; i++) {
         const struct api_receiver *receiver = &receivers->list[i];
         if (!*receiver->name || strlen(receiver->name) > 128 || !receiver->groups[0] ||
-            !receiver->states || api_receiver_url_reason(receiver->url) ||
+            !receiver->states || api_url_reason(receiver->url) ||
             api_receivers_find(receivers, receiver->name) != i)
             abort();
         for (char *const *field = receiver->headers; *field; field++)
@@ -32,7 +33,6 @@ static void check_messages(const char *text, size_t size)
     struct api_message message = {.id = "0", .public_url = "http://h", .n = 1, .changes = &change};
     change.from = (int)(size % API_STATES);
     change.to = (int)(size / API_STATES % API_STATES);
-    change.mutes = change.from == change.to;
     for (int format = 0; format < API_NOTIFY_FORMATS; format++) {
         struct api_buffer out = {0};
         api_message_write(&message, (enum api_notify_format)format, &out);
