@@ -74,8 +74,7 @@ struct api_engine {
     /* Bytes that it takes, free ones that it keeps left out; as they were some seconds ago at most. */
     bool (*size)(struct api_database *database, int64_t *bytes);
 
-    /* Gives back some of what is free, and goes on with a copy that is wanted, outside a transaction; true if there is
-     * more. NULL: the database does so by itself. */
+    /* Gives back some of what is free, outside a transaction; true if there is more. NULL: the database does so by itself. */
     bool (*shrink)(struct api_database *database);
 
     /* Overwrites the copies of deleted rows that a log has, outside a transaction. NULL: there is no log. */

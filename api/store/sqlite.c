@@ -1,9 +1,7 @@
 /* SQLite: a file, or memory. */
-#include "api/store/backup.h"
 #include "api/store/engine.h"
 #include "api/store/sqlite_file.h"
 
-#include <errno.h>
 #include <libgen.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,8 +13,7 @@ struct connection {
     sqlite3_stmt *statements[API_STATEMENTS];
     sqlite3_stmt *rollback; /* prepared before it is needed: it may be for want of memory */
     sqlite3_stmt *used;     /* pages that are not free, and the size of one */
-    struct api_sqlite_files files;
-    struct api_sqlite_copy copy;
+    struct api_sqlite_file file;
     bool is_empty; /* it has no table */
     sqlite3_int64 changes;
     unsigned idle_calls; /* of shrink since `changes` last differed, or the cache was freed */
@@ -39,7 +36,6 @@ static bool fail(struct connection *c)
 static void close_connection(struct api_database *database)
 {
     struct connection *c = connection_of(database);
-    api_sqlite_copy_end(&c->copy, c->files.path);
     for (size_t i = 0; i < API_STATEMENTS; i++)
         sqlite3_finalize(c->statements[i]);
     sqlite3_finalize(c->rollback);
@@ -48,7 +44,7 @@ static void close_connection(struct api_database *database)
         sqlite3_db_config(c->sqlite, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
     sqlite3_close(c->sqlite);
     free(database->folder);
-    api_sqlite_free_files(&c->files);
+    api_sqlite_close_file(&c->file);
     free(c);
 }
 
@@ -60,18 +56,6 @@ static bool script(struct api_database *database, const char *text)
 
 /* ---- Opening */
 
-static bool prepare_folder(struct connection *c, const char *path, char *reason, size_t size)
-{
-    char *copy = realpath(path, NULL);
-    c->base.folder = copy ? strdup(dirname(copy)) : NULL;
-    if (!c->base.folder || !api_sqlite_note_files(path, &c->files))
-        snprintf(reason, size, "%s cannot be opened: %s", path, strerror(errno));
-    else
-        api_sqlite_copy_clear(c->files.path);
-    free(copy);
-    return c->base.folder && c->files.log_path;
-}
-
 /* Prepares a statement, unless it is prepared. */
 static bool prepare(struct connection *c, const char *text, sqlite3_stmt **statement)
 {
@@ -79,28 +63,22 @@ static bool prepare(struct connection *c, const char *text, sqlite3_stmt **state
                                             statement, NULL) == SQLITE_OK;
 }
 
-static bool prepare_rollback(struct connection *c, char *reason, size_t size)
-{
-    bool good = prepare(c, "ROLLBACK", &c->rollback);
-    if (!good)
-        snprintf(reason, size, "%s", sqlite3_errmsg(c->sqlite));
-    return good;
-}
-
 static struct api_database *open_connection(const char *path, char *reason, size_t size)
 {
-    bool is_file = *path != '\0', has_log = false;
     sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0); /* a lock and a sum for each allocation */
-    if (is_file && !api_sqlite_prepare(path, &has_log, reason, size))
-        return NULL;
     struct connection *c = calloc(1, sizeof *c);
-    if (!c) {
-        snprintf(reason, size, "no memory is left");
+    snprintf(reason, size, "no memory is left");
+    if (!c)
         return NULL;
+    bool good =
+        api_sqlite_open(path, &c->file, &c->sqlite, &c->base.had_log, &c->is_empty, reason, size);
+    if (good && !prepare(c, "ROLLBACK", &c->rollback)) {
+        snprintf(reason, size, "%s", sqlite3_errmsg(c->sqlite));
+        good = false;
     }
-    c->base.had_log = has_log;
-    if (api_sqlite_open(path, &c->sqlite, &c->is_empty, reason, size) &&
-        prepare_rollback(c, reason, size) && (!is_file || prepare_folder(c, path, reason, size)))
+    if (good && c->file.path)
+        good = (c->base.folder = strdup(c->file.path)) && dirname(c->base.folder);
+    if (good)
         return &c->base;
     close_connection(&c->base);
     return NULL;
@@ -201,14 +179,14 @@ static bool find_schema(struct api_database *database, enum api_schema *found)
 
 static bool is_in_place(struct api_database *database)
 {
-    return api_sqlite_files_are_in_place(&connection_of(database)->files);
+    return api_sqlite_is_in_place(&connection_of(database)->file);
 }
 
 /* A commit while the files were away counts if they come back, so the store is read again. */
 static bool fail_replaced(struct connection *c)
 {
     c->base.last.is_new = c->base.last.is_lost = true;
-    return api_database_fail(&c->base, "%.200s was removed or replaced", c->files.path);
+    return api_database_fail(&c->base, "%.200s was removed or replaced", c->file.path);
 }
 
 static void rollback(struct api_database *database)
@@ -269,9 +247,7 @@ static bool shrink(struct api_database *database)
 {
     struct connection *c = connection_of(database);
     free_idle_cache(c);
-    bool copies = c->files.path && is_in_place(database) &&
-                  api_sqlite_copy_step(&c->copy, c->sqlite, c->files.path);
-    return is_in_place(database) && (api_sqlite_shrink(c->sqlite) || copies);
+    return is_in_place(database) && api_sqlite_shrink(c->sqlite);
 }
 
 static bool empty_log(struct api_database *database)

@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 /* APPLICATION_ID: "kldv", which marks a file as a store. */
@@ -26,18 +25,6 @@ static bool is_store(const unsigned char *header)
     unsigned id = (unsigned)header[68] << 24 | (unsigned)header[69] << 16 |
                   (unsigned)header[70] << 8 | header[71];
     return memcmp(header, "SQLite format 3", 16) == 0 && id == APPLICATION_ID;
-}
-
-/* SQLite's log, beside the file to which links lead. */
-static bool find_log(const char *path)
-{
-    struct stat status;
-    char *real = realpath(path, NULL), *log = NULL;
-    bool there =
-        real && asprintf(&log, "%s-wal", real) > 0 && stat(log, &status) == 0 && status.st_size > 0;
-    free(real);
-    free(log);
-    return there;
 }
 
 /* Gives the first page of a database that is marked, and keeps a log; NULL if memory is exhausted. The
@@ -60,17 +47,10 @@ static unsigned char *make_page(size_t *size)
     return page;
 }
 
-/* Writes the first page, at once: a process that is killed leaves an empty file or a store. The lock
- * keeps a process out that does the same, or that was faster. */
+/* Writes the first page, at once: a process that is killed leaves an empty file or a store. */
 static int write_page(int fd)
 {
-    struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
-    struct stat status;
     size_t size;
-    if (fcntl(fd, F_SETLK, &whole) != 0 || fstat(fd, &status) != 0)
-        return errno;
-    if (status.st_size > 0)
-        return 0;
     unsigned char *page = make_page(&size);
     ssize_t n = page ? pwrite(fd, page, size, 0) : -1;
     int problem = !page ? ENOMEM : n < 0 ? errno : n < (ssize_t)size ? ENOSPC : 0;
@@ -82,47 +62,56 @@ static int write_page(int fd)
     return problem;
 }
 
-/* Makes a file that is absent or empty. */
-static bool make_file(const char *path, char *reason, size_t size)
+/* Sets the reason; false. */
+#define REFUSE(...) (snprintf(reason, size, __VA_ARGS__), false)
+
+/* Opens a file, or makes it. O_NONBLOCK: a pipe does not wait for another end. */
+static bool open_file(const char *path, int *fd, char *reason, size_t size)
 {
-    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-    if (fd < 0) {
-        snprintf(reason, size, "the folder of %s cannot be written: %s", path, strerror(errno));
-        return false;
-    }
-    int problem = write_page(fd);
-    close(fd);
-    if (problem)
-        snprintf(reason, size, "%s cannot be written: %s", path,
-                 problem == EAGAIN || problem == EACCES ? "another process has it open"
-                                                        : strerror(problem));
-    return !problem;
+    *fd = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
+    if (*fd < 0 && errno != ENOENT)
+        return REFUSE("%s cannot be opened: %s", path, strerror(errno));
+    if (*fd < 0)
+        *fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+    return *fd >= 0 || REFUSE("the folder of %s cannot be written: %s", path, strerror(errno));
 }
 
-/* O_NONBLOCK: a pipe does not wait for another end. */
-bool api_sqlite_prepare(const char *path, bool *has_log, char *reason, size_t size)
+/* Keeps other servers out, by a lock of the descriptor on a byte that SQLite leaves alone (sqlite.org/lockingv3.html). A
+ * server of a former version locks the whole file, which SQLite refuses while another process has it open. */
+static bool lock_file(int fd)
+{
+    struct flock lock = {
+        .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0x40000000 + 512, .l_len = 1};
+    return fcntl(fd, F_OFD_SETLK, &lock) == 0;
+}
+
+/* Opens and locks a file that is a store, or is one once its first page is written. */
+static bool prepare(const char *path, struct api_sqlite_file *file, bool *had_log, char *reason,
+                    size_t size)
 {
     unsigned char header[72];
-    struct stat status = {.st_mode = S_IFREG};
-    *has_log = find_log(path);
-    int fd = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0 && errno == ENOENT)
-        return make_file(path, reason, size);
-    ssize_t n = fd >= 0 && fstat(fd, &status) == 0 && S_ISREG(status.st_mode)
-                    ? read(fd, header, sizeof header)
-                    : -1;
-    int problem = errno;
-    if (fd >= 0)
-        close(fd);
-    if (n == 0)
-        return make_file(path, reason, size);
-    if (n == sizeof header && is_store(header))
-        return true;
-    if (n < 0 && S_ISREG(status.st_mode))
-        snprintf(reason, size, "%s cannot be opened: %s", path, strerror(problem));
-    else
-        snprintf(reason, size, "%s is not a store of kldiv, and is left as it is", path);
-    return false;
+    if (!open_file(path, &file->lock, reason, size))
+        return false;
+    if (fstat(file->lock, &file->status) != 0 || !S_ISREG(file->status.st_mode))
+        return REFUSE("%s is not a store of kldiv, and is left as it is", path);
+    if (!lock_file(file->lock))
+        return REFUSE("%s cannot be opened: %s", path,
+                      errno == EAGAIN || errno == EACCES ? "another process has it open"
+                                                         : strerror(errno));
+    ssize_t n = pread(file->lock, header, sizeof header, 0);
+    int problem = n < 0 ? errno : n == 0 ? write_page(file->lock) : 0;
+    if (problem)
+        return REFUSE(n < 0 ? "%s cannot be opened: %s" : "%s cannot be written: %s", path,
+                      strerror(problem));
+    if (n > 0 && (n < (ssize_t)sizeof header || !is_store(header)))
+        return REFUSE("%s is not a store of kldiv, and is left as it is", path);
+    file->path = realpath(path, NULL);
+    if (!file->path || asprintf(&file->log_path, "%s-wal", file->path) < 0) {
+        file->log_path = NULL;
+        return REFUSE("%s cannot be opened: %s", path, strerror(errno));
+    }
+    *had_log = stat(file->log_path, &file->log) == 0 && file->log.st_size > 0;
+    return true;
 }
 
 /* lstat: a link that leads nowhere is something, too. True if memory is exhausted. */
@@ -168,29 +157,22 @@ static bool is_sound(sqlite3 *sqlite)
            api_sqlite_number(sqlite, pages <= WHOLE ? whole : parts, &faults) && faults == 0;
 }
 
-/* locking_mode: no other process opens the file, and the index of the log is in memory. One
- * connection alone writes and checkpoints: SQLite before 3.51.3 loses what two do at once. */
-static bool lock(sqlite3 *sqlite, bool *is_empty)
+/* One connection alone writes and checkpoints, beside backups that read: SQLite before 3.51.3 loses what two do at once. */
+static bool begin(sqlite3 *sqlite, bool *is_empty)
 {
     long long tables = 0;
-    bool good = script(sqlite, "PRAGMA locking_mode = EXCLUSIVE; PRAGMA synchronous = FULL;PRAGMA "
-                               "temp_store = MEMORY; PRAGMA cache_size = -16384; PRAGMA "
-                               "secure_delete = ON;BEGIN IMMEDIATE; COMMIT") &&
+    bool good = script(sqlite, "PRAGMA synchronous = FULL; PRAGMA temp_store = MEMORY; PRAGMA "
+                               "cache_size = -16384; PRAGMA secure_delete = ON; BEGIN IMMEDIATE; "
+                               "COMMIT") &&
                 api_sqlite_number(sqlite, "SELECT count(*) FROM sqlite_schema", &tables);
     *is_empty = tables == 0;
     return good;
 }
 
-bool api_sqlite_empty_log(sqlite3 *sqlite)
-{
-    return script(sqlite, "PRAGMA wal_checkpoint(TRUNCATE)");
-}
-
 static bool begin_log(sqlite3 *sqlite)
 {
     return script(sqlite, "PRAGMA journal_mode = WAL; PRAGMA journal_size_limit = 67108864;"
-                          "BEGIN IMMEDIATE; COMMIT") &&
-           api_sqlite_empty_log(sqlite);
+                          "BEGIN IMMEDIATE; COMMIT; PRAGMA wal_checkpoint(TRUNCATE)");
 }
 
 static bool explain(sqlite3 *sqlite, const char *path, char *reason, size_t size)
@@ -208,55 +190,54 @@ static bool explain(sqlite3 *sqlite, const char *path, char *reason, size_t size
     return false;
 }
 
-bool api_sqlite_open(const char *path, sqlite3 **sqlite, bool *is_empty, char *reason, size_t size)
+bool api_sqlite_open(const char *path, struct api_sqlite_file *file, sqlite3 **sqlite,
+                     bool *had_log, bool *is_empty, char *reason, size_t size)
 {
+    enum { WAIT_MS = 2000 }; /* for a backup that opens or closes the file */
     int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
+    if (*path && !prepare(path, file, had_log, reason, size))
+        return false;
     bool good = sqlite3_open_v2(*path ? path : ":memory:", sqlite, flags, NULL) == SQLITE_OK;
     if (*sqlite) /* NULL if memory is exhausted */
         sqlite3_extended_result_codes(*sqlite, 1);
-    good = good && (*path || script(*sqlite, "PRAGMA auto_vacuum = INCREMENTAL"));
-    return (good && lock(*sqlite, is_empty) && is_sound(*sqlite) && begin_log(*sqlite)) ||
-           explain(*sqlite, *path ? path : "memory", reason, size);
+    good = good && sqlite3_busy_timeout(*sqlite, WAIT_MS) == SQLITE_OK &&
+           (*path || script(*sqlite, "PRAGMA auto_vacuum = INCREMENTAL")) &&
+           begin(*sqlite, is_empty) && is_sound(*sqlite) && begin_log(*sqlite);
+    if (!good)
+        return explain(*sqlite, *path ? path : "memory", reason, size);
+    sqlite3_busy_timeout(*sqlite, 0);
+    if (*path && stat(file->log_path, &file->log) != 0)
+        file->log = (struct stat){0};
+    return true;
 }
 
 /* ---- While it is open */
 
-static bool read_file_number(const char *path, struct api_sqlite_file *file)
+void api_sqlite_close_file(struct api_sqlite_file *file)
 {
-    struct stat status;
-    file->is_there = stat(path, &status) == 0;
-    file->device = file->is_there ? status.st_dev : 0;
-    file->number = file->is_there ? status.st_ino : 0;
-    return file->is_there;
+    if (file->lock > 0)
+        close(file->lock);
+    free(file->path);
+    free(file->log_path);
 }
 
-static bool is_same(const char *path, const struct api_sqlite_file *file)
+static bool is_same(const char *path, const struct stat *was)
 {
-    struct api_sqlite_file now;
-    read_file_number(path, &now);
-    return !file->is_there ||
-           (now.is_there && now.device == file->device && now.number == file->number);
+    struct stat now;
+    return was->st_nlink == 0 ||
+           (stat(path, &now) == 0 && now.st_dev == was->st_dev && now.st_ino == was->st_ino);
 }
 
-bool api_sqlite_note_files(const char *path, struct api_sqlite_files *files)
+bool api_sqlite_is_in_place(const struct api_sqlite_file *file)
 {
-    files->path = realpath(path, NULL);
-    if (!files->path || asprintf(&files->log_path, "%s-wal", files->path) < 0)
-        files->log_path = NULL;
-    return files->log_path && read_file_number(files->path, &files->file) &&
-           (read_file_number(files->log_path, &files->log) || errno == ENOENT);
+    return !file->path ||
+           (is_same(file->path, &file->status) && is_same(file->log_path, &file->log));
 }
 
-bool api_sqlite_files_are_in_place(const struct api_sqlite_files *files)
+bool api_sqlite_empty_log(sqlite3 *sqlite)
 {
-    return !files->path ||
-           (is_same(files->path, &files->file) && is_same(files->log_path, &files->log));
-}
-
-void api_sqlite_free_files(struct api_sqlite_files *files)
-{
-    free(files->path);
-    free(files->log_path);
+    long long is_busy = 1;
+    return api_sqlite_number(sqlite, "PRAGMA wal_checkpoint(TRUNCATE)", &is_busy) && !is_busy;
 }
 
 /* FREE: pages that are kept for what comes next, or an eighth of all. STEP: those that are given back at

@@ -91,11 +91,10 @@ bool api_store_is_in_place(struct api_store *store);
  * transaction. */
 bool api_store_size(struct api_store *store, int64_t *bytes);
 
-/* Gives some of what is free back to the disk, and goes on with a copy of the store that is wanted, between transactions;
- * true if there is more. */
+/* Gives some of what is free back to the disk, between transactions; true if there is more. */
 bool api_store_shrink(struct api_store *store);
 
-/* Overwrites what a log beside the database has of deleted rows, between transactions. */
+/* Overwrites what a log beside the database has of deleted rows, between transactions. False also while a backup reads it. */
 bool api_store_empty_log(struct api_store *store);
 
 /* Begins a transaction. With `is_beside`, others of the same kind on other servers go on at the same time: it may change what it has

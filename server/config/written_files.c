@@ -38,8 +38,7 @@ static bool is_same(const char *first, const char *second)
 static bool is_of_store(const char *path, const char *store)
 {
     static const char prefix[] = "sqlite:";
-    static const char *const suffixes[] = {"", "-wal", "-journal", "-backup-wanted",
-                                           "-backup-unfinished"};
+    static const char *const suffixes[] = {"", "-wal", "-shm", "-journal"};
     char whole[PATH_MAX], file[PATH_MAX + 20];
     if (strncmp(store, prefix, sizeof prefix - 1) != 0)
         return false;

@@ -47,8 +47,8 @@ static const int allowed[] = {
 /* Calls of a store that keeps files; Landlock bounds the folders. */
 static const int allowed_with_files[] = {SCMP_SYS(access), SCMP_SYS(faccessat), SCMP_SYS(fallocate),
                                          SCMP_SYS(fchmod), SCMP_SYS(fchown),    SCMP_SYS(fdatasync),
-                                         SCMP_SYS(flock),  SCMP_SYS(fsync),     SCMP_SYS(ftruncate),
-                                         SCMP_SYS(getcwd), SCMP_SYS(openat),    SCMP_SYS(pwrite64)};
+                                         SCMP_SYS(fsync),  SCMP_SYS(ftruncate), SCMP_SYS(getcwd),
+                                         SCMP_SYS(openat), SCMP_SYS(pwrite64)};
 
 /* Calls of a store that keeps files, and of a server that removes its unix sockets. */
 static const int allowed_to_remove[] = {SCMP_SYS(unlink), SCMP_SYS(unlinkat)};
