@@ -85,7 +85,8 @@ static size_t receive(char *bytes, size_t one, size_t size, void *context)
         if (bytes[i] == '\n' && post->kept > 0)
             post->kept = sizeof post->outcome.answer;
         else if (bytes[i] != '\n')
-            post->outcome.answer[post->kept++] = bytes[i] < ' ' || bytes[i] > '~' ? ' ' : bytes[i];
+            post->outcome.answer[post->kept++] =
+                (char)(bytes[i] < ' ' || bytes[i] > '~' ? ' ' : bytes[i]);
     }
     return post->received <= MAX_ANSWER ? size : 0;
 }
