@@ -28,7 +28,7 @@ void api_notifier_free(struct api_notifier *notifier)
 
 void api_notifier_set(struct api_notifier *notifier, struct api_receivers *receivers)
 {
-    struct api_receiver_status status[API_MAX_RECEIVERS];
+    struct api_receiver_status status[API_MAX_RECEIVERS] = {0};
     pthread_mutex_lock(&notifier->lock);
     struct api_receivers *former = notifier->receivers;
     for (size_t i = 0; i < receivers->n; i++) {
