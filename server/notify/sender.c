@@ -211,7 +211,8 @@ static void send_next(struct srv_sender *s)
         s->due = now + (job->is_shared ? shared_s : idle_s);
         if (job->wait > 0 && now + (double)job->wait / 1e6 < s->due)
             s->due = now + (double)job->wait / 1e6;
-        if (s->receiver->format == API_NOTIFY_ALERTMANAGER && s->repetition < s->due)
+        if (s->receiver->format == API_NOTIFY_ALERTMANAGER && s->repetition > now &&
+            s->repetition < s->due) /* one that is past, another server sends */
             s->due = s->repetition;
         if (job->number)
             send_message(s);

@@ -839,6 +839,37 @@ def try_slow_store():
             subprocess.run(["sh", script, "kill", folder + "/cluster"], check=True)
 
 
+def try_second_server():
+    """Of two servers on a database one sends; the other one looks once a second, also for an Alertmanager, and takes over."""
+    script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../postgresql/cluster.sh")
+    with tempfile.TemporaryDirectory(prefix="kldiv-notify-") as folder:
+        os.chmod(folder, 0o755)
+        subprocess.run(["sh", script, "start", folder + "/cluster"], check=True)
+        receiver, servers = Receiver(), []
+        try:
+            for _ in range(2):
+                servers.append(Server([one(receiver, format="alertmanager")],
+                                      store="postgresql://kldiv@/postgres?host=" + folder + "/cluster"))
+                time.sleep(2)
+            writes = [server.metric('kldiv_store_operation_duration_seconds_count{operation="write"}') for server in servers]
+            time.sleep(5)
+            for server, before in zip(servers, writes):
+                made = server.metric('kldiv_store_operation_duration_seconds_count{operation="write"}') - before
+                expect(made < 40, "%g transactions in 5 s" % made)
+            servers[1].put()
+            flap(servers[1], 1)
+            wait_until(lambda: receiver.posts, 9, "the change")
+            servers[0].end()
+            sent = len(receiver.posts)
+            wait_until(lambda: len(receiver.posts) > sent, 3, "the other one repeats it")
+            servers[1].end()
+        finally:
+            for server in servers:
+                server.process.kill()
+            subprocess.run(["sh", script, "kill", folder + "/cluster"], check=True)
+        receiver.close()
+
+
 def try_alertmanager():
     """Debian's Alertmanager, set up as in docker/, has the alert while the drift lasts, by labels that a silence
     matches; then it resolves."""
