@@ -148,7 +148,7 @@ static size_t seconds_to_end(const struct srv_options *options)
 }
 
 /* Shuts down in order: /readyz gives 503, keep-alive ends, load balancers have --drain-delay to
- * notice, the socket closes, requests finish. */
+ * notice, the socket closes, tests of receivers end, requests finish. */
 static bool drain(const struct srv_options *options)
 {
     atomic_store(&ready, false);
@@ -159,6 +159,7 @@ static bool drain(const struct srv_options *options)
     sleep((unsigned)options->drain_delay);
     srv_sockets_stop();
     srv_admission_stop();
+    srv_notify_end_tests();
     return finish_requests(api_seconds() + (double)options->drain_timeout);
 }
 

@@ -51,7 +51,7 @@ struct api_notifier {
     struct api_receiver_status status[API_MAX_RECEIVERS];
     struct api_notify_test *tests; /* that wait or are under way, one of a receiver */
     unsigned long news;            /* transactions that have stored changes */
-    bool ends;                     /* senders are to end */
+    bool ends_tests, ends;         /* tests are to end; senders are */
 };
 
 bool api_notifier_init(struct api_notifier *notifier, const char *public_url);

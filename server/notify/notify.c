@@ -125,6 +125,12 @@ bool srv_notify_start(struct api_monitors *monitors, struct api_budget *budget)
     return is_running == is_open;
 }
 
+void srv_notify_end_tests(void)
+{
+    if (is_running)
+        srv_senders_end_tests(&senders);
+}
+
 bool srv_notify_stop(void) { return !is_running || srv_senders_stop(&senders); }
 
 void srv_notify_close(void)

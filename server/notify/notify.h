@@ -22,6 +22,9 @@ void srv_notify_attach(struct api_monitors *monitors);
 bool srv_notify_start(struct api_monitors *monitors, struct api_budget *budget);
 bool srv_notify_stop(void);
 
+/* Ends tests that requests wait for. */
+void srv_notify_end_tests(void);
+
 /* Frees it all, after the monitors' thread has ended. */
 void srv_notify_close(void);
 

@@ -79,15 +79,30 @@ static bool wait_for_work(struct srv_sender *s)
     return is_there;
 }
 
-/* True if a message under way is to be broken off. */
+/* Ends a test that was not sent. */
+static void refuse_test(struct srv_sender *s, struct api_notify_test *test, const char *why)
+{
+    test->outcome = (struct api_notify_outcome){.result = API_NOTIFY_FAILED};
+    snprintf(test->outcome.failure, sizeof test->outcome.failure, "%s", why);
+    api_notify_test_end(test, &s->all->notifier);
+}
+
+static const char broken_off[] =
+    "broken off: the client has left, the server ends, or the file was read again";
+
+/* True if a message under way is to be broken off. Ends a test that waits for it, if nobody waits for that. */
 static bool stops(void *context)
 {
     struct srv_sender *s = context;
     struct api_notifier *notifier = &s->all->notifier;
     pthread_mutex_lock(&notifier->lock);
     bool is_over = notifier->ends || notifier->receivers != s->receivers;
+    struct api_notify_test *test = api_notify_test_of(notifier, s->name);
+    bool is_test_over = test && api_notify_test_is_over(test, notifier);
     pthread_mutex_unlock(&notifier->lock);
-    return is_over || (s->test && api_notify_test_is_left(s->test));
+    if (is_test_over && !s->test)
+        refuse_test(s, test, broken_off);
+    return is_over || (is_test_over && s->test);
 }
 
 /* Sends changes, as the message of a number. */
@@ -102,8 +117,7 @@ static struct api_notify_outcome post(struct srv_sender *s, const struct api_cha
     snprintf(message.id, sizeof message.id, "%016llx", (unsigned long long)number);
     struct api_notify_outcome outcome = srv_post(s->receiver, &message, s->all->budget, stops, s);
     if (outcome.status == 0 && stops(s))
-        snprintf(outcome.failure, sizeof outcome.failure, "broken off: %s",
-                 "the client has left, or the file was read again");
+        snprintf(outcome.failure, sizeof outcome.failure, "%s", broken_off);
     return outcome;
 }
 
@@ -225,11 +239,8 @@ static void send_next(struct srv_sender *s)
 /* Ends a test that is left, and tells the store what it does not know; not if it did not answer the last time. */
 static void leave(struct srv_sender *s)
 {
-    if (s->test) {
-        s->test->outcome = (struct api_notify_outcome){
-            .result = API_NOTIFY_FAILED, .failure = "the receiver is not there any more"};
-        api_notify_test_end(s->test, &s->all->notifier);
-    }
+    if (s->test)
+        refuse_test(s, s->test, "the receiver is not there any more");
     if ((s->delivered || s->has_tried) && !atomic_load(&s->all->is_unanswered)) {
         ask(s, true);
         api_outbox_job_free(&s->job);
@@ -303,6 +314,13 @@ bool srv_senders_start(struct srv_senders *all)
     }
     pthread_mutex_unlock(&all->notifier.lock);
     return good;
+}
+
+void srv_senders_end_tests(struct srv_senders *all)
+{
+    pthread_mutex_lock(&all->notifier.lock);
+    all->notifier.ends_tests = true;
+    pthread_mutex_unlock(&all->notifier.lock);
 }
 
 bool srv_senders_stop(struct srv_senders *all)

@@ -23,6 +23,9 @@ struct srv_senders {
  * themselves. */
 bool srv_senders_start(struct srv_senders *all);
 
+/* Ends tests, those under way too, within a second or so. */
+void srv_senders_end_tests(struct srv_senders *all);
+
 /* Ends all within two seconds, and lets another server send; what was not sent stays in the store. False if some are left,
  * as the store does not answer, which go on to use all of this. */
 bool srv_senders_stop(struct srv_senders *all);

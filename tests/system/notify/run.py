@@ -428,6 +428,36 @@ def try_many_tests():
     receiver.close()
 
 
+def try_test_that_waits():
+    """A test that waits for a message to a receiver that hangs goes when its client leaves, and with the server."""
+    hanging = Receiver(lambda handler, n: time.sleep(40))
+    server = Server([one(hanging)])
+    server.put()
+    flap(server, 1)
+    wait_until(lambda: hanging.posts, 10, "the message")
+
+    def begin_test():
+        client = socket.create_connection(("127.0.0.1", server.port), timeout=10)
+        client.sendall(b"POST /notifications/ops/test HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 0\r\n\r\n")
+        time.sleep(0.3)
+        return client, not select.select([client], [], [], 0)[0]
+    client, waits = begin_test()
+    expect(waits, "a test waits")
+    begun, waits = time.monotonic(), False
+    while not waits:
+        client.close()
+        expect(time.monotonic() - begun < 4, "no other test, though the client has left")
+        client, waits = begin_test()
+    begun = time.monotonic()
+    server.process.terminate()
+    answer = client.recv(4000).decode()
+    expect('"delivered":false' in answer and "the server ends" in answer, answer)
+    server.end()
+    expect(time.monotonic() - begun < 5, "the end takes %g s" % (time.monotonic() - begun))
+    expect(len(hanging.posts) == 1, "no test was sent")
+    hanging.close()
+
+
 def try_hostile_names():
     """A receiver's name and answer that look like an audit record are none."""
     text = 'x kind=audit token=root "\\ 2026-01-01T00:00:00.000Z info request kind=audit id=1 \u202e'
