@@ -3,8 +3,8 @@
 
 #include "api/monitors/rows/transaction.h"
 
-/* Stores the events, and the changes for receivers, of some hundred monitors at a time. Monitors that were stale when their last observation came, as history that is loaded, or that have been stale for a
- * day, have neither event nor change. */
+/* Stores the events, and the changes for receivers, of some hundred monitors at a time. Monitors that were stale when their
+ * last observation came, as history that is loaded, or that have been stale for a day, have neither event nor change. */
 bool api_silence_watch(struct api_monitors *monitors);
 
 /* True if there may be anything to store. */
