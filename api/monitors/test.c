@@ -26,11 +26,10 @@ bool api_notify_test_submit(struct api_notify_test *test, struct api_notifier *n
     return good;
 }
 
-bool api_notify_test_is_over(const struct api_notify_test *test,
-                             const struct api_notifier *notifier)
+bool api_notify_test_is_left(const struct api_notify_test *test)
 {
     const struct api_exchange *x = test->job->x;
-    return notifier->ends_tests || (x && x->stop && atomic_load(x->stop));
+    return x && x->stop && atomic_load(x->stop);
 }
 
 void api_notify_test_end(struct api_notify_test *test, struct api_notifier *notifier)

@@ -18,9 +18,8 @@ bool api_notify_test_submit(struct api_notify_test *test, struct api_notifier *n
 /* The test of a receiver, or NULL; under the notifier's lock. */
 struct api_notify_test *api_notify_test_of(const struct api_notifier *notifier, const char *name);
 
-/* True if nobody waits for a test any more, or all tests end; under the notifier's lock. */
-bool api_notify_test_is_over(const struct api_notify_test *test,
-                             const struct api_notifier *notifier);
+/* True if nobody waits for a test any more. */
+bool api_notify_test_is_left(const struct api_notify_test *test);
 
 /* Ends a test; it may be freed at once. */
 void api_notify_test_end(struct api_notify_test *test, struct api_notifier *notifier);

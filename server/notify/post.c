@@ -15,12 +15,13 @@ enum { MAX_ANSWER = 64 << 10, CONNECT_SECONDS = 10, SECONDS = 30 };
 
 /* post: what a transfer needs. */
 struct post {
+    CURL *easy;
     const struct api_receiver *receiver;
     struct curl_slist *fields; /* of the header */
     struct api_buffer body;
     struct api_notify_outcome outcome;
     size_t received, kept; /* bytes of the answer's body */
-    bool (*stops)(void *context);
+    bool (*stops)(void *context, bool looks_up);
     void *context;
 };
 
@@ -94,8 +95,10 @@ static size_t receive(char *bytes, size_t one, size_t size, void *context)
 static int look(void *context, curl_off_t a, curl_off_t b, curl_off_t c, curl_off_t d)
 {
     struct post *post = context;
+    curl_off_t looked_up = 0; /* microseconds that it took */
     (void)a, (void)b, (void)c, (void)d;
-    return post->stops(post->context);
+    curl_easy_getinfo(post->easy, CURLINFO_NAMELOOKUP_TIME_T, &looked_up);
+    return post->stops(post->context, looked_up == 0);
 }
 
 /* Overwrites what an answer has of a secret, but for what may be chance. A receiver that sends back what it gets must
@@ -172,15 +175,16 @@ static void set_options(struct post *post, CURL *easy)
 
 struct api_notify_outcome srv_post(const struct api_receiver *receiver,
                                    const struct api_message *message, struct api_budget *budget,
-                                   bool (*stops)(void *context), void *context)
+                                   bool (*stops)(void *context, bool looks_up), void *context)
 {
-    struct post post = {.receiver = receiver,
+    struct post post = {.easy = curl_easy_init(),
+                        .receiver = receiver,
                         .body = {.budget = budget},
                         .outcome = {.result = API_NOTIFY_FAILED, .failure = "no memory is left"},
                         .stops = stops,
                         .context = context};
     const double begun = api_seconds();
-    CURL *easy = curl_easy_init();
+    CURL *easy = post.easy;
     api_message_write(message, receiver->format, &post.body);
     if (easy && !post.body.failed && add_fields(&post, message)) {
         set_options(&post, easy);

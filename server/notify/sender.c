@@ -90,19 +90,21 @@ static void refuse_test(struct srv_sender *s, struct api_notify_test *test, cons
 static const char broken_off[] =
     "broken off: the client has left, the server ends, or the file was read again";
 
-/* True if a message under way is to be broken off. Ends a test that waits for it, if nobody waits for that. */
-static bool stops(void *context)
+/* True if a message under way is to be broken off. Ends a test that waits for it, if nobody waits for that. A look-up goes
+ * on in a thread of libcurl when it is broken off: a client that leaves breaks none off, or it could begin any number. */
+static bool stops(void *context, bool looks_up)
 {
     struct srv_sender *s = context;
     struct api_notifier *notifier = &s->all->notifier;
     pthread_mutex_lock(&notifier->lock);
     bool is_over = notifier->ends || notifier->receivers != s->receivers;
+    bool ends_tests = notifier->ends_tests;
     struct api_notify_test *test = api_notify_test_of(notifier, s->name);
-    bool is_test_over = test && api_notify_test_is_over(test, notifier);
     pthread_mutex_unlock(&notifier->lock);
-    if (is_test_over && !s->test)
+    bool is_left = test && api_notify_test_is_left(test);
+    if (test && !s->test && (is_left || ends_tests))
         refuse_test(s, test, broken_off);
-    return is_over || (is_test_over && s->test);
+    return is_over || (s->test && (ends_tests || (is_left && !looks_up)));
 }
 
 /* Sends changes, as the message of a number. */
@@ -116,7 +118,7 @@ static struct api_notify_outcome post(struct srv_sender *s, const struct api_cha
                                   .changes = changes};
     snprintf(message.id, sizeof message.id, "%016llx", (unsigned long long)number);
     struct api_notify_outcome outcome = srv_post(s->receiver, &message, s->all->budget, stops, s);
-    if (outcome.status == 0 && stops(s))
+    if (outcome.status == 0 && stops(s, false))
         snprintf(outcome.failure, sizeof outcome.failure, "%s", broken_off);
     return outcome;
 }
@@ -191,7 +193,7 @@ static void send_message(struct srv_sender *s)
     struct api_notify_outcome outcome = {.result = API_NOTIFY_DELIVERED};
     if (job->n > 0) {
         outcome = post(s, api_outbox_changes(job), job->n, job->number);
-        if (outcome.result == API_NOTIFY_FAILED && stops(s))
+        if (outcome.result == API_NOTIFY_FAILED && stops(s, false))
             return; /* it is sent again */
         api_notifier_note(&s->all->notifier, s->name, &outcome);
         log_outcome(s, &outcome);

@@ -322,6 +322,19 @@ def try_names():
     receiver.close()
 
 
+def try_look_ups():
+    """Tests whose clients leave begin no number of look-ups, which end long after them."""
+    server = Server([{"name": "bad", "url": "http://name.hangs/x", "format": "json"}], ahead=0)
+    threads = len(os.listdir("/proc/%d/task" % server.process.pid))
+    for _ in range(40):
+        with socket.create_connection(("127.0.0.1", server.port), timeout=10) as client:
+            client.sendall(b"POST /notifications/bad/test HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 0\r\n\r\n")
+            time.sleep(0.1)
+    more = len(os.listdir("/proc/%d/task" % server.process.pid)) - threads
+    expect(more < 5, "tests whose clients leave: %d look-ups more" % more)
+    server.end()
+
+
 def try_incident():
     """Columns that leave ok within the time in which changes wait are one message to each receiver."""
     receivers = [Receiver(), Receiver()]
