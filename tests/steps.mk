@@ -141,13 +141,17 @@ check-asan:
 	$(MAKE) build/asan/tests/all build/asan/libkldiv.so VARIANT=asan
 	ulimit -n 1024; $(if $(filter 0,$(shell id -u)),setpriv --bounding-set -net_admin --inh-caps -net_admin) \
 	    build/asan/tests/all $(SANITIZED_JOBS) --verbose --filter '*/!($(subst $() ,|,$(strip $(NOT_ASAN))))'
+	$(PYTHON) -B tests/system/notify/run.py build/asan/kldivd $(SENDERS)
 
-# The pool, and the suites in which threads of the server meet, under ThreadSanitizer.
+# Senders of notifications that end while they wait: for a name, an answer, a test.
+SENDERS = names many_tests test_that_waits
+# The pool, and the suites and scenarios in which threads of the server meet, under ThreadSanitizer.
 TSAN = server abandoned_work fairness scarce_memory reload metrics monitors_outage store_killed store_bounds unix_clients
 check-tsan: build/release/tests/all
 	$(MAKE) build/tsan/stress/pool build/tsan/kldivd VARIANT=tsan
 	build/tsan/stress/pool
 	KLDIV_SERVER=build/tsan/kldivd build/release/tests/all $(SANITIZED_JOBS) --verbose --filter '$(call either,$(TSAN))/*'
+	$(PYTHON) -B tests/system/notify/run.py build/tsan/kldivd $(SENDERS)
 
 # Decisions on memory that nobody has set, by kernels that valgrind can run.
 uninitialized: $(B)/stress/calls

@@ -251,7 +251,7 @@ static const char large[] =
 Test(store_backup, goes_on_after_a_command_that_was_killed)
 {
     struct database database = database_new(), other = database_new();
-    char copy[100], said[100], part[100], output[1000];
+    char copy[100], said[100], part[120], output[1000];
     snprintf(copy, sizeof copy, "%s/copy", other.folder);
     snprintf(said, sizeof said, "%s/said", other.folder);
     snprintf(part, sizeof part, "%s.part", copy);
