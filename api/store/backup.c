@@ -29,11 +29,26 @@ static bool is_database(int fd)
            memcmp(header, "SQLite format 3", sizeof header) == 0;
 }
 
-static bool make_empty(const char *path, char *reason, size_t size)
+/* Removes SQLite's journal of a part. A journal would be rolled back into the next part of that name. */
+static void remove_journal(const char *part)
 {
-    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    return (fd >= 0 && close(fd) == 0) ||
-           refuse(reason, size, "%s cannot be written: %s", path, strerror(errno));
+    char path[PATH_MAX + 16];
+    snprintf(path, sizeof path, "%s-journal", part);
+    unlink(path);
+}
+
+/* Opens an empty file, also in place of one that a command which was killed has left; -1 if another command writes it. */
+static int open_part(const char *path, char *reason, size_t size)
+{
+    int fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 && ftruncate(fd, 0) == 0) {
+        remove_journal(path);
+        return fd;
+    }
+    refuse(reason, size, "%s cannot be written: %s", path, strerror(errno));
+    if (fd >= 0)
+        close(fd);
+    return -1;
 }
 
 /* Copies to an empty file, in one transaction that reads. The connection writes nothing while a server has the store open;
@@ -64,21 +79,20 @@ static bool copy(const char *path, const char *to, char *reason, size_t size)
 }
 
 /* Puts what is complete in its place, on the disk. */
-static bool put(const char *part, const char *file, int64_t *bytes, char *reason, size_t size)
+static bool put(int fd, const char *part, const char *file, int64_t *bytes, char *reason,
+                size_t size)
 {
     struct stat status;
     char folder[PATH_MAX];
     snprintf(folder, sizeof folder, "%s", file);
-    int fd = open(part, O_RDONLY | O_CLOEXEC), place = open(dirname(folder), O_RDONLY | O_CLOEXEC);
-    bool good = fd >= 0 && place >= 0 && fsync(fd) == 0 && fstat(fd, &status) == 0 &&
+    int place = open(dirname(folder), O_RDONLY | O_CLOEXEC);
+    bool good = place >= 0 && fsync(fd) == 0 && fstat(fd, &status) == 0 &&
                 (renameat2(AT_FDCWD, part, AT_FDCWD, file, RENAME_NOREPLACE) == 0 ||
                  (errno == EINVAL && rename(part, file) == 0)) &&
                 fsync(place) == 0;
     *bytes = good ? status.st_size : 0;
     if (!good)
         refuse(reason, size, "%s cannot be written: %s", file, strerror(errno));
-    if (fd >= 0)
-        close(fd);
     if (place >= 0)
         close(place);
     return good;
@@ -99,14 +113,20 @@ bool api_store_backup(const char *location, const char *file, int64_t *bytes, ch
     if (lstat(file, &status) == 0)
         return refuse(reason, size, "%s exists, and is left as it is", file);
     snprintf(part, sizeof part, "%s.part", file);
-    int store = open(path, O_RDONLY | O_CLOEXEC); /* closed after SQLite, see sqlite_file.h */
+    /* Both are closed after SQLite, whose locks of a file end when a descriptor of it is closed. */
+    int store = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), to = -1;
     bool good =
         (is_database(store) || refuse(reason, size, "%s is no store that can be read", path)) &&
         (flock(store, LOCK_EX | LOCK_NB) == 0 ||
          refuse(reason, size, "%s is being copied by another kldivd --backup", path)) &&
-        make_empty(part, reason, size);
-    if (good && !(good = copy(path, part, reason, size) && put(part, file, bytes, reason, size)))
+        (to = open_part(part, reason, size)) >= 0;
+    if (good &&
+        !(good = copy(path, part, reason, size) && put(to, part, file, bytes, reason, size))) {
         unlink(part);
+        remove_journal(part);
+    }
+    if (to >= 0)
+        close(to);
     if (store >= 0)
         close(store);
     return good;

@@ -177,10 +177,16 @@ Test(store_backup, refusals_are_one_line)
     snprintf(text, sizeof text, "sqlite:%s/text", database.folder);
     write_file(there, "kept");
     write_file(text + strlen("sqlite:"), "a text of more than sixteen bytes");
+    char link[80], part[90];
+    snprintf(link, sizeof link, "%s/link", database.folder);
+    snprintf(part, sizeof part, "%s.part", link);
+    cr_assert_eq(symlink("there", part), 0);
     struct server server = store_start(&database, NULL);
     const struct {
         const char *location, *file, *says;
     } cases[] = {
+        {database.location, link,
+         "/link.part cannot be written: Too many levels of symbolic links\n"},
         {database.location, there, "there exists, and is left as it is\n"},
         {database.location, database.folder, " exists, and is left as it is\n"},
         {database.location, "/nonexistent/copy",
@@ -251,7 +257,7 @@ static const char large[] =
 Test(store_backup, goes_on_after_a_command_that_was_killed)
 {
     struct database database = database_new(), other = database_new();
-    char copy[100], said[100], part[120], output[1000];
+    char copy[100], said[100], part[120], journal[140], output[1000];
     snprintf(copy, sizeof copy, "%s/copy", other.folder);
     snprintf(said, sizeof said, "%s/said", other.folder);
     snprintf(part, sizeof part, "%s.part", copy);
@@ -263,8 +269,11 @@ Test(store_backup, goes_on_after_a_command_that_was_killed)
     cr_assert(appears(part));
     kill(id, SIGKILL);
     free(expect_status(&server, "PUT", "/monitors/g", "a,b\n1,2\n2,3\n", 201));
+    snprintf(journal, sizeof journal, "%s-journal", part);
+    write_file(journal, "of a command that was killed");
     cr_expect_eq(back_up(database.location, copy, output), 0, "%s", output);
     cr_expect_neq(access(part, F_OK), 0);
+    cr_expect_neq(access(journal, F_OK), 0);
     cr_expect_eq(server_stop(&server, false), 0);
     expect_no_log(&database);
     struct database made = copy_in(other.folder, "copy");
