@@ -114,6 +114,7 @@ def expect(condition, what):
         raise AssertionError(what)
 
 
+LONG = {"seconds": 10 ** 9}  # a window that ends during no test
 BASKET = {"bins": {"edges": [0, 1, 2, 3]}, "reference": {"counts": [300, 300, 300]}}
 BINS = 6  # with those below, above and missing
 
@@ -200,8 +201,8 @@ def check_counts(server, writers):
         expect(stored == sent, "%s: %s is stored, %s was sent" % (name, stored, sent))
         metric = 'kldiv_monitor_observations_total{group="load",monitor="%s"} %d' % (name, sum(sent))
         expect(metric in server.ask("GET", "/metrics")[1].decode(), metric)
-        if name == "hour":
-            status, body = server.ask("GET", "/monitors/load/hour/windows/%d" % windows[0]["window"]["id"])
+        if name == "long":
+            status, body = server.ask("GET", "/monitors/load/long/windows/%d" % windows[0]["window"]["id"])
             expect(sum(row["n"] for row in windows[1:]) + body["n"] == sum(sent),
                    "n of the open window: %r" % body)
         expect(sum(window["n"] for window in windows) == sum(sent), "n of %s" % name)
@@ -226,7 +227,7 @@ def check_events(server, writers):
 
 def set_up(port, seconds):
     names = {"batch-1": "batch", "batch-2": "batch", "time-1": {"seconds": 1, "grace": 0},
-             "time-2": {"seconds": 1, "grace": 0}, "count-1": {"count": 200}, "hour": {"seconds": 3600},
+             "time-2": {"seconds": 1, "grace": 0}, "count-1": {"count": 200}, "long": LONG,
              "late": {"seconds": 1, "grace": 2}}
     for name, window in names.items():
         status, body = ask(port, "PUT", "/monitors/load/" + name, dict(BASKET, window=window))
@@ -237,8 +238,8 @@ def set_up(port, seconds):
 def try_deletions(a, b):
     """A window goes for both servers, also one that is open, and that the other counts in."""
     path = "/monitors/deletions/m"
-    hour = dict(BASKET, window={"seconds": 3600})
-    expect(a.ask("PUT", path, hour)[0] == 201, "PUT")
+    long = dict(BASKET, window=LONG)
+    expect(a.ask("PUT", path, long)[0] == 201, "PUT")
     expect(a.ask("POST", path + "/observations", {"counts": [1, 5, 9]})[0] == 200, "the first opens the window")
     expect(b.ask("POST", path + "/observations", {"counts": [1, 5, 9]})[0] == 200, "the other server counts, too")
     expect(a.ask("DELETE", path + "/windows/1")[0] == 204, "of a window that the other counts in")
@@ -303,7 +304,7 @@ def try_sharing(a, b):
 
 def try_open_window(a, b):
     """What two servers add to an open window is one window: its counts, scores and texts that are no labels."""
-    config = {"bins": {"labels": ["x", "y"]}, "reference": {"counts": [100, 100]}, "window": {"seconds": 3600}}
+    config = {"bins": {"labels": ["x", "y"]}, "reference": {"counts": [100, 100]}, "window": LONG}
     path = "/monitors/shared/open"
     expect(a.ask("PUT", path, config)[0] == 201, "PUT")
     for i in range(60):
@@ -366,13 +367,13 @@ def try_load(a, b, port, seconds, what, trouble=None, also=()):
 
 def try_keys(a, b):
     """Requests that come to both servers at once count once, and neither server waits for one that waits for it."""
-    expect(a.ask("PUT", "/monitors/twice/hour", dict(BASKET, window={"seconds": 3600}))[0] == 201, "PUT")
-    expect(a.ask("POST", "/monitors/twice/hour/observations", {"counts": [1, 1, 1]})[0] == 200, "POST")
+    expect(a.ask("PUT", "/monitors/twice/long", dict(BASKET, window=LONG))[0] == 201, "PUT")
+    expect(a.ask("POST", "/monitors/twice/long/observations", {"counts": [1, 1, 1]})[0] == 200, "POST")
     before = [len(open(server.log).read()) for server in (a, b)]
     keys, rounds, answers = 48, 3, []
 
     def post(server, key):
-        answers.append(server.ask("POST", "/monitors/twice/hour/observations", {"counts": [1, 1, 1]},
+        answers.append(server.ask("POST", "/monitors/twice/long/observations", {"counts": [1, 1, 1]},
                                   {"Idempotency-Key": "twice-%d" % key})[0])
 
     for i in range(rounds):
@@ -386,7 +387,7 @@ def try_keys(a, b):
         for thread in (holding, *threads):
             thread.join()
     expect(answers == [200] * 2 * keys * rounds, "answers: %r" % sorted(set(answers)))
-    expect(stored_counts("hour", "twice") == [1 + keys * rounds] * 3, "%r" % stored_counts("hour", "twice"))
+    expect(stored_counts("long", "twice") == [1 + keys * rounds] * 3, "%r" % stored_counts("long", "twice"))
     for server, size in zip((a, b), before):
         expect("deadlock" not in open(server.log).read()[size:], open(server.log).read()[size:])
     print("%d requests that came to both servers at once: each counts once" % (keys * rounds))
@@ -449,7 +450,7 @@ def freeze_server(a, b):
 
 def try_uncertain_commit(a):
     """Commits that are done, but not acknowledged because no standby is there, are not done again."""
-    expect(a.ask("PUT", "/monitors/uncertain/m", dict(BASKET, window={"seconds": 3600}))[0] == 201, "PUT")
+    expect(a.ask("PUT", "/monitors/uncertain/m", dict(BASKET, window=LONG))[0] == 201, "PUT")
     sql("ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
     sql("SELECT pg_reload_conf()")
     answers = []
@@ -488,12 +489,12 @@ def try_unreadable(a, b):
 
 def try_older_copy(a, b):
     """Servers that find a copy of the database without the last transactions, as after a failover, forget them."""
-    servers = {"hour": {"seconds": 3600}, "batch": "batch", "gone": "batch"}
+    servers = {"long": LONG, "batch": "batch", "gone": "batch"}
     for name, window in servers.items():
         expect(a.ask("PUT", "/monitors/copy/" + name, dict(BASKET, window=window))[0] == 201, "PUT")
 
     def post(server):
-        for name in ("hour", "batch"):
+        for name in ("long", "batch"):
             status, body = server.ask("POST", "/monitors/copy/%s/observations" % name, {"counts": [1, 1, 1]})
             expect(status == 200, "POST: %d %r" % (status, body))
         return body
@@ -518,7 +519,7 @@ def try_older_copy(a, b):
         wait_until(lambda: server.ask("GET", "/monitors")[0] == 200, "it recovers")
         expect(server.ask("GET", "/monitors/copy/gone")[0] == 200, "the monitor is there again")
         expect(server.ask("GET", "/monitors/copy/batch")[1]["pseudocount"] == 0.5, "the former setting")
-        expect(server.ask("GET", "/monitors/copy/hour/windows/1")[1]["n"] == 6, "counts of the copy")
+        expect(server.ask("GET", "/monitors/copy/long/windows/1")[1]["n"] == 6, "counts of the copy")
     print("servers follow a copy of the database that is older")
 
 
