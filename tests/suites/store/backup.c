@@ -268,6 +268,8 @@ Test(store_backup, goes_on_after_a_command_that_was_killed)
     pid_t id = begin_backup(&database, copy, said);
     cr_assert(appears(part));
     kill(id, SIGKILL);
+    for (int waited = 0; waited < 5000 && kill(id, 0) == 0; waited += 5)
+        wait_ms(5); /* it keeps its locks until it has ended */
     free(expect_status(&server, "PUT", "/monitors/g", "a,b\n1,2\n2,3\n", 201));
     snprintf(journal, sizeof journal, "%s-journal", part);
     write_file(journal, "of a command that was killed");
