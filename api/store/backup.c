@@ -1,4 +1,5 @@
 #include "api/store/backup.h"
+#include "api/store/sqlite_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -37,15 +38,41 @@ static void remove_journal(const char *part)
     unlink(path);
 }
 
-/* Opens an empty file, also in place of one that a command which was killed has left; -1 if another command writes it. */
+/* True if nothing has the name of the copy, nor of a log or journal, which SQLite would read into the copy. */
+static bool is_free(const char *file, char *reason, size_t size)
+{
+    static const char *const suffixes[] = {"", "-wal", "-journal"};
+    for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++) {
+        char path[PATH_MAX + 16];
+        struct stat status;
+        snprintf(path, sizeof path, "%s%s", file, suffixes[i]);
+        if (lstat(path, &status) == 0)
+            return refuse(reason, size, "%s exists, and is left as it is", path);
+    }
+    return true;
+}
+
+/* SQLite finds the log by the name of the file: under another name it would miss what is in the log. */
+static bool has_one_name(int fd)
+{
+    struct stat status;
+    return fstat(fd, &status) == 0 && status.st_nlink == 1;
+}
+
+/* Opens an empty file, also in place of one that a command which was killed has left; -1 if another command writes it, or a
+ * server has it open. */
 static int open_part(const char *path, char *reason, size_t size)
 {
     int fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
-    if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 && ftruncate(fd, 0) == 0) {
+    bool good = fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0, is_served = false;
+    if (good)
+        is_served = !api_sqlite_lock(fd) && (errno == EAGAIN || errno == EACCES);
+    if (good && !is_served && ftruncate(fd, 0) == 0) {
         remove_journal(path);
         return fd;
     }
-    refuse(reason, size, "%s cannot be written: %s", path, strerror(errno));
+    refuse(reason, size, "%s cannot be written: %s", path,
+           is_served ? "a server has it open" : strerror(errno));
     if (fd >= 0)
         close(fd);
     return -1;
@@ -104,19 +131,21 @@ bool api_store_backup(const char *location, const char *file, int64_t *bytes, ch
     static const char prefix[] = "sqlite:";
     const char *path = location + strlen(prefix);
     char part[PATH_MAX];
-    struct stat status;
     if (strncmp(location, "postgres", 8) == 0)
         return refuse(reason, size,
                       "PostgreSQL is copied by pg_dump, see Backup and restore in the manual");
     if (strncmp(location, prefix, strlen(prefix)) != 0)
         return refuse(reason, size, "%s is lost at the end, and has nothing to copy", location);
-    if (lstat(file, &status) == 0)
-        return refuse(reason, size, "%s exists, and is left as it is", file);
+    if (!is_free(file, reason, size))
+        return false;
     snprintf(part, sizeof part, "%s.part", file);
     /* Both are closed after SQLite, whose locks of a file end when a descriptor of it is closed. */
     int store = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), to = -1;
     bool good =
         (is_database(store) || refuse(reason, size, "%s is no store that can be read", path)) &&
+        (has_one_name(store) ||
+         refuse(reason, size, "%s has another name, a hard link, whose log would be missed",
+                path)) &&
         (flock(store, LOCK_EX | LOCK_NB) == 0 ||
          refuse(reason, size, "%s is being copied by another kldivd --backup", path)) &&
         (to = open_part(part, reason, size)) >= 0;

@@ -76,9 +76,8 @@ static bool open_file(const char *path, int *fd, char *reason, size_t size)
     return *fd >= 0 || REFUSE("the folder of %s cannot be written: %s", path, strerror(errno));
 }
 
-/* Keeps other servers out, by a lock of the descriptor on a byte that SQLite leaves alone (sqlite.org/lockingv3.html). A
- * server of a former version locks the whole file, which SQLite refuses while another process has it open. */
-static bool lock_file(int fd)
+/* On a byte that SQLite leaves alone (sqlite.org/lockingv3.html). A server of a former version locks the whole file, which SQLite refuses while another process has it open. */
+bool api_sqlite_lock(int fd)
 {
     struct flock lock = {
         .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0x40000000 + 512, .l_len = 1};
@@ -94,7 +93,7 @@ static bool prepare(const char *path, struct api_sqlite_file *file, bool *had_lo
         return false;
     if (fstat(file->lock, &file->status) != 0 || !S_ISREG(file->status.st_mode))
         return REFUSE("%s is not a store of kldiv, and is left as it is", path);
-    if (!lock_file(file->lock))
+    if (!api_sqlite_lock(file->lock))
         return REFUSE("%s cannot be opened: %s", path,
                       errno == EAGAIN || errno == EACCES ? "another process has it open"
                                                          : strerror(errno));

@@ -20,6 +20,9 @@ bool api_sqlite_open(const char *path, struct api_sqlite_file *file, sqlite3 **s
                      bool *had_log, bool *is_empty, char *reason, size_t size);
 void api_sqlite_close_file(struct api_sqlite_file *file);
 
+/* Keeps servers from a file that is open for writing, until this descriptor is closed; false with errno if one has it open. */
+bool api_sqlite_lock(int fd);
+
 /* True if the files are where they were opened. */
 bool api_sqlite_is_in_place(const struct api_sqlite_file *file);
 

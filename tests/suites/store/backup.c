@@ -210,6 +210,43 @@ Test(store_backup, refusals_are_one_line)
     database_free(&database);
 }
 
+/* A log or journal of FILE that is left would be read into the copy; a hard link of a store has no log of its own. */
+Test(store_backup, loses_nothing_by_files_of_the_same_names)
+{
+    struct database database = database_new(), other = database_new();
+    struct database part = copy_in(other.folder, "copy.part");
+    struct database link_of = copy_in(other.folder, "hard");
+    char copy[100], log[120], output[1000];
+    snprintf(copy, sizeof copy, "%s/copy", other.folder);
+    struct server server = store_start(&database, NULL);
+    free(expect_status(&server, "PUT", "/monitors/g", "a,b\n1,2\n2,3\n", 201));
+    static const char *const suffixes[] = {"-wal", "-journal"};
+    for (size_t i = 0; i < COUNT(suffixes); i++) {
+        snprintf(log, sizeof log, "%s%s", copy, suffixes[i]);
+        write_file(log, "of another store");
+        cr_expect_eq(back_up(database.location, copy, output), 1, "%s", output);
+        cr_expect(strstr(output, suffixes[i]) && strstr(output, " exists, and is left as it is\n"),
+                  "%s", output);
+        cr_expect_eq(unlink(log), 0);
+    }
+    cr_assert_eq(link(database.path, link_of.path), 0);
+    cr_expect_eq(back_up(link_of.location, copy, output), 1, "%s", output);
+    cr_expect(strstr(output, "/hard has another name, a hard link, whose log would be missed\n"),
+              "%s", output);
+    cr_expect_eq(unlink(link_of.path), 0);
+    struct server second = store_start(&part, NULL);
+    free(expect_status(&second, "PUT", "/monitors/h", "a,b\n1,2\n2,3\n", 201));
+    cr_expect_eq(back_up(database.location, copy, output), 1, "%s", output);
+    cr_expect(strstr(output, "/copy.part cannot be written: a server has it open\n"), "%s",
+              output);
+    free(expect_status(&second, "POST", "/monitors/h/observations", "a,b\n1,2\n", 200));
+    cr_expect_eq(server_stop(&second, false), 0);
+    cr_expect_eq(ask_file(&part, "SELECT count(*) FROM kldiv_monitors"), 2);
+    cr_expect_eq(server_stop(&server, false), 0);
+    database_free(&other);
+    database_free(&database);
+}
+
 /* ---- Ends */
 
 /* Begins a backup, of whose process it gives the id. */
