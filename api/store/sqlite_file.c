@@ -76,7 +76,8 @@ static bool open_file(const char *path, int *fd, char *reason, size_t size)
     return *fd >= 0 || REFUSE("the folder of %s cannot be written: %s", path, strerror(errno));
 }
 
-/* On a byte that SQLite leaves alone (sqlite.org/lockingv3.html). A server of a former version locks the whole file, which SQLite refuses while another process has it open. */
+/* By a lock of the descriptor on a byte that SQLite leaves alone (sqlite.org/lockingv3.html). A server of a former version
+ * locks the whole file, which SQLite refuses while another process has it open. */
 bool api_sqlite_lock(int fd)
 {
     struct flock lock = {
