@@ -237,8 +237,7 @@ Test(store_backup, loses_nothing_by_files_of_the_same_names)
     struct server second = store_start(&part, NULL);
     free(expect_status(&second, "PUT", "/monitors/h", "a,b\n1,2\n2,3\n", 201));
     cr_expect_eq(back_up(database.location, copy, output), 1, "%s", output);
-    cr_expect(strstr(output, "/copy.part cannot be written: a server has it open\n"), "%s",
-              output);
+    cr_expect(strstr(output, "/copy.part cannot be written: a server has it open\n"), "%s", output);
     free(expect_status(&second, "POST", "/monitors/h/observations", "a,b\n1,2\n", 200));
     cr_expect_eq(server_stop(&second, false), 0);
     cr_expect_eq(ask_file(&part, "SELECT count(*) FROM kldiv_monitors"), 2);
