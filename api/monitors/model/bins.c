@@ -10,62 +10,33 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Names of outer bins and their indices, counted from the begin or, if negative, from the end. */
-static const struct outer {
-    const char *name;
-    int bin;
-    bool labelled, numeric;
-} outers[] = {{"underflow", 0, false, true},
-              {"overflow", -2, false, true},
-              {"other", -2, true, false},
-              {"missing", -1, true, true}};
-#define N_OUTERS (sizeof outers / sizeof *outers)
-
-static size_t place_of(const struct api_bins *bins, const struct outer *outer)
-{
-    bool has = bins->labelled ? outer->labelled : outer->numeric;
-    return !has ? bins->n_bins : outer->bin < 0 ? bins->n_bins - (size_t)-outer->bin : 0;
-}
-
 size_t api_bins_first(const struct api_bins *bins) { return bins->labelled ? 0 : 1; }
 size_t api_bins_missing(const struct api_bins *bins) { return bins->n_bins - 1; }
 size_t api_bins_other(const struct api_bins *bins) { return bins->n_bins - 2; }
 
-size_t api_bins_outer(const struct api_bins *bins, const char *name)
-{
-    for (const struct outer *outer = outers; outer < outers + N_OUTERS; outer++)
-        if (strcmp(outer->name, name) == 0)
-            return place_of(bins, outer);
-    return bins->n_bins;
-}
-
 const char *api_bins_outer_name(const struct api_bins *bins, size_t bin)
 {
-    for (const struct outer *outer = outers; outer < outers + N_OUTERS; outer++)
-        if (place_of(bins, outer) == bin)
-            return outer->name;
-    return NULL;
+    if (bin == api_bins_missing(bins))
+        return "missing";
+    if (bins->labelled)
+        return bin == api_bins_other(bins) ? "other" : NULL;
+    return bin == 0 ? "underflow" : bin == bins->n + 1 ? "overflow" : NULL;
 }
 
-/* ---- Labels by name */
-
-/* Slot of a text, or the free one where it would be. */
-static size_t slot_of(const struct api_bins *bins, const char *text, size_t size)
+size_t api_bins_outer(const struct api_bins *bins, const char *name)
 {
-    size_t slot = api_hash_text(text, size) & (bins->n_slots - 1);
-    for (;; slot = (slot + 1) & (bins->n_slots - 1)) {
-        if (bins->slots[slot] == 0)
-            return slot;
-        const char *label = bins->labels[bins->slots[slot] - 1];
-        if (strncmp(label, text, size) == 0 && label[size] == '\0')
-            return slot;
+    for (size_t i = 0; i < bins->n_bins; i++) {
+        const char *outer = api_bins_outer_name(bins, i);
+        if (outer && strcmp(outer, name) == 0)
+            return i;
     }
+    return bins->n_bins;
 }
 
 size_t api_bins_find(const struct api_bins *bins, const char *text, size_t size)
 {
-    size_t slot = slot_of(bins, text, size);
-    return bins->slots[slot] ? bins->slots[slot] - 1u : bins->n_bins;
+    size_t i = api_labels_find(&bins->labels, text, size);
+    return i < bins->n ? i : bins->n_bins;
 }
 
 /* ---- Making */
@@ -78,48 +49,30 @@ bool api_bins_of_edges(struct api_bins *bins, const double *edges, size_t n)
     return bins->edges != NULL;
 }
 
-static bool allocate_labels(struct api_bins *bins, size_t n)
+bool api_bins_of_labels(struct api_bins *bins, const struct api_label *labels, size_t n)
 {
-    *bins = (struct api_bins){.labelled = true, .n_slots = 4};
-    while (bins->n_slots < 2 * n)
-        bins->n_slots *= 2;
-    bins->labels = calloc(n + 1, sizeof *bins->labels);
-    bins->slots = calloc(bins->n_slots, sizeof *bins->slots);
-    bins->n_bins = n + 2;
-    return bins->labels && bins->slots;
-}
-
-/* Adds a label; false if it is there, or if memory is exhausted, in which case it is not counted. */
-static bool add_label(struct api_bins *bins, const char *label)
-{
-    size_t slot = slot_of(bins, label, strlen(label));
-    char *copy = bins->slots[slot] ? NULL : strdup(label);
-    if (!copy)
-        return false;
-    bins->labels[bins->n++] = copy;
-    bins->slots[slot] = (unsigned short)bins->n;
+    *bins = (struct api_bins){.labelled = true, .n_bins = n + 2};
+    for (; bins->n < n; bins->n++)
+        if (!api_labels_add(&bins->labels, labels[bins->n].text, strlen(labels[bins->n].text),
+                            false))
+            return false;
     return true;
-}
-
-bool api_bins_of_labels(struct api_bins *bins, const char *const *labels, size_t n)
-{
-    bool good = allocate_labels(bins, n);
-    for (size_t i = 0; good && i < n; i++)
-        good = add_label(bins, labels[i]);
-    return good;
 }
 
 void api_bins_free(struct api_bins *bins)
 {
-    if (bins->labels)
-        for (size_t i = 0; i < bins->n; i++)
-            free(bins->labels[i]);
-    free(bins->labels);
-    free(bins->slots);
+    api_labels_free(&bins->labels);
     free(bins->edges);
-    free(bins->described);
+    api_buffer_free(&bins->described);
     free(bins->described_at);
     *bins = (struct api_bins){.n = 0};
+}
+
+size_t api_bins_size(const struct api_bins *bins)
+{
+    return bins->labels.texts.capacity + bins->labels.entries.capacity +
+           bins->labels.slots.capacity + bins->described.capacity +
+           (bins->n_bins + 1) * (sizeof *bins->edges + sizeof *bins->described_at);
 }
 
 /* ---- From JSON */
@@ -179,19 +132,19 @@ static bool read_labels(struct api_bins *bins, const json_t *array, struct api_p
         return api_fail_at(problem, API_BODY, "#/bins/labels", "bins_invalid",
                            "labels must be an array of 1 to %d strings, numbers or booleans",
                            API_MAX_BINS);
-    if (!allocate_labels(bins, n))
-        return api_fail_oom(problem);
+    *bins = (struct api_bins){.labelled = true, .n_bins = n + 2};
     for (size_t i = 0; i < n; i++) {
         char number[API_DECIMAL_MAX + 1];
         const char *label = label_of(json_array_get(array, i), number);
         if (!label)
             return fail_item(problem, "bins_invalid", "labels", i,
                              "must be strings, numbers or booleans");
-        if (api_bins_find(bins, label, strlen(label)) < bins->n_bins)
+        if (api_labels_find(&bins->labels, label, strlen(label)) < bins->labels.n)
             return fail_item(problem, "bins_invalid", "labels", i, "must be distinct");
-        if (!add_label(bins, label))
+        if (!api_labels_add(&bins->labels, label, strlen(label), false))
             return api_fail_oom(problem);
     }
+    bins->n = n;
     return true;
 }
 
@@ -208,14 +161,13 @@ bool api_bins_from_json(struct api_bins *bins, const json_t *object, struct api_
 bool api_bins_check(const struct api_bins *bins, struct api_problem *problem)
 {
     size_t size = 0;
-    if (bins->labelled)
-        for (size_t i = 0; i < bins->n; i++) {
-            size_t length = strlen(bins->labels[i]);
-            size += length;
-            if (length > API_MAX_LABEL)
-                return fail_item(problem, "labels_too_large", "labels", i,
-                                 "may have at most 1024 bytes each");
-        }
+    for (size_t i = 0; bins->labelled && i < bins->n; i++) {
+        size_t length = strlen(api_bins_label(bins, i));
+        size += length;
+        if (length > API_MAX_LABEL)
+            return fail_item(problem, "labels_too_large", "labels", i,
+                             "may have at most 1024 bytes each");
+    }
     return size <= API_MAX_LABELS ||
            api_fail_at(
                problem, API_BODY, "#/bins/labels", "labels_too_large",
@@ -224,32 +176,21 @@ bool api_bins_check(const struct api_bins *bins, struct api_problem *problem)
 
 /* ---- Writing */
 
-/* Infinite numbers are strings. */
-static void write_edges(const struct api_bins *bins, struct api_buffer *out)
-{
-    char text[API_DECIMAL_MAX];
-    api_append_text(out, "{\"edges\":[");
-    for (size_t i = 0; i <= bins->n; i++) {
-        const char *quote = isinf(bins->edges[i]) ? "\"" : "";
-        api_append(out, ",", i > 0);
-        api_append_text(out, quote);
-        size_t size = api_label_of_number(text, bins->edges[i]);
-        api_append(out, text, size);
-        api_append_text(out, quote);
-    }
-    api_append_text(out, "]}");
-}
-
+/* Infinite edges are strings. */
 void api_bins_write(const struct api_bins *bins, struct api_buffer *out)
 {
-    if (!bins->labelled) {
-        write_edges(bins, out);
-        return;
-    }
-    api_append_text(out, "{\"labels\":[");
-    for (size_t i = 0; i < bins->n; i++) {
+    char text[API_DECIMAL_MAX + 1];
+    size_t n = bins->labelled ? bins->n : bins->n + 1;
+    api_append_text(out, bins->labelled ? "{\"labels\":[" : "{\"edges\":[");
+    for (size_t i = 0; i < n; i++) {
+        const char *label = bins->labelled ? api_bins_label(bins, i) : text;
+        if (!bins->labelled)
+            text[api_label_of_number(text, bins->edges[i])] = '\0';
         api_append(out, ",", i > 0);
-        api_append_json_string(out, bins->labels[i]);
+        if (bins->labelled || isinf(bins->edges[i]))
+            api_append_json_string(out, label);
+        else
+            api_append_text(out, text);
     }
     api_append_text(out, "]}");
 }
@@ -259,7 +200,7 @@ void api_bins_write_name(const struct api_bins *bins, size_t bin, struct api_buf
     char text[API_DECIMAL_MAX];
     const char *outer = api_bins_outer_name(bins, bin);
     if (outer || bins->labelled) {
-        api_append_json_string(out, outer ? outer : bins->labels[bin]);
+        api_append_json_string(out, outer ? outer : api_bins_label(bins, bin));
         return;
     }
     api_append(out, "\"[", 2);
@@ -288,27 +229,19 @@ static void describe(const struct api_bins *bins, size_t bin, struct api_buffer 
 
 bool api_bins_describe(struct api_bins *bins)
 {
-    struct api_buffer texts = {0};
-    uint32_t *at = calloc(bins->n_bins + 1, sizeof *at);
-    if (at)
-        for (size_t i = 0; i < bins->n_bins; i++) {
-            describe(bins, i, &texts);
-            at[i + 1] = (uint32_t)texts.size;
-        }
-    bins->described = at && !texts.failed ? malloc(texts.size + 1) : NULL;
-    bins->described_at = at;
-    if (bins->described && texts.data)
-        memcpy(bins->described, texts.data, texts.size);
-    api_buffer_free(&texts);
-    return bins->described != NULL;
+    bins->described_at = calloc(bins->n_bins + 1, sizeof *bins->described_at);
+    for (size_t i = 0; bins->described_at && i < bins->n_bins; i++) {
+        describe(bins, i, &bins->described);
+        bins->described_at[i + 1] = (uint32_t)bins->described.size;
+    }
+    return bins->described_at && !bins->described.failed;
 }
 
 void api_bins_write_description(const struct api_bins *bins, size_t bin, struct api_buffer *out)
 {
-    if (!bins->described) {
-        describe(bins, bin, out);
-        return;
-    }
     const uint32_t *at = bins->described_at + bin;
-    api_append(out, bins->described + at[0], at[1] - at[0]);
+    if (bins->described_at)
+        api_append(out, bins->described.data + at[0], at[1] - at[0]);
+    else
+        describe(bins, bin, out);
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "api/json/problem.h"
+#include "api/monitors/model/labels.h"
 
 #include <jansson.h>
 #include <stdint.h>
@@ -19,12 +20,9 @@ struct api_bins {
     size_t n;      /* intervals or labels */
     size_t n_bins; /* with the outer bins */
     double *edges; /* n + 1, ascending; the outer ones may be infinite */
-    char **labels;
-    unsigned short *slots; /* of a hash table: 1 + the label's number, or 0 */
-    size_t n_slots;        /* a power of 2 */
-    char *
-        described; /* what api_bins_describe gives, one text after another; NULL before it is made */
-    uint32_t *described_at; /* their offsets, with the end */
+    struct api_label_table labels;
+    struct api_buffer described; /* what api_bins_describe gives, one text after another */
+    uint32_t *described_at;      /* their offsets, with the end; NULL before they are made */
 };
 
 /* Reads {"edges": [...]} or {"labels": [...]}; labels are strings, or numbers and booleans, which become
@@ -37,8 +35,16 @@ bool api_bins_check(const struct api_bins *bins, struct api_problem *problem);
 /* Makes bins of copies of edges (n + 1), or of labels, which are distinct. False if memory is
  * exhausted. */
 bool api_bins_of_edges(struct api_bins *bins, const double *edges, size_t n);
-bool api_bins_of_labels(struct api_bins *bins, const char *const *labels, size_t n);
+bool api_bins_of_labels(struct api_bins *bins, const struct api_label *labels, size_t n);
 void api_bins_free(struct api_bins *bins);
+
+/* Bytes that they hold. */
+size_t api_bins_size(const struct api_bins *bins);
+
+static inline const char *api_bins_label(const struct api_bins *bins, size_t i)
+{
+    return api_labels_get(&bins->labels, i).text;
+}
 
 /* Index of a text among labels; `n_bins` if it is none. */
 size_t api_bins_find(const struct api_bins *bins, const char *text, size_t size);

@@ -14,9 +14,6 @@ const char *const api_config_members[] = {
     "name",    "state", "revision", "bins",          "since",         "severity_since",
     "began",   "stale", "muted",    "timezone_rule", "number_format", NULL};
 
-/* MAX_ANNOTATIONS: bytes of annotations as JSON. */
-enum { MAX_ANNOTATIONS = 16 << 10 };
-
 /* ---- Making */
 
 static bool read_bins(struct api_config *config, const json_t *members, struct api_problem *problem)
@@ -90,38 +87,26 @@ void api_config_write_definition(const struct api_bins *bins, const struct api_w
     api_append_text(out, "}");
 }
 
-static bool write_definition(struct api_config *config)
-{
-    struct api_buffer text = {0};
-    api_config_write_definition(&config->bins, &config->reference, &text);
-    config->definition = take_text(&text);
-    return config->definition != NULL;
-}
+/* MAX_ANNOTATIONS: bytes of annotations as JSON. MAX_DESCRIBED: bins whose descriptions are kept; of more, they are written anew for each response. */
+enum { MAX_ANNOTATIONS = 16 << 10, MAX_DESCRIBED = 100 };
 
-/* MAX_DESCRIBED: bins whose descriptions are kept; of more, they are written anew for each response. */
-enum { MAX_DESCRIBED = 100 };
-
-static bool write_others(struct api_config *config, const json_t *annotations)
+static bool write_texts(struct api_config *config, const json_t *annotations)
 {
-    struct api_buffer text = {0};
-    api_append_text(&text, "{");
-    api_settings_write(&config->settings, &text);
+    struct api_buffer definition = {0}, others = {0};
+    api_config_write_definition(&config->bins, &config->reference, &definition);
+    api_append_text(&others, "{");
+    api_settings_write(&config->settings, &others);
     if (api_style_names[config->reference.style])
-        api_write_json(&text, ",'number_format':%s", api_style_names[config->reference.style]);
-    api_append_text(&text, ",\"annotations\":");
+        api_write_json(&others, ",'number_format':%s", api_style_names[config->reference.style]);
+    api_append_text(&others, ",\"annotations\":");
     if (json_object_size(annotations) > 0)
-        api_append_json(&text, annotations);
+        api_append_json(&others, annotations);
     else
-        api_append_text(&text, "{}");
-    api_append_text(&text, "}");
-    config->others = take_text(&text);
-    return config->others != NULL;
-}
-
-const char *api_config_annotations(const struct api_config *config)
-{
-    static const char before[] = ",\"annotations\":";
-    return strstr(config->others, before) + sizeof before - 1;
+        api_append_text(&others, "{}");
+    api_append_text(&others, "}");
+    config->definition = take_text(&definition);
+    config->others = take_text(&others);
+    return config->definition && config->others;
 }
 
 /* Reads how the fields of the reference were written, unless its values told. */
@@ -150,7 +135,7 @@ static bool read_annotations(struct api_config *config, const json_t *members,
     if (annotations && !json_is_object(annotations) && !json_is_null(annotations))
         return api_fail_at(problem, API_BODY, "#/annotations", "option_invalid",
                            "annotations must be an object");
-    if (!write_others(config, annotations))
+    if (!write_texts(config, annotations))
         return api_fail_oom(problem);
     return strlen(config->others) < MAX_ANNOTATIONS ||
            api_fail_at(problem, API_BODY, "#/annotations", "members_too_large",
@@ -179,22 +164,12 @@ struct api_config *api_config_new(const struct api_monitor_settings *given, cons
         (config->reference.form == API_NO_WEIGHTS || config->reference.n > 0 ||
          api_fail_at(problem, API_BODY, "#/reference", "reference_empty",
                      "the reference has no value")) &&
-        ((write_definition(config) &&
-          (config->bins.n_bins > MAX_DESCRIBED || api_bins_describe(&config->bins))) ||
+        (config->bins.n_bins > MAX_DESCRIBED || api_bins_describe(&config->bins) ||
          api_fail_oom(problem)) &&
         read_format(config, members, problem) && read_annotations(config, members, problem))
         return config;
     api_config_release(config);
     return NULL;
-}
-
-/* Has a time zone be known by its last rule, if its name is not known on this machine any more. */
-static void keep_zone(const json_t *members)
-{
-    const char *name = json_string_value(json_object_get(members, "timezone")),
-               *rule = json_string_value(json_object_get(members, "timezone_rule"));
-    if (name && rule)
-        api_zone_keep(name, rule);
 }
 
 /* ORDINARY: bytes of a config as JSON that PUT may make: labels with each byte escaped, a thousand counts
@@ -220,8 +195,10 @@ struct api_config *api_config_load(const char *definition, const char *others,
         api_append_text(&text, others + 1);
     }
     bool is_read = text.size > 0 && !text.failed && api_json_load(&json, text.data, text.size);
-    if (is_read)
-        keep_zone(json.root);
+    const char *zone = json_string_value(json_object_get(json.root, "timezone")),
+               *rule = json_string_value(json_object_get(json.root, "timezone_rule"));
+    if (zone && rule) /* the name may be unknown on this machine now */
+        api_zone_keep(zone, rule);
     if (is_read)
         config = api_config_new(&settings, json.root, &bins, &reference, problem);
     else if (!text.failed && !json.out_of_memory)
@@ -238,34 +215,15 @@ struct api_config *api_config_load(const char *definition, const char *others,
 
 /* ---- Its memory */
 
-/* ALLOCATION: bytes that malloc adds to a block, with what it rounds up. */
-enum { ALLOCATION = 16 };
-
-static size_t text_size(const char *text) { return text ? strlen(text) + 1 + ALLOCATION : 0; }
-
-static size_t bins_size(const struct api_bins *bins)
-{
-    size_t size = ALLOCATION + (bins->n + 1) * sizeof(double);
-    if (bins->labelled)
-        size += ALLOCATION + bins->n_slots * sizeof *bins->slots;
-    if (bins->labelled)
-        for (size_t i = 0; i < bins->n; i++)
-            size += text_size(bins->labels[i]);
-    if (bins->described)
-        size += 2 * ALLOCATION + bins->described_at[bins->n_bins] +
-                (bins->n_bins + 1) * sizeof *bins->described_at;
-    return size;
-}
-
 bool api_config_retain(struct api_config *config, struct api_budget *budget, size_t more,
                        struct api_problem *problem)
 {
-    /* OPEN_WINDOW: bytes of a snapshot, without its counts, and of the settings that it is scored by */
-    enum { COUNTS = 4, OPEN_WINDOW = 1536 };
-    size_t counts = ALLOCATION + config->bins.n_bins * sizeof(double);
-    size_t size = sizeof *config + ALLOCATION + bins_size(&config->bins) +
-                  text_size(config->definition) + text_size(config->others) + COUNTS * counts +
-                  OPEN_WINDOW + api_pool_size(&config->settings, &config->bins) + more;
+    /* FIXED: bytes of a snapshot, without its counts, of the settings that it is scored by, and what malloc adds. COUNTS:
+     * arrays with a number for each bin. */
+    enum { COUNTS = 4, FIXED = 1792 };
+    size_t size = sizeof *config + FIXED + strlen(config->definition) + strlen(config->others) +
+                  api_bins_size(&config->bins) + COUNTS * config->bins.n_bins * sizeof(double) +
+                  api_pool_size(&config->settings, &config->bins) + more;
     if (!api_budget_retain(budget, size, true))
         return api_fail_oom(problem);
     config->budget = budget;

@@ -46,8 +46,5 @@ struct api_config *api_config_load(const char *definition, const char *others,
 
 double api_config_result_ns(const struct api_config *config);
 
-/* The annotations as JSON. */
-const char *api_config_annotations(const struct api_config *config);
-
 struct api_config *api_config_hold(struct api_config *config);
 void api_config_release(struct api_config *config); /* NULL is fine */

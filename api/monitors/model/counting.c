@@ -53,7 +53,7 @@ static bool are_others_texts(const struct api_bins *bins, const size_t pair[2])
 {
     double number;
     for (size_t i = 0; i < bins->n; i++)
-        if (i != pair[0] && i != pair[1] && api_label_number(bins->labels[i], &number))
+        if (i != pair[0] && i != pair[1] && api_label_number(api_bins_label(bins, i), &number))
             return false;
     return true;
 }
@@ -98,10 +98,11 @@ static bool find_numbered(struct api_counting *counting)
     char text[API_DECIMAL_MAX];
     double number;
     for (size_t i = 0; bins->labelled && i < bins->n; i++) {
-        if (!api_label_number(bins->labels[i], &number))
+        const char *label = api_bins_label(bins, i);
+        if (!api_label_number(label, &number))
             continue;
         size_t size = api_label_of_number(text, number);
-        if (strlen(bins->labels[i]) == size && memcmp(text, bins->labels[i], size) == 0)
+        if (strlen(label) == size && memcmp(text, label, size) == 0)
             continue;
         if (!counting->numbered)
             counting->numbered = calloc(bins->n, sizeof *counting->numbered);

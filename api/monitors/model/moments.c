@@ -103,17 +103,6 @@ void api_moments_add(struct api_moments *to, const struct api_moments *added)
     add_long(&to->squares, &added->squares);
 }
 
-static struct api_long_sum negative(const struct api_long_sum *sum)
-{
-    return (struct api_long_sum){-sum->high, -sum->low};
-}
-
-void api_moments_subtract(struct api_moments *from, const struct api_moments *taken)
-{
-    api_moments_add(from, &(struct api_moments){-taken->covered, -taken->n, negative(&taken->sum),
-                                                negative(&taken->squares)});
-}
-
 struct api_spread api_moments_spread(const struct api_moments *moments, const struct api_bins *bins,
                                      double values)
 {

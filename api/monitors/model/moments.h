@@ -45,7 +45,6 @@ struct api_spread {
 void api_moments_take(struct api_moments *moments, const struct api_bins *bins,
                       const double *values, size_t n);
 void api_moments_add(struct api_moments *to, const struct api_moments *added);
-void api_moments_subtract(struct api_moments *from, const struct api_moments *taken);
 
 /* Unknown if some of the values came as counts alone. */
 struct api_spread api_moments_spread(const struct api_moments *moments, const struct api_bins *bins,

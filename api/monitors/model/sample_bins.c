@@ -141,7 +141,6 @@ static bool choose(struct api_sample *sample, struct choice *choice)
 static bool bins_of_labels(struct api_sample *sample, struct api_bins *bins,
                            struct api_weights *reference, struct api_problem *problem)
 {
-    const char *texts[API_MAX_BINS];
     uint64_t counts[API_MAX_BINS + 2] = {0};
     struct choice choice;
     size_t size = 0;
@@ -156,16 +155,15 @@ static bool bins_of_labels(struct api_sample *sample, struct api_bins *bins,
     for (size_t i = 0; i < sample->labels.n; i++)
         counts[choice.n + 1] -= counted(&choice.labels[i]);
     for (size_t i = 0; i < choice.n; i++) {
-        texts[i] = choice.labels[i].text;
         counts[i] = counted(&choice.labels[i]);
-        size += strlen(texts[i]);
+        size += strlen(choice.labels[i].text);
     }
     if (size > API_MAX_LABELS)
         return api_table_fail(sample->table, sample->column, NULL, problem, "labels_too_large",
                               "the texts of column '%.80s' make labels of %zu bytes in all; a "
                               "monitor may have at most %d",
                               sample->table->columns[sample->column].name, size, API_MAX_LABELS);
-    if (!api_bins_of_labels(bins, texts, choice.n))
+    if (!api_bins_of_labels(bins, choice.labels, choice.n))
         return api_fail_oom(problem);
     bool good = count_cut(bins, choice.labels + choice.n, sample->n_cut, counts, problem) &&
                 (api_weights_of_counts(reference, counts, bins->n_bins) || api_fail_oom(problem));

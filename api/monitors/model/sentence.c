@@ -35,17 +35,14 @@ static void write_change(const struct kl_drift_bin *bin, struct api_buffer *out)
         format_percent(bin->reference, true, before);
         format_percent(bin->current, true, now);
     }
-    api_append_text(out, before);
-    api_append_text(out, " → ");
-    api_append_text(out, now);
+    api_append_format(out, "%s → %s", before, now);
 }
 
 static void write_new(double fraction, struct api_buffer *out)
 {
     char percent[PERCENT];
     format_percent(fraction, false, percent);
-    api_append_text(out, ", never seen before, is ");
-    api_append_text(out, percent);
+    api_append_format(out, ", never seen before, is %s", percent);
 }
 
 /* Appends a label in quotes. C1 are the characters from C2 80 to C2 9F. */
@@ -69,13 +66,15 @@ static void write_number(double number, struct api_buffer *out)
     api_append(out, text, api_label_of_number(text, number));
 }
 
-/* Rounds an edge to six digits, by which a reader tells it from its neighbours. */
-static double shorten(double edge)
+static double rounded(double value, int digits)
 {
     char text[API_DECIMAL_MAX];
-    snprintf(text, sizeof text, "%.6g", edge);
+    snprintf(text, sizeof text, "%.*g", digits, value);
     return strtod(text, NULL);
 }
+
+/* Rounds an edge to six digits, by which a reader tells it from its neighbours. */
+static double shorten(double edge) { return rounded(edge, 6); }
 
 /* Appends an interval: the value that has a bin of its own, or both edges. Above such a value an interval begins at the next
  * double, and is told as open at the value. */
@@ -110,7 +109,7 @@ static bool write_subject(const struct api_bins *bins, size_t bin, struct api_bu
         api_append_text(out, bin == 0 ? "values below " : "values above ");
         write_number(shorten(bins->edges[bin == 0 ? 0 : bins->n]), out);
     } else if (bins->labelled) {
-        write_label(bins->labels[bin], out);
+        write_label(api_bins_label(bins, bin), out);
     } else {
         write_interval(bins, bin, out);
     }
@@ -144,13 +143,6 @@ static void write_clause(const struct api_bins *bins, size_t bin, const struct a
         api_append_text(out, bin == api_bins_missing(bins) ? " " : ": ");
         write_change(of_bin, out);
     }
-}
-
-static double rounded(double value, int digits)
-{
-    char text[API_DECIMAL_MAX];
-    snprintf(text, sizeof text, "%.*g", digits, value);
-    return strtod(text, NULL);
 }
 
 /* Appends a number before and now: with as many digits as tell them apart, or with few if not even many do. */
