@@ -21,16 +21,18 @@ bool api_label_number(const char *label, double *number)
     return api_field_number(&cell, API_EITHER, number);
 }
 
-/* spellings: of false and true; the words are read in any case beside any labels, the others instead of them. */
-static const char *const spellings[][2] = {
-    {"false", "true"}, {"f", "t"}, {"no", "yes"}, {"n", "y"}, {"0", "1"}};
-#define N_SPELLINGS (sizeof spellings / sizeof *spellings)
+/* pairs: spellings of false and true; of the words, WORDS. The first is read in any case beside any labels, the others
+ * instead of them. */
+static const char *const pairs[][2] = {
+    {"false", "true"}, {"False", "True"}, {"FALSE", "TRUE"}, {"f", "t"}, {"F", "T"}, {"no", "yes"},
+    {"No", "Yes"},     {"NO", "YES"},     {"n", "y"},        {"N", "Y"}, {"0", "1"}};
+enum { WORDS = 3, PAIRS = sizeof pairs / sizeof *pairs };
 
 /* Reads a text as a boolean, in the first `n` spellings and in any case. */
 static bool read_boolean(const char *text, size_t size, size_t n, bool *value)
 {
     for (size_t i = 0; i < 2 * n; i++) {
-        const char *spelling = spellings[i / 2][i % 2];
+        const char *spelling = pairs[i / 2][i % 2];
         *value = i % 2;
         if (strlen(spelling) == size && strncasecmp(spelling, text, size) == 0)
             return true;
@@ -38,50 +40,30 @@ static bool read_boolean(const char *text, size_t size, size_t n, bool *value)
     return false;
 }
 
-/* Finds the label of false or true as one of many programs writes it. */
-static size_t find_word(const struct api_bins *bins, size_t value)
-{
-    static const char *const words[][2] = {{"false", "true"}, {"False", "True"}, {"FALSE", "TRUE"}};
-    size_t bin = bins->n_bins;
-    for (size_t i = 0; i < sizeof words / sizeof *words && bin == bins->n_bins; i++)
-        bin = api_bins_find(bins, words[i][value], strlen(words[i][value]));
-    return bin;
-}
-
-/* True if no label but these two is a number. */
-static bool are_others_texts(const struct api_bins *bins, const size_t pair[2])
-{
-    double number;
-    for (size_t i = 0; i < bins->n; i++)
-        if (i != pair[0] && i != pair[1] && api_label_number(api_bins_label(bins, i), &number))
-            return false;
-    return true;
-}
-
 /* Finds the labels that booleans have: true and false, or another pair such as yes and no. Beside at most one other
- * label, they are booleans for certain. */
+ * label, which is no number, they are booleans for certain. */
 static void find_booleans(struct api_counting *counting)
 {
-    static const char *const pairs[][2] = {{"f", "t"},    {"F", "T"}, {"no", "yes"}, {"No", "Yes"},
-                                           {"NO", "YES"}, {"n", "y"}, {"N", "Y"},    {"0", "1"}};
     enum { MAX_LABELS = 3 };
     const struct api_bins *bins = counting->bins;
-    size_t *found = counting->of_booleans, none = bins->n_bins;
-    counting->takes_any_booleans = false;
+    size_t *found = counting->of_booleans, none = bins->n_bins, pair[2];
+    double number;
     found[0] = found[1] = none;
-    if (!bins->labelled)
+    for (size_t i = 0; bins->labelled && i < 2 * WORDS; i++)
+        if (found[i % 2] == none)
+            found[i % 2] = api_bins_find(bins, pairs[i / 2][i % 2], strlen(pairs[i / 2][i % 2]));
+    if (!bins->labelled || bins->n < 2 || bins->n > MAX_LABELS)
         return;
-    for (size_t value = 0; value < 2; value++)
-        found[value] = find_word(bins, value);
-    if (bins->n < 2 || bins->n > MAX_LABELS)
-        return;
-    size_t pair[2] = {found[0], found[1]};
-    for (size_t i = 0; i < sizeof pairs / sizeof *pairs && (pair[0] == none || pair[1] == none);
-         i++)
+    memcpy(pair, found, sizeof pair);
+    for (size_t i = WORDS; i < PAIRS && (pair[0] == none || pair[1] == none); i++)
         for (size_t value = 0; value < 2; value++)
             pair[value] = api_bins_find(bins, pairs[i][value], strlen(pairs[i][value]));
-    counting->takes_any_booleans = pair[0] < none && pair[1] < none && are_others_texts(bins, pair);
-    if (counting->takes_any_booleans)
+    bool are_booleans = pair[0] < none && pair[1] < none;
+    for (size_t i = 0; i < bins->n; i++)
+        are_booleans &=
+            i == pair[0] || i == pair[1] || !api_label_number(api_bins_label(bins, i), &number);
+    counting->takes_any_booleans = are_booleans;
+    if (are_booleans)
         memcpy(found, pair, sizeof pair);
 }
 
@@ -159,41 +141,29 @@ static bool read_number(const struct api_cell *cell, enum api_style style, doubl
     return api_cell_number(&field, style, number) || api_cell_number(&field, API_EITHER, number);
 }
 
-/* The bin of a boolean that is no label as it stands; n_bins if it is none, or has none. */
-static size_t find_boolean(const struct api_counting *counting, const struct api_cell *cell)
-{
-    bool value = cell->number != 0;
-    const char *text = value ? "true" : "false";
-    size_t bin = cell->kind == API_CELL_BOOLEAN ? api_bins_find(counting->bins, text, strlen(text))
-                                                : counting->bins->n_bins;
-    if (bin < counting->bins->n_bins)
-        return bin;
-    return cell->kind == API_CELL_BOOLEAN ||
-                   (api_cell_is_text(cell) &&
-                    read_boolean(cell->text, cell->size,
-                                 counting->takes_any_booleans ? N_SPELLINGS : 1, &value))
-               ? counting->of_booleans[value]
-               : bin;
-}
-
 size_t api_counting_find(const struct api_counting *counting, const struct api_cell *cell,
                          enum kl_dtype dtype)
 {
     const struct api_bins *bins = counting->bins;
-    size_t bin =
-        api_cell_is_text(cell) ? api_bins_find(bins, cell->text, cell->size) : bins->n_bins;
+    bool is_text = api_cell_is_text(cell), is_boolean = cell->kind == API_CELL_BOOLEAN;
+    bool value = cell->number != 0;
+    size_t bin = is_text ? api_bins_find(bins, cell->text, cell->size) : bins->n_bins;
     double number;
     if (bin < bins->n_bins)
         return bin;
     if (api_cell_is_missing(cell))
         return api_bins_missing(bins);
-    bin = find_boolean(counting, cell);
+    if (is_boolean)
+        bin = api_bins_find(bins, value ? "true" : "false", value ? 4 : 5);
+    if (bin == bins->n_bins &&
+        (is_boolean || (is_text && read_boolean(cell->text, cell->size,
+                                                counting->takes_any_booleans ? PAIRS : 1, &value))))
+        bin = counting->of_booleans[value];
     if (bin < bins->n_bins)
         return bin;
-    if (cell->kind == API_CELL_BOOLEAN)
-        return api_bins_other(bins);
-    return read_number(cell, counting->style, &number) ? find_number(counting, number, dtype)
-                                                       : api_bins_other(bins);
+    return !is_boolean && read_number(cell, counting->style, &number)
+               ? find_number(counting, number, dtype)
+               : api_bins_other(bins);
 }
 
 /* ---- Counts */
@@ -260,11 +230,6 @@ static struct api_part *part_of(const struct api_counting *counting, size_t row)
     return i == API_NO_PART ? NULL : &counting->parts[i];
 }
 
-static bool is_code(const struct api_cell *cell)
-{
-    return api_cell_is_text(cell) && api_text_is_code(cell->text, cell->size);
-}
-
 /* Counts what has no label as the label that it would be. */
 static void add_unseen(struct api_label_table *unseen, const struct api_cell *cell,
                        enum api_style style, enum kl_dtype dtype)
@@ -274,7 +239,7 @@ static void add_unseen(struct api_label_table *unseen, const struct api_cell *ce
     bool value;
     if (api_cell_is_boolean(cell, &value))
         api_unseen_add(unseen, value ? "true" : "false", value ? 4 : 5);
-    else if (!is_code(cell) &&
+    else if (!(api_cell_is_text(cell) && api_text_is_code(cell->text, cell->size)) &&
              (api_cell_number(cell, style, &number) || api_cell_number(cell, API_EITHER, &number)))
         api_unseen_add(unseen, text, api_label_of_value(text, dtype, number));
     else
@@ -401,26 +366,14 @@ static bool count_numbers(void *context, size_t column, enum kl_dtype dtype, con
 
 /* ---- Tables */
 
-/* Begins with the style of the reference, or with what a file without any sign of another has. */
-static void begin_style(struct api_counting *counting, char delimiter)
-{
-    if (counting->style == API_PLAIN)
-        counting->style = delimiter == ';' ? API_EITHER : API_POINT;
-}
-
 static void set_budget(struct api_counting *counting, struct api_budget *budget)
 {
     for (size_t i = 0; i < counting->n_parts; i++)
         api_labels_set_budget(&counting->parts[i].unseen, budget);
 }
 
-/* True for a column with fields that are numbers by another style than its own. */
-static bool is_contradicted(const struct api_counting *counting)
-{
-    return counting && counting->styles.points + counting->styles.commas > 0;
-}
-
-/* Reads the columns that are contradicted, or have looked; the others are not wanted. */
+/* Reads the columns that are contradicted, as fields of them are numbers by another style than theirs, or have looked; the
+ * others are not wanted. */
 static bool read_again(struct api_counting *const *of_columns, struct api_table *table,
                        const struct api_sink *sink, bool looks, struct api_problem *problem)
 {
@@ -428,7 +381,8 @@ static bool read_again(struct api_counting *const *of_columns, struct api_table 
     for (size_t i = 0; i < table->n_columns; i++) {
         struct api_counting *counting = of_columns[i];
         table->columns[i].wanted =
-            counting && (looks ? is_contradicted(counting) : counting->only_looks);
+            counting &&
+            (looks ? counting->styles.points + counting->styles.commas > 0 : counting->only_looks);
         if (!table->columns[i].wanted)
             continue;
         any = true;
@@ -455,7 +409,8 @@ bool api_counting_table(struct api_counting *const *of_columns, struct api_table
         table->columns[i].wanted = of_columns[i] != NULL;
         if (!of_columns[i])
             continue;
-        begin_style(of_columns[i], table->delimiter);
+        if (of_columns[i]->style == API_PLAIN) /* no sign of another */
+            of_columns[i]->style = table->delimiter == ';' ? API_EITHER : API_POINT;
         set_budget(of_columns[i], table->budget);
     }
     bool good = api_table_read(table, &sink, problem) &&

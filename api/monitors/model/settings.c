@@ -9,6 +9,122 @@
 #include <stdio.h>
 #include <string.h>
 
+/* ---- Values with forms of their own */
+
+/* form: two numbers: members of an object, the second optional or not, or a text with a separator between. */
+struct form {
+    const char *names[2];
+    double min[2], max[2];
+    bool is_optional, is_whole;
+    const char *digits; /* of a text */
+    bool has_unit[2];   /* s, m, h, d or w behind the digits */
+    char separator;
+};
+#define DIGITS "0123456789"
+
+/* Reads a number of a text; moves to what follows. NaN if there is none. */
+static double read_number(const char **p, const char *digits, bool has_unit)
+{
+    static const char units[] = "smhdw";
+    static const double seconds[] = {1, 60, 3600, 86400, 604800};
+    size_t length = strspn(*p, digits);
+    char *end = NULL;
+    double number = length > 0 ? strtod(*p, &end) : (double)NAN;
+    if (end != *p + length)
+        return (double)NAN;
+    const char *unit = has_unit && *end ? strchr(units, *end) : NULL;
+    *p = end + (unit != NULL);
+    return !has_unit ? number : unit ? number * seconds[unit - units] : (double)NAN;
+}
+
+/* Reads a text, or else an object. An optional number that is absent stays as it is. */
+static bool read_form(const struct form *form, const char *text, const json_t *object, double *to)
+{
+    size_t n = 0;
+    if (text) {
+        to[n++] = read_number(&text, form->digits, form->has_unit[0]);
+        if (form->separator && *text == form->separator) {
+            text++;
+            to[n++] = read_number(&text, form->digits, form->has_unit[1]);
+        }
+    } else {
+        const json_t *member;
+        for (; n < 2 && (member = api_json_unboxed(json_object_get(object, form->names[n]))); n++)
+            to[n] = json_is_number(member) ? json_number_value(member) : (double)NAN;
+    }
+    for (size_t i = 0; i < n; i++)
+        if (!(to[i] >= form->min[i] && to[i] <= form->max[i]) ||
+            (form->is_whole && to[i] != floor(to[i])))
+            return false;
+    return n >= (form->is_optional ? 1 : 2) && (text ? !*text : json_object_size(object) == n);
+}
+
+/* Reads "batch"; "1h", "3600s,60s" and "1000"; and objects. */
+static bool read_window(const struct api_value *value, union api_field_value *to,
+                        struct kl_problem *problem)
+{
+    static const struct form time = {{"seconds", "grace"}, {1, 0}, {1e9, 1e9}, true, true, DIGITS,
+                                     {true, true},         ','},
+                             count = {{"count", NULL}, {1}, {1e9}, true, true, DIGITS, {false}, 0};
+    const char *text = value->kind == API_STRING ? value->text : NULL;
+    bool counts =
+        text ? !text[strspn(text, DIGITS)] : json_object_get(value->json, "count") != NULL;
+    (void)problem;
+    if (text && strcmp(text, "batch") == 0)
+        return true;
+    to->numbers[0] = counts ? API_COUNT : API_SECONDS;
+    return read_form(counts ? &count : &time, text, value->json, to->numbers + 1);
+}
+
+/* Reads "reference"; "previous:7" and "previous:7@24h"; and objects. */
+static bool read_compare(const struct api_value *value, union api_field_value *to,
+                         struct kl_problem *problem)
+{
+    static const struct form form = {
+        {"previous", "period"}, {1, 1}, {1000, 1e9}, true, true, DIGITS, {false, true}, '@'};
+    static const char previous[] = "previous:";
+    const char *text = value->kind == API_STRING ? value->text : NULL;
+    (void)problem;
+    if (text && strcmp(text, "reference") == 0)
+        return true;
+    if (text && strncmp(text, previous, sizeof previous - 1) != 0)
+        return false;
+    return read_form(&form, text ? text + sizeof previous - 1 : NULL, value->json, to->numbers);
+}
+
+/* Reads null; "2,4"; and objects. */
+static bool read_ratio(const struct api_value *value, union api_field_value *to,
+                       struct kl_problem *problem)
+{
+    static const struct form form = {
+        {"warning", "critical"}, {1, 1}, {1e9, 1e9}, false, false, DIGITS ".", {false}, ','};
+    const char *text = value->kind == API_STRING ? value->text : NULL;
+    (void)problem;
+    if (value->kind == API_NULL || (text && strcmp(text, "null") == 0))
+        return true;
+    return read_form(&form, text, value->json, to->numbers) && to->numbers[0] > 1 &&
+           to->numbers[1] >= to->numbers[0];
+}
+
+static bool read_timezone(const struct api_value *value, union api_field_value *to,
+                          struct kl_problem *problem)
+{
+    const struct api_zone *zone = value->kind == API_STRING ? api_zone_find(value->text) : NULL;
+    (void)problem;
+    memcpy(to->bytes, &zone, sizeof zone);
+    return zone != NULL;
+}
+
+/* Values of several numbers lie one behind another in the settings. */
+#define FOLLOWS(member, first, n)                                                                  \
+    _Static_assert(offsetof(struct api_monitor_settings, member) ==                                \
+                       offsetof(struct api_monitor_settings, first) + (n) * sizeof(double),        \
+                   #member)
+FOLLOWS(window_size, window, 1);
+FOLLOWS(grace, window, 2);
+FOLLOWS(period, previous, 1);
+FOLLOWS(ratio_critical, ratio_warning, 1);
+
 /* ---- The table */
 
 static const char *const methods[] = {"auto", "quantile", "width", "labels", NULL};
@@ -21,14 +137,14 @@ const struct api_field api_monitor_setting_rows[] = {
     {"method", FIELD(method), .parent = "binning", .words = methods, .fallback = "auto",
      .expected = "auto, quantile, width or labels"},
     {"bins", FIELD(bins), .parent = "binning", WHOLE, NUMBER("10", 1, 1000)},
-    {"window", FIELDS(window, 3), .read = api_read_window, .fallback = "batch",
+    {"window", FIELDS(window, 3), .read = read_window, .fallback = "batch",
      .expected = "\"batch\", {\"seconds\": S, \"grace\": S} or {\"count\": N}, whole numbers to "
                  "1e9; in a query batch, 1h, 3600s,60s or 1000, the units s, m, h, d, w"},
-    {"compare", FIELDS(previous, 2), .read = api_read_compare, .fallback = "reference",
+    {"compare", FIELDS(previous, 2), .read = read_compare, .fallback = "reference",
      .expected =
          "\"reference\", {\"previous\": K} or {\"previous\": K, \"period\": S}, K from 1 to "
          "1000, S whole seconds to 1e9; in a query reference, previous:K or previous:K@24h"},
-    {"timezone", FIELD(zone), .read = api_read_timezone, .fallback = "UTC",
+    {"timezone", FIELD(zone), .read = read_timezone, .fallback = "UTC",
      .expected = "UTC, an offset such as +02:00, or a name such as Europe/Berlin"},
     {"pseudocount", FIELD(pseudocount), NUMBER("0.5", 0, 1e9)},
     {"min_observations", FIELD(min_observations), WHOLE, NUMBER(NULL, 0, 0x1p53)},
@@ -36,7 +152,7 @@ const struct api_field api_monitor_setting_rows[] = {
     {"critical", FIELD(critical), .parent = "thresholds", NUMBER("0.1", 0, 1e9)},
     {"significance", FIELD(significance), .parent = "thresholds", NUMBER("0.0001", 0, 1),
      .open = true},
-    {"ratio", FIELDS(ratio_warning, 2), .read = api_read_ratio, .fallback = "null",
+    {"ratio", FIELDS(ratio_warning, 2), .read = read_ratio, .fallback = "null",
      .expected = "null or {\"warning\": R, \"critical\": S}, numbers above 1 to 1e9, S not below "
                  "R; in a query null or R,S"},
     {"pool", FIELD(pool), .kind = API_POWER, NUMBER("16", 1, API_MAX_POOL)},
@@ -73,7 +189,7 @@ static bool fail_row(const struct api_field *row, const struct api_value *value,
                      struct api_problem *problem)
 {
     char range[API_RANGE], zone[API_ZONE_NAME] = "", mean[API_MEAN], words[300];
-    if (row->read == api_read_timezone && value->kind == API_STRING)
+    if (row->read == read_timezone && value->kind == API_STRING)
         api_zone_nearest(value->text, zone);
     snprintf(words, sizeof words, "%s%s",
              row->expected ? row->expected : api_field_range(row, range),
@@ -245,18 +361,51 @@ double api_settings_stale_after(const struct api_monitor_settings *settings)
 
 /* ---- Writing */
 
+static void write_window(const struct api_monitor_settings *settings, struct api_buffer *out)
+{
+    if (settings->window == API_BATCH)
+        api_append_text(out, "\"batch\"");
+    else if (settings->window == API_COUNT)
+        api_write_json(out, "{'count':%g}", settings->window_size);
+    else
+        api_write_json(out, "{'seconds':%g,'grace':%g}", settings->window_size, settings->grace);
+}
+
+void api_write_compare(const struct api_monitor_settings *settings, struct api_buffer *out)
+{
+    if (settings->previous == 0)
+        api_append_text(out, "\"reference\"");
+    else if (settings->period == 0)
+        api_write_json(out, "{'previous':%g}", settings->previous);
+    else
+        api_write_json(out, "{'previous':%g,'period':%g}", settings->previous, settings->period);
+}
+
+void api_write_thresholds(const struct api_monitor_settings *settings, struct api_buffer *out)
+{
+    api_write_json(out, "{'warning':%g,'critical':%g,'significance':%g}", settings->warning,
+                   settings->critical, settings->significance);
+}
+
 void api_settings_write(const struct api_monitor_settings *settings, struct api_buffer *out)
 {
+    const char *rule = api_zone_rule(settings->zone);
     api_append_text(out, "\"window\":");
-    api_write_window(settings, out);
+    write_window(settings, out);
     api_append_text(out, ",\"compare\":");
     api_write_compare(settings, out);
-    api_write_timezone(settings, out);
+    api_write_json(out, ",'timezone':%s", api_zone_name(settings->zone));
+    if (*rule)
+        api_write_json(out, ",'timezone_rule':%s", rule);
     api_write_json(out,
                    ",'pseudocount':%g,'min_observations':%g,'thresholds':", settings->pseudocount,
                    settings->min_observations);
     api_write_thresholds(settings, out);
-    api_write_ratio(settings, out);
+    if (settings->ratio_warning == 0)
+        api_append_text(out, ",\"ratio\":null");
+    else
+        api_write_json(out, ",'ratio':{'warning':%g,'critical':%g}", settings->ratio_warning,
+                       settings->ratio_critical);
     api_write_json(
         out, ",'pool':%g,'fire_after':%g,'clear_after':%g,'stale_after':%g,'retention_days':%g",
         settings->pool, settings->fire_after, settings->clear_after, settings->stale_after,

@@ -63,22 +63,9 @@ size_t api_settings_pool(const struct api_monitor_settings *settings);
 /* Seconds without an observation after which a monitor is stale; infinite if it never is. */
 double api_settings_stale_after(const struct api_monitor_settings *settings);
 
-/* Append the value of `window`, of `compare`, of `thresholds`; and the members `ratio`, and `timezone` with its rule. */
-void api_write_window(const struct api_monitor_settings *settings, struct api_buffer *out);
-void api_write_timezone(const struct api_monitor_settings *settings, struct api_buffer *out);
+/* Append the value of `compare`, of `thresholds`. */
 void api_write_compare(const struct api_monitor_settings *settings, struct api_buffer *out);
 void api_write_thresholds(const struct api_monitor_settings *settings, struct api_buffer *out);
-void api_write_ratio(const struct api_monitor_settings *settings, struct api_buffer *out);
-
-/* Readers of values that have forms of their own: see api_field. */
-bool api_read_window(const struct api_value *value, union api_field_value *to,
-                     struct kl_problem *problem);
-bool api_read_compare(const struct api_value *value, union api_field_value *to,
-                      struct kl_problem *problem);
-bool api_read_timezone(const struct api_value *value, union api_field_value *to,
-                       struct kl_problem *problem);
-bool api_read_ratio(const struct api_value *value, union api_field_value *to,
-                    struct kl_problem *problem);
 
 /* ---- The table of settings */
 
