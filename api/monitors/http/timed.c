@@ -250,12 +250,13 @@ static bool add_step(struct api_observations *o, struct api_monitors *monitors,
 static void finish_step(struct api_observations *o)
 {
     struct api_scores scores;
+    struct kl_drift_bin of_bins[API_MAX_BINS + KL_OUTER_BINS];
     for (size_t i = 0; i < o->n; i++) {
         struct api_observed *observed = &o->observed[i];
         for (struct api_dirty_window *t = observed->monitor->windows; t; t = t->next) {
             struct api_snapshot *snapshot = t->snapshot;
             if (!snapshot->window.closed)
-                api_snapshot_score(snapshot, &scores, NULL);
+                api_snapshot_score(snapshot, &scores, of_bins);
             o->verdicts[snapshot->window.closed ? snapshot->window.scores.verdict
                                                 : scores.verdict]++;
             api_snapshot_release(observed->snapshot);

@@ -103,19 +103,21 @@ static void make_cells(const struct judging *j, bool apart, struct cells *cells)
     }
 }
 
-static void score(const struct api_evidence *evidence, const double *counts,
-                  const double *reference, size_t n, struct kl_drift *drift)
+void api_evidence_score(const struct api_evidence *evidence, const double *counts,
+                        const double *reference, size_t n, struct kl_drift *drift,
+                        struct kl_drift_bin *of_bins)
 {
     const struct kl_drift_options options = {.pseudocount = evidence->settings->pseudocount,
-                                             .significance = 1, /* no critical_kl is asked for */
+                                             .significance =
+                                                 of_bins ? evidence->settings->significance : 1,
                                              .exact_reference = evidence->exact};
-    kl_drift(counts, reference, n, &options, drift, NULL);
+    kl_drift(counts, reference, n, &options, drift, of_bins);
 }
 
 static void score_cells(const struct api_evidence *evidence, const struct cells *cells,
                         struct kl_drift *drift)
 {
-    score(evidence, cells->counts, cells->reference, cells->n, drift);
+    api_evidence_score(evidence, cells->counts, cells->reference, cells->n, drift, NULL);
 }
 
 /* Makes the cells of a sum, whose small ones are joined if it is of labels. */
@@ -416,7 +418,7 @@ static double p_of_cell(const struct api_evidence *evidence, double c, double n,
 {
     struct kl_drift drift;
     const double counts[] = {c, fmax(0, n - c)}, reference[] = {r, fmax(0, n_reference - r)};
-    score(evidence, counts, reference, 2, &drift);
+    api_evidence_score(evidence, counts, reference, 2, &drift, NULL);
     return drift.p_value;
 }
 

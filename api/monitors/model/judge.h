@@ -31,6 +31,12 @@ struct api_evidence {
     struct api_turns turns;
 };
 
+/* Scores n counts against as many of a reference by the settings of the evidence. Without `of_bins`, which may be NULL,
+ * there is no critical_kl. */
+void api_evidence_score(const struct api_evidence *evidence, const double *counts,
+                        const double *reference, size_t n, struct kl_drift *drift,
+                        struct kl_drift_bin *of_bins);
+
 /* api_unseen_sum: texts without a bin of several windows together, by their hashes. */
 enum { API_UNSEEN_SLOTS = 2048 };
 struct api_unseen_sum {

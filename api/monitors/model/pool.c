@@ -6,7 +6,7 @@
 
 /* ---- Windows */
 
-static size_t size_of(const struct api_monitor_settings *settings, const struct api_bins *bins)
+size_t api_pool_size(const struct api_monitor_settings *settings, const struct api_bins *bins)
 {
     size_t max = api_settings_pool(settings) - 1, sums = settings->period > 0 ? 2 : 1;
     size_t unseen = bins->labelled ? sizeof(struct api_unseen_counts) : 0;
@@ -14,15 +14,10 @@ static size_t size_of(const struct api_monitor_settings *settings, const struct 
            max * (2 * sizeof(int64_t) + sums * bins->n_bins * sizeof(double) + unseen);
 }
 
-size_t api_pool_size(const struct api_monitor_settings *settings, const struct api_bins *bins)
-{
-    return api_settings_pool(settings) > 1 ? size_of(settings, bins) : 0;
-}
-
 struct api_pool *api_pool_new(const struct api_monitor_settings *settings,
                               const struct api_bins *bins)
 {
-    struct api_pool *pool = malloc(size_of(settings, bins));
+    struct api_pool *pool = malloc(api_pool_size(settings, bins));
     if (!pool)
         return NULL;
     *pool = (struct api_pool){.refcount = 1,
@@ -92,16 +87,6 @@ struct sums {
     double seasons[API_MAX_BINS + KL_OUTER_BINS];
 };
 
-static double add(double *to, const double *counts, size_t n)
-{
-    double sum = 0;
-    for (size_t i = 0; i < n; i++) {
-        to[i] += counts[i];
-        sum += counts[i];
-    }
-    return sum;
-}
-
 /* Adds what a window of a season is compared with, which weighs as the window does: summed references would make a
  * difference without drift of each change of traffic. With n of a window, r and N of its reference, the sum is compared with
  * q = sum(n r / N) / sum(n), as of a sample of sum(n)^2 / sum(n^2 / N), whose mean has the variance of q. */
@@ -125,13 +110,13 @@ static void begin(struct sums *sums, const struct api_evidence *evidence, struct
     sum->windows = 1;
     sum->n_bins = evidence->bins->n_bins;
     memcpy(sum->counts, evidence->counts, sum->n_bins * sizeof(double));
-    memcpy(sum->reference, evidence->reference, sum->n_bins * sizeof(double));
     if (evidence->settings->period > 0) {
-        double n = api_sum_n(sum), n_reference = api_counts_sum(sum->reference, sum->n_bins);
-        sums->weight = n * n / n_reference;
-        for (size_t i = 0; i < sum->n_bins; i++)
-            sums->seasons[i] = n * sum->reference[i] / n_reference;
+        sums->weight = 0;
+        memset(sums->seasons, 0, sum->n_bins * sizeof(double));
+        add_season(sums, api_sum_n(sum), evidence->reference,
+                   api_counts_sum(evidence->reference, sum->n_bins));
     }
+    memcpy(sum->reference, evidence->reference, sum->n_bins * sizeof(double));
     sum->counts_of[0] = evidence->counts;
     sum->unseen_of[0] = evidence->unseen;
     if (!evidence->bins->labelled)
@@ -155,10 +140,13 @@ static bool add_window(struct sums *sums)
         pool->compared ? api_counts_sum(api_pool_reference(pool, i), sum->n_bins) : (double)NAN;
     if (n_reference == 0)
         return false;
-    double n = add(sum->counts, api_pool_counts(pool, i), sum->n_bins);
+    const double *counts = api_pool_counts(pool, i);
+    for (size_t bin = 0; bin < sum->n_bins; bin++)
+        sum->counts[bin] += counts[bin];
     if (pool->compared)
-        add_season(sums, n, api_pool_reference(pool, i), n_reference);
-    sum->counts_of[sum->windows] = api_pool_counts(pool, i);
+        add_season(sums, api_counts_sum(counts, sum->n_bins), api_pool_reference(pool, i),
+                   n_reference);
+    sum->counts_of[sum->windows] = counts;
     sum->unseen_of[sum->windows] = pool->unseen ? &pool->unseen[i] : NULL;
     if (pool->unseen)
         api_unseen_sum_add(&sum->unseen, &pool->unseen[i]);
@@ -221,8 +209,7 @@ static bool is_enough(const struct sums *sums)
     size_t max = api_settings_pool(settings), windows = sums->sum.windows;
     if ((double)windows < settings->clear_after && windows < max)
         return false;
-    return api_sum_n(&sums->sum) >=
-               api_min_observations(sums->evidence->settings, sums->evidence->bins) &&
+    return api_sum_n(&sums->sum) >= api_min_observations(settings, sums->evidence->bins) &&
            (windows == max ||
             api_judge_noise_floor(sums->evidence, &sums->sum) <= settings->warning / 2);
 }

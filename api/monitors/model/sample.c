@@ -60,16 +60,6 @@ static bool add_number(struct api_sample *sample, double number, struct api_prob
     return !sample->numbers.failed || api_fail_oom(problem);
 }
 
-/* Keeps where the first text is that is too long for a label. */
-static void note_length(struct api_sample *sample, const struct api_cell *cell)
-{
-    if (cell->size <= API_MAX_LABEL || sample->long_text.size > 0)
-        return;
-    sample->long_text.row = cell->row;
-    sample->long_text.line = cell->line;
-    sample->long_text.size = cell->size;
-}
-
 /* Collects the label of a value, unless that is missing: what is a number in a column of numbers has its label, other
  * texts stand for themselves. */
 static bool add_label(struct api_sample *sample, const struct api_cell *cell, enum kl_dtype dtype,
@@ -88,9 +78,12 @@ static bool add_label(struct api_sample *sample, const struct api_cell *cell, en
     } else if (!(has_text && sample->is_text) && api_cell_number(cell, sample->style, &number)) {
         label.size = isnan(number) ? 0 : api_label_of_value(text, dtype, number);
     } else {
-        note_length(sample, cell);
         label = *cell;
-        label.size = cell->size < API_MAX_LABEL ? cell->size : API_MAX_LABEL;
+        if (cell->size > API_MAX_LABEL) {
+            label.size = API_MAX_LABEL;
+            if (sample->too_long.size == 0)
+                sample->too_long = *cell;
+        }
     }
     return label.size == 0 ||
            api_labels_add(&sample->labels, label.text, label.size, api_row_chooses(cell->row)) ||
@@ -222,16 +215,13 @@ static bool has_repeated_texts(const struct api_sample *sample)
     return n == REPEATED;
 }
 
-/* Takes a column for numbers; true if they have labels. */
-static bool take_numbers(struct api_sample *sample, enum api_method method)
+/* True if a column of numbers has labels. */
+static bool has_labels(const struct api_sample *sample, enum api_method method)
 {
-    sample->is_labelled =
-        (method == API_LABELS && sample->style < API_DATES) ||
-        (method == API_AUTO && sample->style < API_DATES &&
-         (sample->had_labels || sample->booleans_alone || has_few_whole_numbers(sample)));
-    if (!sample->is_labelled)
-        sample->n_missing += sample->n_texts;
-    return sample->is_labelled;
+    return sample->style < API_DATES &&
+           (method == API_LABELS ||
+            (method == API_AUTO &&
+             (sample->had_labels || sample->booleans_alone || has_few_whole_numbers(sample))));
 }
 
 /* How many numbers are times since 1970, of one unit, or dates without delimiters, if they vary. */
@@ -290,9 +280,11 @@ static bool decide(struct api_sample *sample, enum api_method method)
     }
     sample->is_text |= sample->pass == API_SAMPLE_TEXTS && has_repeated_texts(sample);
     api_labels_free(&sample->labels);
-    sample->is_labelled = sample->is_text || take_numbers(sample, method);
-    if (!sample->is_labelled)
+    sample->is_labelled = sample->is_text || has_labels(sample, method);
+    if (!sample->is_labelled) {
+        sample->n_missing += sample->n_texts;
         return false;
+    }
     sample->unreadable.count = 0;
     api_buffer_free(&sample->numbers);
     sample->pass = API_SAMPLE_LABELS;

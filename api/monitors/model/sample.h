@@ -32,10 +32,9 @@ struct api_sample {
         n_falls; /* numbers above and below the one before: distinct ones, while all are */
     struct api_date_tally dates; /* of texts */
     size_t n_dates; /* after api_sample_table: dates and times, if nine tenths are, else 0 */
-    struct {
-        size_t row, line, size;
-    } long_text;      /* the first that is too long for a label; size 0: none */
-    size_t n_cut;     /* after api_sample_bins: distinct texts that got no label */
+    struct api_cell
+        too_long; /* the first text that is too long for a label, without its bytes; size 0: none */
+    size_t n_cut; /* after api_sample_bins: distinct texts that got no label */
     size_t n_chosen;  /* likewise: labels, if they were chosen in one half of the rows */
     bool is_excluded; /* set by the caller: the column is not read */
     bool is_included; /* likewise: it has bins also if it holds dates, which are numbers then */

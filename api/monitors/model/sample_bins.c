@@ -35,9 +35,6 @@ static size_t partition(struct api_sample *sample)
     return finite;
 }
 
-/* Bins that the method auto may make of n values. */
-static size_t max_bins(size_t n) { return n / VALUES_EACH > MIN_BINS ? n / VALUES_EACH : MIN_BINS; }
-
 /* Compares by the numbers that labels are. */
 static int compare_numbers(const void *a, const void *b)
 {
@@ -77,14 +74,6 @@ static bool count_cut(const struct api_bins *bins, const struct api_label *cut, 
     }
     api_counting_free(&counting);
     return true;
-}
-
-static bool fail_long_text(const struct api_sample *sample, struct api_problem *problem)
-{
-    const struct api_cell cell = {.row = sample->long_text.row, .line = sample->long_text.line};
-    return api_table_fail(sample->table, sample->column, &cell, problem, "labels_too_large",
-                          "a text that becomes a label may have at most %d bytes; this one has %zu",
-                          API_MAX_LABEL, sample->long_text.size);
 }
 
 /* choice: the labels that have a bin, the first n of all; how many rows chose them, 0 if nothing was chosen, and how many
@@ -144,8 +133,12 @@ static bool bins_of_labels(struct api_sample *sample, struct api_bins *bins,
     uint64_t counts[API_MAX_BINS + 2] = {0};
     struct choice choice;
     size_t size = 0;
-    if (sample->long_text.size > 0)
-        return fail_long_text(sample, problem);
+    if (sample->too_long.size > 0)
+        return api_table_fail(sample->table, sample->column, &sample->too_long, problem,
+                              "labels_too_large",
+                              "a text that becomes a label may have at most %d bytes; this one has "
+                              "%zu",
+                              API_MAX_LABEL, sample->too_long.size);
     if (!choose(sample, &choice))
         return api_fail_oom(problem);
     order_numbers(choice.labels, choice.n);
@@ -335,10 +328,12 @@ static size_t quantile_edges(double *values, size_t n, size_t wanted, double min
     return unique - 1;
 }
 
-static bool bins_of_numbers(struct api_sample *sample, const struct api_monitor_settings *settings,
-                            struct api_bins *bins, struct api_weights *reference,
-                            struct api_problem *problem)
+bool api_sample_bins(struct api_sample *sample, const struct api_monitor_settings *settings,
+                     struct api_bins *bins, struct api_weights *reference,
+                     struct api_problem *problem)
 {
+    if (sample->is_labelled)
+        return bins_of_labels(sample, bins, reference, problem);
     double edges[API_MAX_BINS + 2];
     uint64_t counts[API_MAX_BINS + 3] = {0};
     double *numbers = numbers_of(sample), min = (double)INFINITY, max = -min;
@@ -347,8 +342,9 @@ static bool bins_of_numbers(struct api_sample *sample, const struct api_monitor_
         min = fmin(min, numbers[i]);
         max = fmax(max, numbers[i]);
     }
-    if (settings->method == API_AUTO && wanted > max_bins(finite))
-        wanted = max_bins(finite);
+    size_t most = finite / VALUES_EACH > MIN_BINS ? finite / VALUES_EACH : MIN_BINS;
+    if (settings->method == API_AUTO && wanted > most)
+        wanted = most;
     n = settings->method == API_WIDTH ? kl_width_edges(min, max, wanted, edges)
                                       : quantile_edges(numbers, finite, wanted, min, max, edges);
     move_edges(edges, n, numbers, finite);
@@ -361,13 +357,4 @@ static bool bins_of_numbers(struct api_sample *sample, const struct api_monitor_
     api_moments_take(&moments, bins, numbers, finite);
     api_weights_set_spread(reference, api_moments_spread(&moments, bins, (double)finite));
     return true;
-}
-
-bool api_sample_bins(struct api_sample *sample, const struct api_monitor_settings *settings,
-                     struct api_bins *bins, struct api_weights *reference,
-                     struct api_problem *problem)
-{
-    if (sample->is_labelled)
-        return bins_of_labels(sample, bins, reference, problem);
-    return bins_of_numbers(sample, settings, bins, reference, problem);
 }

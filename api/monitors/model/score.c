@@ -93,30 +93,18 @@ struct api_evidence api_snapshot_evidence(const struct api_snapshot *snapshot)
                                  .turns = snapshot->turns};
 }
 
-/* Takes the verdict that a closed window has. The store keeps the noise floor alone of a pool that is
- * the window as it is. */
-static void take_verdict(const struct api_scores *stored, struct api_scores *scores)
+void api_snapshot_score(const struct api_snapshot *snapshot, struct api_scores *scores,
+                        struct kl_drift_bin *of_bins)
 {
-    scores->verdict = stored->verdict;
-    scores->pooled = stored->pooled;
-    if (scores->pooled.windows == 1 && isnan(scores->pooled.n))
-        scores->pooled = api_pooled_of(1, &scores->drift);
-}
-
-static void score(const struct api_snapshot *snapshot, struct api_scores *scores,
-                  struct kl_drift_bin *of_bins)
-{
-    const struct api_bins *bins = &snapshot->config->bins;
-    const struct kl_drift_options options = {.pseudocount = snapshot->settings.pseudocount,
-                                             .significance = snapshot->settings.significance,
-                                             .exact_reference = snapshot->exact};
+    const struct api_evidence evidence = api_snapshot_evidence(snapshot);
+    const struct api_scores *stored = &snapshot->window.scores;
+    const struct api_bins *bins = evidence.bins;
     double n = api_counts_sum(snapshot->counts, bins->n_bins), nothing = (double)NAN;
-    bool is_known = n > 0 && api_counts_sum(snapshot->reference, bins->n_bins) > 0;
     *scores = api_no_window.scores;
     scores->drift.n = n;
-    if (is_known)
-        kl_drift(snapshot->counts, snapshot->reference, bins->n_bins, &options, &scores->drift,
-                 of_bins);
+    if (n > 0 && api_counts_sum(snapshot->reference, bins->n_bins) > 0)
+        api_evidence_score(&evidence, snapshot->counts, snapshot->reference, bins->n_bins,
+                           &scores->drift, of_bins);
     else
         for (size_t i = 0; i < bins->n_bins; i++)
             of_bins[i] = (struct kl_drift_bin){.reference = nothing,
@@ -126,44 +114,17 @@ static void score(const struct api_snapshot *snapshot, struct api_scores *scores
     scores->spread = api_moments_spread(&snapshot->window.moments, bins, n);
     scores->reference_spread = snapshot->reference_spread;
     scores->missing_ratio = n > 0 ? snapshot->counts[api_bins_missing(bins)] / n : nothing;
-    const struct api_evidence evidence = api_snapshot_evidence(snapshot);
-    if (snapshot->window.closed)
-        take_verdict(&snapshot->window.scores, scores);
-    else
+    if (snapshot->window.closed) {
+        scores->verdict = stored->verdict;
+        scores->pooled = stored->pooled;
+        /* The store keeps the noise floor alone of a pool that is the window as it is. */
+        if (scores->pooled.windows == 1 && isnan(scores->pooled.n))
+            scores->pooled = api_pooled_of(1, &scores->drift);
+    } else {
         api_pool_judge(&evidence, scores);
+    }
     scores->top = api_top_of(of_bins, bins->n_bins);
     scores->top_share = api_top_share(scores->top, of_bins);
-}
-
-/* Not inlined: to zero 32 KB takes a microsecond, which who has an array need not spend. */
-static __attribute__((noinline)) void score_unasked(const struct api_snapshot *snapshot,
-                                                    struct api_scores *scores)
-{
-    struct kl_drift_bin of_bins[API_MAX_BINS + KL_OUTER_BINS];
-    score(snapshot, scores, of_bins);
-}
-
-void api_snapshot_score(const struct api_snapshot *snapshot, struct api_scores *scores,
-                        struct kl_drift_bin *of_bins)
-{
-    if (of_bins)
-        score(snapshot, scores, of_bins);
-    else
-        score_unasked(snapshot, scores);
-}
-
-/* Scores a sum of windows as the window alone is: without means, which it has not. */
-static void score_sum(const struct api_evidence *evidence, const struct api_sum *sum,
-                      struct api_scores *scores, struct kl_drift_bin *of_bins)
-{
-    const struct kl_drift_options options = {.pseudocount = evidence->settings->pseudocount,
-                                             .significance = evidence->settings->significance,
-                                             .exact_reference = evidence->exact};
-    struct api_pooled pooled = scores->pooled;
-    *scores = api_no_window.scores;
-    kl_drift(sum->counts, sum->reference, sum->n_bins, &options, &scores->drift, of_bins);
-    scores->pooled = pooled;
-    scores->top = api_top_of(of_bins, sum->n_bins);
 }
 
 /* As api_snapshot_explain, of the sum that decided; false if the windows before are not at hand. */
@@ -171,13 +132,15 @@ static bool explain_sum(const struct api_snapshot *snapshot, const struct api_sc
                         const struct api_unseen *unseen, char to[API_SENTENCE])
 {
     const struct api_evidence evidence = api_snapshot_evidence(snapshot);
-    struct api_scores scores = *alone;
+    struct api_scores scores = api_no_window.scores; /* without means, which a sum has not */
     struct api_sum sum;
     struct kl_drift_bin of_bins[API_MAX_BINS + KL_OUTER_BINS];
     struct api_unseen of_sum = {.count = 0};
     if (!snapshot->reference || !api_pool_add_up(&evidence, alone->pooled.windows, &sum))
         return false;
-    score_sum(&evidence, &sum, &scores, of_bins);
+    api_evidence_score(&evidence, sum.counts, sum.reference, sum.n_bins, &scores.drift, of_bins);
+    scores.pooled = alone->pooled;
+    scores.top = api_top_of(of_bins, sum.n_bins);
     if (unseen->count > 0) {
         memcpy(of_sum.first, unseen->first, sizeof of_sum.first);
         of_sum.count = (size_t)api_unseen_sum_count(&sum.unseen, unseen->first);
@@ -196,16 +159,6 @@ void api_snapshot_explain(const struct api_snapshot *snapshot, const struct api_
 }
 
 /* ---- Results */
-
-static void write_test(const struct api_scores *scores, struct api_buffer *out)
-{
-    const struct kl_drift *drift = &scores->drift;
-    if (isnan(drift->kl))
-        api_append_text(out, ",\"g_test\":null");
-    else
-        api_write_json(out, ",'g_test':{'statistic':%g,'df':%zu,'p_value':%g,'critical_kl':%g}",
-                       drift->statistic, drift->df, drift->p_value, drift->critical_kl);
-}
 
 /* Writes `,"name":` and a number where there is room for it; returns the end. */
 static char *put_member(char *to, const char *name, size_t size, double number)
@@ -247,7 +200,11 @@ static void write_scores(const struct api_scores *scores, struct api_buffer *out
     const struct kl_drift *drift = &scores->drift;
     api_write_json(out, ",'kl':%g,'infinite':%d,'kl_reverse':%g,'js':%g,'psi':%g", drift->kl,
                    isinf(drift->kl), drift->kl_reverse, drift->js, drift->psi);
-    write_test(scores, out);
+    if (isnan(drift->kl))
+        api_append_text(out, ",\"g_test\":null");
+    else
+        api_write_json(out, ",'g_test':{'statistic':%g,'df':%zu,'p_value':%g,'critical_kl':%g}",
+                       drift->statistic, drift->df, drift->p_value, drift->critical_kl);
     api_write_json(out, ",'noise_floor':%g,'unseen_ratio':%g,'missing_ratio':%g",
                    drift->noise_floor, drift->unseen_ratio, scores->missing_ratio);
 }

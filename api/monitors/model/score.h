@@ -34,7 +34,7 @@ struct api_snapshot *api_snapshot_copy(const struct api_snapshot *snapshot);
 bool api_snapshot_refer(struct api_snapshot *snapshot);
 void api_snapshot_release(struct api_snapshot *snapshot); /* NULL is fine */
 
-/* Scores a snapshot. `of_bins` has room for its bins, or is NULL. */
+/* Scores a snapshot. `of_bins` has room for its bins. */
 void api_snapshot_score(const struct api_snapshot *snapshot, struct api_scores *scores,
                         struct kl_drift_bin *of_bins);
 

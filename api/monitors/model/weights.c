@@ -38,26 +38,25 @@ static bool fail(const struct reader *r, const char *member, const char *what)
     return api_fail_at(r->problem, API_BODY, pointer, "counts_invalid", "%s %s", member, what);
 }
 
-/* Reads the weight of a bin; false if it is none. */
-static bool take_weight(const struct reader *r, const json_t *value, size_t bin)
+/* Reads the weight of a bin, which is a member, or an item of one whose index is not NONE. */
+enum { NONE = -1 };
+static bool take_weight(const struct reader *r, const json_t *value, size_t bin, const char *member,
+                        int item)
 {
     bool counts = r->weights->form == API_COUNTS;
     double weight = json_number_value(value);
+    char name[60];
     r->weights->values[bin] = weight;
-    return json_is_number(value) && weight >= 0 && weight <= (counts ? max_count : 1 + tolerance) &&
-           (!counts || weight == floor(weight));
-}
-
-static bool fail_weight(const struct reader *r, const char *member)
-{
-    return fail(r, member,
-                r->weights->form == API_COUNTS ? "must be whole numbers from 0 to 2^53"
-                                               : "must be from 0 to 1");
+    if (json_is_number(value) && weight >= 0 && weight <= (counts ? max_count : 1 + tolerance) &&
+        (!counts || weight == floor(weight)))
+        return true;
+    snprintf(name, sizeof name, "%s/%d", member, item);
+    return fail(r, item == NONE ? member : name, counts ? "must be whole numbers from 0 to 2^53" : "must be from 0 to 1");
 }
 
 static bool read_array(const struct reader *r, const char *member, const json_t *array)
 {
-    char name[60], expected[100];
+    char expected[100];
     size_t first = api_bins_first(r->bins);
     if (!json_is_array(array) || json_array_size(array) != r->bins->n) {
         snprintf(expected, sizeof expected, "must be an array of %zu numbers, one for each %s",
@@ -65,10 +64,8 @@ static bool read_array(const struct reader *r, const char *member, const json_t 
         return fail(r, member, expected);
     }
     for (size_t i = 0; i < r->bins->n; i++)
-        if (!take_weight(r, json_array_get(array, i), first + i)) {
-            snprintf(name, sizeof name, "%s/%zu", member, i);
-            return fail_weight(r, name);
-        }
+        if (!take_weight(r, json_array_get(array, i), first + i, member, (int)i))
+            return false;
     return true;
 }
 
@@ -84,8 +81,8 @@ static bool read_outer(const struct reader *r, const json_t *object)
                         r->bins->labelled ? "is for edges: labels have other and missing"
                                           : "is for labels: edges have underflow, overflow and "
                                             "missing");
-        if (value && !take_weight(r, value, bin))
-            return fail_weight(r, *name);
+        if (value && !take_weight(r, value, bin, *name, NONE))
+            return false;
     }
     return true;
 }

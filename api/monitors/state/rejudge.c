@@ -323,7 +323,8 @@ static bool score_row(struct judging *j, struct api_snapshot *snapshot, bool is_
     const struct api_scores stored = window->scores;
     if (is_reached && !j->replay)
         return api_score_closed(j->monitors, j->monitor, snapshot);
-    api_snapshot_score(snapshot, &window->scores, NULL);
+    struct kl_drift_bin of_bins[API_MAX_BINS + KL_OUTER_BINS];
+    api_snapshot_score(snapshot, &window->scores, of_bins);
     window->closed = true;
     if (!is_reached) {
         enum api_verdict alone = window->scores.alone;
