@@ -152,7 +152,7 @@ static void patch_row(void *context, const struct api_datum *values)
     if (x->problem.code)
         return;
     if (merge_texts(x, values[API_SETTINGS].text, &text))
-        config = api_config_load(values[API_DEFINITION].text, text.data, text.budget, &x->problem);
+        config = api_config_load(values[API_DEFINITION].text, text.data, &x->problem);
     api_buffer_free(&text);
     snprintf(words, sizeof words, "the monitor '%.128s': ", name);
     if (config)

@@ -30,8 +30,7 @@ static bool read_range(const json_t *root, struct api_period *period, struct api
 /* ---- In the store's thread */
 
 /* Makes the config that has these counts as its reference; NULL with a problem. */
-static struct api_config *load_promoted(const struct api_monitors *monitors,
-                                        const struct api_config *old, double *counts,
+static struct api_config *load_promoted(const struct api_config *old, double *counts,
                                         const struct api_moments *moments,
                                         struct api_problem *problem)
 {
@@ -44,7 +43,7 @@ static struct api_config *load_promoted(const struct api_monitors *monitors,
     api_config_write_definition(&old->bins, &weights, &text);
     api_append(&text, "", 1);
     if (!text.failed)
-        config = api_config_load(text.data, old->others, monitors->budget, problem);
+        config = api_config_load(text.data, old->others, problem);
     else
         api_fail_oom(problem);
     api_buffer_free(&text);
@@ -68,7 +67,7 @@ static struct api_config *promote(struct api_period period, struct api_monitors 
                                   &period, counts, &moments, problem);
     *max -= period.windows * n_bins;
     struct api_config *config =
-        good ? load_promoted(monitors, monitor->config, counts, &moments, problem) : NULL;
+        good ? load_promoted(monitor->config, counts, &moments, problem) : NULL;
     free(counts);
     return config;
 }
@@ -214,8 +213,7 @@ static bool keep_settings(struct api_replacing *d, struct api_monitors *monitors
         if (!monitor || strcmp(r->config->others, monitor->config->others) == 0)
             continue;
         struct api_config *made = r->config;
-        r->config = api_config_load(made->definition, monitor->config->others, x->service->budget,
-                                    &x->problem);
+        r->config = api_config_load(made->definition, monitor->config->others, &x->problem);
         api_config_release(made);
         if (!r->config)
             return false;

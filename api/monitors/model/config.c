@@ -172,18 +172,11 @@ struct api_config *api_config_new(const struct api_monitor_settings *given, cons
     return NULL;
 }
 
-/* ORDINARY: bytes of a config as JSON that PUT may make: labels with each byte escaped, a thousand counts
- * or edges, annotations. They are read without the budget, which requests may have used up. Larger ones
- * are of before labels had a limit. */
-enum { ORDINARY = 512 << 10 };
-
 struct api_config *api_config_load(const char *definition, const char *others,
-                                   struct api_budget *budget, struct api_problem *problem)
+                                   struct api_problem *problem)
 {
-    size_t size = strlen(definition) + strlen(others);
-    budget = size > ORDINARY ? budget : NULL;
-    struct api_buffer text = {.budget = budget};
-    struct api_json json = {.budget = budget};
+    struct api_buffer text = {0};
+    struct api_json json = {0};
     struct api_monitor_settings settings;
     struct api_bins bins = {.n = 0};
     struct api_weights reference = {.n = 0};
@@ -203,9 +196,6 @@ struct api_config *api_config_load(const char *definition, const char *others,
         config = api_config_new(&settings, json.root, &bins, &reference, problem);
     else if (!text.failed && !json.out_of_memory)
         api_fail(problem, "store_unavailable", "it is not JSON: %s", json.error.text);
-    else if (budget)
-        api_fail(problem, "store_unavailable", "%zu bytes of JSON need more memory than is left",
-                 size);
     else
         api_fail_oom(problem);
     api_json_free(&json);

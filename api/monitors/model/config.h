@@ -38,11 +38,11 @@ void api_config_write_definition(const struct api_bins *bins, const struct api_w
 bool api_config_retain(struct api_config *config, struct api_budget *budget, size_t more,
                        struct api_problem *problem);
 
-/* Makes a config from its two texts, as the store has them. Fails with out_of_memory only where the
- * process has none; with another code for texts that cannot be read, or are larger than PUT makes them
- * and do not fit into the budget. */
+/* Makes a config from its two texts, as the store has them: at most 512 KiB, with labels of which each byte is escaped, a
+ * thousand counts and edges, and annotations, which are read beside the budget, that requests may have used up. Fails with
+ * out_of_memory only where the process has none. */
 struct api_config *api_config_load(const char *definition, const char *others,
-                                   struct api_budget *budget, struct api_problem *problem);
+                                   struct api_problem *problem);
 
 double api_config_result_ns(const struct api_config *config);
 

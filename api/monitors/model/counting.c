@@ -313,9 +313,7 @@ static bool count_cell(void *context, size_t column, const struct api_cell *cell
         count_label(counting, part, cell, KL_FLOAT64);
         return true;
     }
-    if (!(counting->style >= API_DATES
-              ? api_cell_date(cell, counting->style, counting->zone, &number)
-              : api_cell_number(cell, counting->style, &number)))
+    if (!api_number_or_date(cell, counting->style, counting->zone, &number))
         return count_other(pass, column, cell, part, problem);
     api_tally_number(&part->tally, counting->bins, number);
     return true;

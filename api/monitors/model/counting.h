@@ -11,6 +11,14 @@
 bool api_check_cancelled(const atomic_bool *stop, const struct api_cell *cell,
                          struct api_problem *problem);
 
+/* Reads a number by the style of a column: a date of one of dates, in a zone, else what api_cell_number reads. */
+static inline bool api_number_or_date(const struct api_cell *cell, enum api_style style,
+                                      const struct api_zone *zone, double *number)
+{
+    return style >= API_DATES ? api_cell_date(cell, style, zone, number)
+                              : api_cell_number(cell, style, number);
+}
+
 /* api_unreadable: fields of numeric columns that are no numbers, which count as missing. */
 struct api_unreadable {
     size_t count, line; /* of the first */

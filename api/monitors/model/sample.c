@@ -112,13 +112,6 @@ static void note_text(struct api_sample *sample, const struct api_cell *cell)
     api_date_add(&sample->dates, cell->text, cell->size);
 }
 
-static bool read_number(const struct api_sample *sample, const struct api_cell *cell,
-                        double *number)
-{
-    return sample->style >= API_DATES ? api_cell_date(cell, sample->style, sample->zone, number)
-                                      : api_cell_number(cell, sample->style, number);
-}
-
 static bool sample_value(struct api_sample *sample, const struct api_cell *cell,
                          struct api_problem *problem)
 {
@@ -129,7 +122,7 @@ static bool sample_value(struct api_sample *sample, const struct api_cell *cell,
         return true;
     }
     sample->booleans_alone = sample->booleans_alone && api_cell_is_boolean(cell, &value);
-    if (!read_number(sample, cell, &number)) {
+    if (!api_number_or_date(cell, sample->style, sample->zone, &number)) {
         note_text(sample, cell);
         return true;
     }
@@ -168,7 +161,8 @@ static bool sample_numbers(void *context, size_t column, enum kl_dtype dtype, co
     sample->booleans_alone = false;
     for (; cell.row < n; cell.row++) {
         cell.number = kl_load(dtype, values, cell.row);
-        if (sample->style >= API_DATES && !read_number(sample, &cell, &cell.number))
+        if (sample->style >= API_DATES &&
+            !api_cell_date(&cell, sample->style, sample->zone, &cell.number))
             cell.number = (double)NAN;
         if (!(sample->pass == API_SAMPLE_LABELS ? add_label(sample, &cell, dtype, problem)
                                                 : add_number(sample, cell.number, problem)))
@@ -224,26 +218,21 @@ static bool has_labels(const struct api_sample *sample, enum api_method method)
              (sample->had_labels || sample->booleans_alone || has_few_whole_numbers(sample))));
 }
 
-/* How many numbers are times since 1970, of one unit, or dates without delimiters, if they vary. */
-static size_t count_times(const struct api_sample *sample)
-{
-    const double *numbers = (const void *)sample->numbers.data;
-    enum { FIRST_DATE = 190001 }; /* below it is none */
-    struct api_date date;
-    size_t n[API_DATE_FORMS] = {0}, form, most = 0;
-    for (size_t i = 0; i < sample->n_numbers; i++)
-        if (numbers[i] >= FIRST_DATE && api_date_of_number(numbers[i], &date, &form))
-            n[form]++;
-    for (form = 0; form < API_DATE_FORMS; form++)
-        most = n[form] > most ? n[form] : most;
-    return sample->n_rises + sample->n_falls > 0 ? most : 0;
-}
-
-/* Counts dates and times, if they are nine tenths of the values. */
+/* Counts dates and times, if they are nine tenths of the values; of numbers that vary, times since 1970 of one unit, and dates
+ * without delimiters. */
 static size_t count_dates(const struct api_sample *sample)
 {
+    const double *numbers = (const void *)sample->numbers.data;
     const size_t *texts = sample->dates.n;
-    size_t n = count_times(sample) + (texts[0] > texts[1] ? texts[0] : texts[1]);
+    enum { FIRST_DATE = 190001 }; /* below it is none */
+    struct api_date date;
+    size_t times[API_DATE_FORMS] = {0}, form, most = 0;
+    for (size_t i = 0; sample->n_rises + sample->n_falls > 0 && i < sample->n_numbers; i++)
+        if (numbers[i] >= FIRST_DATE && api_date_of_number(numbers[i], &date, &form)) {
+            times[form]++;
+            most = times[form] > most ? times[form] : most;
+        }
+    size_t n = most + (texts[0] > texts[1] ? texts[0] : texts[1]);
     size_t all = sample->n_numbers + sample->n_texts - sample->n_marks;
     return 10 * n >= 9 * all ? n : 0;
 }

@@ -19,20 +19,25 @@ enum { VALUES_EACH = 10, MIN_BINS = 2 };
  * that one needs. MIN_CHOSEN: labels that are chosen in any case. */
 enum { SEEN = 10, SEEN_CHOOSING = 5, MIN_CHOSEN = 2 };
 
-static double *numbers_of(const struct api_sample *sample) { return (void *)sample->numbers.data; }
-
-/* Moves finite numbers to the front; returns how many there are. */
-static size_t partition(struct api_sample *sample)
+static int compare_doubles(const void *a, const void *b)
 {
-    double *numbers = numbers_of(sample);
-    size_t finite = 0;
-    for (size_t i = 0; i < sample->n_numbers; i++)
-        if (isfinite(numbers[i])) {
-            double number = numbers[i];
-            numbers[i] = numbers[finite];
-            numbers[finite++] = number;
-        }
-    return finite;
+    const double *first = a, *second = b;
+    return (*first > *second) - (*first < *second);
+}
+
+/* Moves finite numbers to the front that are not among n sorted ones; returns how many there are. */
+static size_t partition(double *numbers, size_t n_numbers, const double *excluded, size_t n)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < n_numbers; i++) {
+        double number = numbers[i];
+        if (!isfinite(number) ||
+            (n > 0 && bsearch(&number, excluded, n, sizeof number, compare_doubles)))
+            continue;
+        numbers[i] = numbers[kept];
+        numbers[kept++] = number;
+    }
+    return kept;
 }
 
 /* Compares by the numbers that labels are. */
@@ -92,39 +97,30 @@ static bool has_bin_for_each(const struct api_sample *sample)
     return sample->labels.n <= API_MAX_BINS;
 }
 
-/* Counts the rows of both halves. Of very few rows the half that does not choose may have no text: then all are counted,
- * as they are where nothing was chosen. */
-static void count_rows(const struct api_sample *sample, bool all, struct choice *choice)
+/* Chooses the labels, and counts the rows of both halves. Of very few rows the half that does not choose may have no text:
+ * then all are counted, as they are where nothing was chosen. False if memory is exhausted. */
+static bool choose(struct api_sample *sample, struct choice *choice)
 {
-    size_t rows = sample->n_missing, texts = 0;
-    for (size_t i = 0; i < sample->labels.n; i++) {
-        rows += choice->labels[i].count;
-        texts += counted(&choice->labels[i]);
+    size_t most = 0, rows = sample->n_missing, texts = 0, n = sample->labels.n;
+    bool all = has_bin_for_each(sample);
+    struct api_label *labels = api_labels_sort(&sample->labels, !all, API_MAX_BINS, &most);
+    *choice = (struct choice){.labels = labels};
+    while (choice->n < most &&
+           (all || choice->n < MIN_CHOSEN || labels[choice->n].choosing >= SEEN_CHOOSING))
+        choice->n++;
+    for (size_t i = 0; labels && i < n; i++) {
+        rows += labels[i].count;
+        texts += counted(&labels[i]);
     }
     for (size_t i = 0; !all && i < rows; i++)
         choice->choosing += api_row_chooses(i);
     choice->counted = rows - choice->choosing;
-    if (!all && texts > 0)
-        return;
-    choice->counted = rows;
-    for (size_t i = 0; i < sample->labels.n; i++)
-        choice->labels[i].choosing = 0;
-}
-
-/* Chooses the labels; false if memory is exhausted. */
-static bool choose(struct api_sample *sample, struct choice *choice)
-{
-    size_t most = 0;
-    bool all = has_bin_for_each(sample);
-    *choice =
-        (struct choice){.labels = api_labels_sort(&sample->labels, !all, API_MAX_BINS, &most)};
-    if (!choice->labels)
-        return false;
-    while (choice->n < most &&
-           (all || choice->n < MIN_CHOSEN || choice->labels[choice->n].choosing >= SEEN_CHOOSING))
-        choice->n++;
-    count_rows(sample, all, choice);
-    return true;
+    if (all || texts == 0) {
+        choice->counted = rows;
+        for (size_t i = 0; labels && i < n; i++)
+            labels[i].choosing = 0;
+    }
+    return labels != NULL;
 }
 
 static bool bins_of_labels(struct api_sample *sample, struct api_bins *bins,
@@ -275,25 +271,6 @@ static size_t find_repeated(const double *edges, size_t n, double *repeated)
     return found;
 }
 
-static int compare_doubles(const void *a, const void *b)
-{
-    const double *first = a, *second = b;
-    return (*first > *second) - (*first < *second);
-}
-
-/* Moves values that are not among the repeated ones to the front; gives how many there are. */
-static size_t move_others(double *values, size_t n, const double *repeated, size_t n_repeated)
-{
-    size_t others = 0;
-    for (size_t i = 0; i < n; i++)
-        if (!bsearch(&values[i], repeated, n_repeated, sizeof *repeated, compare_doubles)) {
-            double value = values[i];
-            values[i] = values[others];
-            values[others++] = value;
-        }
-    return others;
-}
-
 /* Makes edges of quantiles. Where values are so frequent that they have bins of their own, the quantiles of all values lie on
  * them, and leave few bins, or one, for the others: these are cut by themselves, into as many bins as are left, at least
  * half of those that are wanted, but at most a tenth of their number. */
@@ -303,7 +280,7 @@ static size_t quantile_edges(double *values, size_t n, size_t wanted, double min
     double repeated[API_MAX_BINS + 1], inner[API_MAX_BINS + 2], all[3 * API_MAX_BINS + 6];
     size_t made = kl_quantile_edges(values, n, wanted, edges), n_all = 0, unique = 0;
     size_t n_repeated = find_repeated(edges, made, repeated);
-    size_t others = n_repeated ? move_others(values, n, repeated, n_repeated) : 0;
+    size_t others = n_repeated ? partition(values, n, repeated, n_repeated) : 0;
     if (others == 0)
         return made;
     size_t left = wanted > n_repeated ? wanted - n_repeated : 0;
@@ -336,8 +313,9 @@ bool api_sample_bins(struct api_sample *sample, const struct api_monitor_setting
         return bins_of_labels(sample, bins, reference, problem);
     double edges[API_MAX_BINS + 2];
     uint64_t counts[API_MAX_BINS + 3] = {0};
-    double *numbers = numbers_of(sample), min = (double)INFINITY, max = -min;
-    size_t finite = partition(sample), wanted = (size_t)settings->bins, n;
+    double *numbers = (void *)sample->numbers.data, min = (double)INFINITY, max = -min;
+    size_t finite = partition(numbers, sample->n_numbers, NULL, 0);
+    size_t wanted = (size_t)settings->bins, n;
     for (size_t i = 0; i < finite; i++) {
         min = fmin(min, numbers[i]);
         max = fmax(max, numbers[i]);

@@ -51,7 +51,8 @@ static bool take_weight(const struct reader *r, const json_t *value, size_t bin,
         (!counts || weight == floor(weight)))
         return true;
     snprintf(name, sizeof name, "%s/%d", member, item);
-    return fail(r, item == NONE ? member : name, counts ? "must be whole numbers from 0 to 2^53" : "must be from 0 to 1");
+    return fail(r, item == NONE ? member : name,
+                counts ? "must be whole numbers from 0 to 2^53" : "must be from 0 to 1");
 }
 
 static bool read_array(const struct reader *r, const char *member, const json_t *array)

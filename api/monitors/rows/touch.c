@@ -247,8 +247,7 @@ static struct api_config *load_config(struct api_monitors *monitors, const struc
     char *texts[] = {strndup(definition->text, definition->size),
                      strndup(settings->text, settings->size)};
     struct api_config *config =
-        texts[0] && texts[1] ? api_config_load(texts[0], texts[1], monitors->budget, &problem)
-                             : NULL;
+        texts[0] && texts[1] ? api_config_load(texts[0], texts[1], &problem) : NULL;
     if (config && !api_config_retain(config, monitors->budget, API_MONITOR_BYTES, &problem)) {
         api_config_release(config);
         config = NULL;

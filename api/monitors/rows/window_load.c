@@ -27,7 +27,7 @@ static struct api_config *former_config(struct api_monitors *monitors, struct ap
     bool good = api_store_read(monitors->store, API_SQL_REVISION, API_ROW(monitor->id, revision),
                                copy_text, &definition);
     if (definition)
-        config = api_config_load(definition, any_settings, monitors->budget, &problem);
+        config = api_config_load(definition, any_settings, &problem);
     if (good && !config)
         api_transaction_fail_oom(monitors);
     free(definition);
