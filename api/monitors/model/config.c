@@ -175,6 +175,7 @@ struct api_config *api_config_new(const struct api_monitor_settings *given, cons
 struct api_config *api_config_load(const char *definition, const char *others,
                                    struct api_problem *problem)
 {
+    const size_t size = strlen(definition) + strlen(others);
     struct api_buffer text = {0};
     struct api_json json = {0};
     struct api_monitor_settings settings;
@@ -182,6 +183,10 @@ struct api_config *api_config_load(const char *definition, const char *others,
     struct api_weights reference = {.n = 0};
     struct api_config *config = NULL;
     api_settings_init(&settings);
+    if (size > API_MAX_CONFIG) {
+        api_fail(problem, "store_unavailable", "%zu bytes of JSON are more than is read", size);
+        return NULL;
+    }
     if (*definition && *others) {
         api_append(&text, definition, strlen(definition) - 1);
         api_append(&text, ",", 1);

@@ -38,8 +38,11 @@ void api_config_write_definition(const struct api_bins *bins, const struct api_w
 bool api_config_retain(struct api_config *config, struct api_budget *budget, size_t more,
                        struct api_problem *problem);
 
-/* Makes a config from its two texts, as the store has them: at most 512 KiB, with labels of which each byte is escaped, a
- * thousand counts and edges, and annotations, which are read beside the budget, that requests may have used up. Fails with
+/* API_MAX_CONFIG: bytes of the texts of a config. PUT makes at most 512 KiB: labels of which each byte is escaped, a thousand
+ * counts and edges, annotations. Former versions had no limit of labels. */
+enum { API_MAX_CONFIG = 4 << 20 };
+
+/* Makes a config from its two texts, as the store has them, beside the budget, which requests may have used up. Fails with
  * out_of_memory only where the process has none. */
 struct api_config *api_config_load(const char *definition, const char *others,
                                    struct api_problem *problem);

@@ -156,7 +156,7 @@ double api_judge_g(const struct api_evidence *evidence, const struct api_sum *su
         counts[cells->of_bin[i]] += sum->counts[i];
         reference[cells->of_bin[i]] += sum->reference[i];
     }
-    score(evidence, counts, reference, cells->n, &drift);
+    api_evidence_score(evidence, counts, reference, cells->n, &drift, NULL);
     return drift.statistic;
 }
 
