@@ -26,7 +26,8 @@ bool api_label_number(const char *label, double *number)
 static const char *const pairs[][2] = {
     {"false", "true"}, {"False", "True"}, {"FALSE", "TRUE"}, {"f", "t"}, {"F", "T"}, {"no", "yes"},
     {"No", "Yes"},     {"NO", "YES"},     {"n", "y"},        {"N", "Y"}, {"0", "1"}};
-enum { WORDS = 3, PAIRS = sizeof pairs / sizeof *pairs };
+enum { WORDS = 3 };
+#define PAIRS (sizeof pairs / sizeof *pairs)
 
 /* Reads a text as a boolean, in the first `n` spellings and in any case. */
 static bool read_boolean(const char *text, size_t size, size_t n, bool *value)
@@ -49,7 +50,7 @@ static void find_booleans(struct api_counting *counting)
     size_t *found = counting->of_booleans, none = bins->n_bins, pair[2];
     double number;
     found[0] = found[1] = none;
-    for (size_t i = 0; bins->labelled && i < 2 * WORDS; i++)
+    for (size_t i = 0; bins->labelled && i < (size_t)2 * WORDS; i++)
         if (found[i % 2] == none)
             found[i % 2] = api_bins_find(bins, pairs[i / 2][i % 2], strlen(pairs[i / 2][i % 2]));
     if (!bins->labelled || bins->n < 2 || bins->n > MAX_LABELS)
