@@ -239,9 +239,9 @@ bool api_bins_describe(struct api_bins *bins)
 
 void api_bins_write_description(const struct api_bins *bins, size_t bin, struct api_buffer *out)
 {
-    const uint32_t *at = bins->described_at + bin;
-    if (bins->described_at)
-        api_append(out, bins->described.data + at[0], at[1] - at[0]);
+    const uint32_t *at = bins->described_at;
+    if (at)
+        api_append(out, bins->described.data + at[bin], at[bin + 1] - at[bin]);
     else
         describe(bins, bin, out);
 }
