@@ -5,8 +5,6 @@
 #include "api/regions/regions.h"
 #include "api/store/store.h"
 #include "api/text/clock.h"
-#include "api/text/zone.h"
-#include "server/config/written_files.h"
 #include "server/connection/connections.h"
 #include "server/connection/deadlines.h"
 #include "server/connection/linger.h"
@@ -79,35 +77,24 @@ static bool write_port_file(const char *path)
     return (fclose(port_file) == 0 && good) || complain_of_port_file(path);
 }
 
-/* Gives up all rights but those to files that a reload reads, and to time zones, among which UTC is. */
 static void enter_sandbox(const struct srv_options *options)
 {
-    enum { MAX_PATH = 4096 };
-    char zone[MAX_PATH];
-    snprintf(zone, sizeof zone, "%s/UTC", api_zone_folder());
-    const char *const *of_store = api_store_files(api_monitors_store(monitors));
-    const char *readable[SRV_MAX_READABLE + 1] = {NULL};
-    const char *const writable[] = {api_store_folder(api_monitors_store(monitors)), NULL};
-    const char *const appended[] = {srv_log_file(), NULL};
-    size_t n = srv_files_watch(options, readable);
-    if (n < SRV_MAX_READABLE)
-        readable[n++] = zone;
-    for (const char *const *file = of_store; file && *file && n < SRV_MAX_READABLE; file++)
-        readable[n++] = *file;
-    sandbox = srv_sandbox_enter(
-        options,
-        &(struct srv_sandbox_policy){.readable = readable,
-                                     .writable = writable,
-                                     .appended = appended,
-                                     .removable = srv_sockets_removable(),
-                                     .shared_memory = options->shared_memory != NULL,
-                                     .connects = of_store != NULL || options->notify != NULL});
+    const struct api_store *store = api_monitors_store(monitors);
+    const struct srv_sandbox_policy policy = {
+        .has_store_file = api_store_is_in_file(store),
+        .appends = srv_log_file() != NULL,
+        .removes = srv_sockets_has_files(),
+        .shared_memory = options->shared_memory != NULL,
+        .connects = api_store_is_shared(store) || options->notify,
+    };
+    sandbox = srv_sandbox_enter(options, &policy);
 }
 
 /* Listens, measures the machine, opens files, then locks the process in. Starts no thread: one started
  * before would keep its rights. */
 static bool open_resources(struct srv_options *options)
 {
+    srv_files_watch(options);
     if (!srv_sockets_open(options, stderr))
         return false;
     srv_manager_open();
@@ -197,7 +184,6 @@ static void log_start(const struct srv_options *options, const struct api_servic
                 options->max_regions, options->shared_memory);
     srv_sandbox_log(&sandbox);
     srv_files_log(options, service->tokens);
-    srv_watch_log();
     srv_notify_log(options);
     srv_options_unknown(warn_of_variable);
     srv_manager_log();
@@ -250,18 +236,17 @@ static void ignore_signals(void)
             signal(ignored[i], SIG_IGN);
 }
 
-/* Blocks the signals that serve waits for: those that end the process, SIGHUP, and SIGIO of files that change. */
+/* Blocks the signals that serve waits for: those that end the process, and SIGHUP. */
 static void block_signals(sigset_t *signals)
 {
     sigemptyset(signals);
     sigaddset(signals, SIGTERM);
     sigaddset(signals, SIGINT);
     sigaddset(signals, SIGHUP);
-    sigaddset(signals, SIGIO);
     pthread_sigmask(SIG_BLOCK, signals, NULL);
 }
 
-/* Waits for a signal to end; files that change, and SIGHUP, have files read again. */
+/* Waits for a signal to end. Files are read again when one has changed, and at SIGHUP. */
 static void wait_for_end(const sigset_t *signals, const struct srv_options *options,
                          const struct api_service *service)
 {
@@ -269,12 +254,13 @@ static void wait_for_end(const sigset_t *signals, const struct srv_options *opti
         long ms = (long)srv_manager_beat();
         int signal = sigtimedwait(
             signals, NULL, &(struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000});
+        if (signal > 0 && signal != SIGHUP)
+            return;
         if (signal < 0) {
             api_monitors_trim(monitors, KEEP_SECONDS);
             srv_memory_give_back(&budget);
-        } else if (signal != SIGHUP && signal != SIGIO)
-            return;
-        else if (srv_files_changed(signal == SIGIO) || signal == SIGHUP)
+        }
+        if (srv_files_changed() || signal == SIGHUP)
             srv_reload(options, service->tokens);
     }
 }
@@ -308,9 +294,8 @@ static int serve(struct srv_options *options)
     json_object_seed(0);
     if (options->auth_token_file)
         tokens = api_tokens_new();
-    if (!srv_written_files_check(options, stderr) || !srv_log_open(options, stderr) ||
-        !srv_files_read(options, tokens, stderr) || !srv_notify_open(options, stderr) ||
-        !open_resources(options))
+    if (!srv_log_open(options, stderr) || !srv_files_read(options, tokens, stderr) ||
+        !srv_notify_open(options, stderr) || !open_resources(options))
         return 1;
     struct api_service service = make_service(options);
     if (!service.pool) {

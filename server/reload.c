@@ -103,27 +103,19 @@ static void read_again(const struct srv_options *options, struct api_tokens *tok
         tell(&error);
 }
 
-size_t srv_files_watch(const struct srv_options *options,
-                       const char *readable[SRV_MAX_READABLE + 1])
+void srv_files_watch(const struct srv_options *options)
 {
-    const char *const files[] = {options->auth_token_file, options->tls_cert, options->tls_key};
-    size_t n = 0;
-    for (size_t i = 0; i < sizeof files / sizeof *files; i++)
-        if (files[i])
-            readable[n++] = files[i];
-    srv_watch_files(readable,
-                    n + srv_notify_list_files(options, readable + n, SRV_MAX_READABLE - n));
-    while (readable[n])
-        n++;
-    return n;
+    const char *files[SRV_MAX_WATCHED] = {options->auth_token_file, options->tls_cert,
+                                          options->tls_key};
+    enum { OWN = 3 };
+    srv_watch_files(files,
+                    OWN + srv_notify_list_files(options, files + OWN, SRV_MAX_WATCHED - OWN));
 }
 
 void srv_reload(const struct srv_options *options, struct api_tokens *tokens)
 {
-    const char *readable[SRV_MAX_READABLE + 1] = {NULL};
     srv_manager_tell("RELOADING=1\nMONOTONIC_USEC=%llu", (unsigned long long)(api_seconds() * 1e6));
     read_again(options, tokens);
-    srv_files_watch(options, readable);
-    srv_watch_log();
+    srv_files_watch(options);
     srv_manager_tell("READY=1");
 }

@@ -11,10 +11,8 @@ bool srv_files_read(const struct srv_options *options, struct api_tokens *tokens
 /* Logs what was read at start. */
 void srv_files_log(const struct srv_options *options, struct api_tokens *tokens);
 
-/* Lists the files that a reload reads, and watches them; then others that are read while serving. Gives the number of all. */
-enum { SRV_MAX_READABLE = 120 };
-size_t srv_files_watch(const struct srv_options *options,
-                       const char *readable[SRV_MAX_READABLE + 1]);
+/* Watches the files that a reload reads. */
+void srv_files_watch(const struct srv_options *options);
 
 /* Reads the files, and the receivers of --notify, again, watches what they name, and logs the outcome. What a faulty file held
  * before stays in use. */

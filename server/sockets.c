@@ -26,7 +26,6 @@ struct entry {
 static struct {
     size_t n;
     struct entry entries[SRV_MAX_SOCKETS];
-    const char *removable[SRV_MAX_SOCKETS + 1];
 } sockets;
 
 static void add_socket(int fd, const char *address, bool is_admin)
@@ -75,10 +74,6 @@ static bool open_all(const struct srv_options *options, FILE *errors)
 bool srv_sockets_open(const struct srv_options *options, FILE *errors)
 {
     bool good = open_all(options, errors);
-    size_t n = 0;
-    for (struct entry *entry = sockets.entries; entry < sockets.entries + sockets.n; entry++)
-        if (entry->file.path)
-            sockets.removable[n++] = entry->file.path;
     if (!good)
         srv_sockets_remove();
     return good;
@@ -119,7 +114,13 @@ bool srv_sockets_are_public(void)
     return false;
 }
 
-const char *const *srv_sockets_removable(void) { return sockets.removable; }
+bool srv_sockets_has_files(void)
+{
+    for (struct entry *entry = sockets.entries; entry < sockets.entries + sockets.n; entry++)
+        if (entry->file.path)
+            return true;
+    return false;
+}
 
 /* Tells, too, of [::] that became 0.0.0.0. */
 static void log_one(const struct entry *entry)

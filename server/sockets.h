@@ -23,8 +23,8 @@ size_t srv_sockets_descriptors(void);
 /* True if other machines may connect to one that is not for health alone: it is bound to no loopback address. */
 bool srv_sockets_are_public(void);
 
-/* Paths that are removed at the end, NULL after the last. */
-const char *const *srv_sockets_removable(void);
+/* True if files of unix sockets are removed at the end. */
+bool srv_sockets_has_files(void);
 
 /* Logs the addresses, the first of --listen first; then starts a thread for each socket, after srv_http_start. False if
  * one cannot be started. */

@@ -15,8 +15,7 @@ struct api_database {
     bool is_accepted;    /* its schema is known; until then, no row may change */
     bool had_log;        /* before it was opened: the process that had it open was killed */
     bool is_migrating;   /* a statement may take as long as it needs */
-    char *folder;        /* that it is in; NULL: none */
-    char **files;        /* that connecting reads, NULL at the end; NULL: it makes no connections */
+    bool is_in_file;     /* that this process writes */
 };
 
 /* API_MAX_COLUMNS: the most columns that a statement of sql.h gives. */

@@ -119,8 +119,6 @@ void api_postgresql_close(struct api_database *database)
 {
     struct api_postgresql_connection *c = (struct api_postgresql_connection *)database;
     api_postgresql_disconnect(c);
-    for (size_t i = 0; c->files[i]; i++)
-        free(c->files[i]);
     free(c->location);
     free(c);
 }
@@ -142,60 +140,6 @@ static bool has_ports(const PQconninfoOption *options)
         if (option->val && strcmp(option->keyword, "port") == 0)
             return option->val[strspn(option->val, "0123456789,")] == '\0';
     return true;
-}
-
-/* ---- Files that libpq reads when it connects */
-
-static void add(struct api_postgresql_connection *c, const char *path)
-{
-    size_t n = 0;
-    while (c->files[n])
-        n++;
-    if (n < API_POSTGRESQL_FILES)
-        c->files[n] = strdup(path);
-}
-
-static bool names_file(const char *keyword)
-{
-    static const char *const keywords[] = {"passfile",    "sslcert", "sslkey",
-                                           "sslrootcert", "sslcrl",  "servicefile"};
-    for (size_t i = 0; i < sizeof keywords / sizeof *keywords; i++)
-        if (strcmp(keyword, keywords[i]) == 0)
-            return true;
-    return false;
-}
-
-/* Adds what options name, and frees them; NULL is fine. */
-static void add_options(struct api_postgresql_connection *c, PQconninfoOption *options)
-{
-    for (const PQconninfoOption *option = options; option && option->keyword; option++)
-        if (option->val && option->val[0] == '/' && names_file(option->keyword))
-            add(c, option->val);
-    PQconninfoFree(options);
-}
-
-/* Adds a file of the home folder, if it is there. */
-static void add_of_home(struct api_postgresql_connection *c, const char *name)
-{
-    char path[500];
-    const char *home = getenv("HOME");
-    snprintf(path, sizeof path, "%s/%s", home ? home : "", name);
-    if (home && access(path, R_OK) == 0)
-        add(c, path);
-}
-
-/* Lists the files that a connection reads: those that the URI and the environment name, and those of the system by
- * which hosts are found and certificates are checked. Some may be missing. */
-static void list_files(struct api_postgresql_connection *c)
-{
-    c->base.files = c->files;
-    add(c, "/etc/resolv.conf");
-    add(c, "/usr/lib/ssl/openssl.cnf");
-    add(c, "/etc/ssl/certs/ca-certificates.crt");
-    add_options(c, PQconninfoParse(c->location, NULL));
-    add_options(c, PQconndefaults());
-    add_of_home(c, ".pgpass");
-    add_of_home(c, ".postgresql/root.crt");
 }
 
 /* ---- Opening */
@@ -221,10 +165,8 @@ struct api_database *api_postgresql_open(const char *path, char *reason, size_t 
     }
     PQfreemem(message);
     PQconninfoFree(options);
-    if (good) {
-        list_files(c);
+    if (good)
         return &c->base;
-    }
     api_postgresql_close(&c->base);
     return NULL;
 }

@@ -5,14 +5,11 @@
 
 #include <postgresql/libpq-fe.h>
 
-enum { API_POSTGRESQL_FILES = 16 };
-
 /* api_postgresql_connection: in pipeline mode, and not blocking. */
 struct api_postgresql_connection {
     struct api_database base;
     PGconn *pg; /* NULL while there is none */
     char *location;
-    char *files[API_POSTGRESQL_FILES + 1];
     bool prepared[API_STATEMENTS];
     bool is_busy;        /* in a transaction */
     size_t unread;       /* statements that were sent, and whose results were not read */

@@ -2,7 +2,6 @@
 #include "api/store/engine.h"
 #include "api/store/sqlite_file.h"
 
-#include <libgen.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,7 +42,6 @@ static void close_connection(struct api_database *database)
     if (c->sqlite && !database->is_accepted && database->had_log)
         sqlite3_db_config(c->sqlite, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
     sqlite3_close(c->sqlite);
-    free(database->folder);
     api_sqlite_close_file(&c->file);
     free(c);
 }
@@ -76,8 +74,7 @@ static struct api_database *open_connection(const char *path, char *reason, size
         snprintf(reason, size, "%s", sqlite3_errmsg(c->sqlite));
         good = false;
     }
-    if (good && c->file.path)
-        good = (c->base.folder = strdup(c->file.path)) && dirname(c->base.folder);
+    c->base.is_in_file = c->file.path != NULL;
     if (good)
         return &c->base;
     close_connection(&c->base);

@@ -289,12 +289,7 @@ void api_store_close(struct api_store *store)
     free(store);
 }
 
-const char *api_store_folder(const struct api_store *store) { return store->database->folder; }
-
-const char *const *api_store_files(const struct api_store *store)
-{
-    return (const char *const *)store->database->files;
-}
+bool api_store_is_in_file(const struct api_store *store) { return store->database->is_in_file; }
 
 bool api_store_read(struct api_store *store, enum api_statement statement,
                     const struct api_datum *parameters, api_row_reader *row, void *context)
@@ -401,7 +396,7 @@ bool api_store_had_log(const struct api_store *store) { return store->database->
 
 bool api_store_is_in_memory(const struct api_store *store)
 {
-    return !api_store_folder(store) && !api_store_files(store);
+    return !api_store_is_in_file(store) && !api_store_is_shared(store);
 }
 
 bool api_store_is_shared(const struct api_store *store)

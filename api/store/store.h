@@ -22,8 +22,8 @@ bool api_store_has_place(const char *location);
 /* Ends what is under way and closes; NULL is fine. */
 void api_store_close(struct api_store *store);
 
-/* The folder that the store writes, or NULL if it writes none. Lives as long as the store. */
-const char *api_store_folder(const struct api_store *store);
+/* True if this process writes the store in a file. */
+bool api_store_is_in_file(const struct api_store *store);
 
 /* True if other servers may use the store at the same time. Exclusive transactions of all servers go on one at a
  * time, and each sees what those before it have stored. */
@@ -57,10 +57,6 @@ void api_store_report_migrations(struct api_store *store,
 
 /* Version of the schema that was found last, 0 if none was; *known is the newest that this program knows. */
 int64_t api_store_schema(const struct api_store *store, int64_t *known);
-
-/* Files that the store reads whenever it connects to its database, NULL at the end; NULL if it makes no
- * connections. Lives as long as the store. */
-const char *const *api_store_files(const struct api_store *store);
 
 /* True if the name is of a store, whether or not it can be opened. */
 bool api_store_is_location(const char *location);

@@ -186,9 +186,6 @@ static const struct api_field rows[] = {
          "on or off: once listening, give up all capabilities, and gain none by running programs")},
     {"seccomp", FIELD(seccomp), SWITCH("on"),
      HELP("SWITCH", "on or off: once listening, refuse system calls that serving does not need")},
-    {"landlock", FIELD(landlock), SWITCH("on"),
-     HELP("SWITCH",
-          "on or off: once listening, refuse files and connections that serving does not need")},
     {"migrate", FIELD(migrate), FLAG,
      HELP(NULL, "bring the schema of --store up to date, print what that changed, and exit 0, or 1 "
                 "if it failed and changed nothing; serve nothing")},

@@ -57,7 +57,7 @@ struct srv_options {
     const char *audit_log; /* a path, "stderr", or NULL */
     double log_slow;       /* seconds; 0: none */
     const char *simd;
-    bool drop_privileges, seccomp, landlock;
+    bool drop_privileges, seccomp;
     const char *backup; /* or NULL */
     bool migrate, healthcheck, version, help;
 };

@@ -91,24 +91,18 @@ bool srv_notify_open(const struct srv_options *options, FILE *errors)
 
 size_t srv_notify_list_files(const struct srv_options *options, const char **files, size_t max)
 {
-    static const char *const of_system[] = {"/etc/resolv.conf",
-                                            "/etc/ssl/certs/ca-certificates.crt"};
-    size_t n = 0, own;
+    const struct api_receivers *receivers = senders.notifier.receivers;
+    size_t n = 0;
     if (!is_open)
         return 0;
-    const struct api_receivers *receivers = senders.notifier.receivers;
-    if (n < max)
-        files[n++] = options->notify;
+    files[n++] = options->notify;
     for (size_t i = 0; i < receivers->n; i++) {
         const char *const named[] = {receivers->list[i].secret_file, receivers->list[i].ca_file};
         for (size_t j = 0; j < 2; j++)
             if (named[j] && n < max)
                 files[n++] = named[j];
     }
-    own = n;
-    for (size_t i = 0; i < 2 && n < max; i++)
-        files[n++] = of_system[i];
-    return own;
+    return n;
 }
 
 void srv_notify_attach(struct api_monitors *monitors)

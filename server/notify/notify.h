@@ -10,8 +10,7 @@
  * nothing without --notify. */
 bool srv_notify_open(const struct srv_options *options, FILE *errors);
 
-/* Sets the files that are read again, at most `max`, in a list that is NULL from there on. Gives the number of those that
- * a reload reads, which are first; others are the system's. */
+/* Sets the files that a reload reads, at most `max`, and gives their number. */
 size_t srv_notify_list_files(const struct srv_options *options, const char **files, size_t max);
 
 /* Makes the monitors store changes for the receivers; call it before their thread starts. */

@@ -30,14 +30,12 @@ static int drop_capabilities(void)
 struct srv_sandbox srv_sandbox_enter(const struct srv_options *options,
                                      const struct srv_sandbox_policy *policy)
 {
-    struct srv_sandbox sandbox = {-ECANCELED, -ECANCELED, -ECANCELED, -ECANCELED};
+    struct srv_sandbox sandbox = {-ECANCELED, -ECANCELED, -ECANCELED};
     tzset(); /* reads a file, which the first line of the log would do */
-    if (options->drop_privileges || options->seccomp || options->landlock)
+    if (options->drop_privileges || options->seccomp)
         sandbox.no_new_privs = prctl(PR_SET_NO_NEW_PRIVS, 1L, 0L, 0L, 0L) == 0 ? 0 : -errno;
     if (options->drop_privileges)
         sandbox.capabilities = drop_capabilities();
-    if (options->landlock)
-        sandbox.landlock = SANITIZER ? -ENOTSUP : srv_landlock_enter(policy);
     if (options->seccomp) /* the last, because it refuses the calls above */
         sandbox.seccomp = SANITIZER ? -ENOTSUP : srv_seccomp_enter(policy);
     return sandbox;
@@ -61,17 +59,14 @@ static void append(char *list, size_t size, const char *name, const char *note)
 
 void srv_sandbox_log(const struct srv_sandbox *sandbox)
 {
-    char landlock[32] = "landlock", in_force[200] = "", missing[400] = "";
+    char in_force[200] = "", missing[400] = "";
     enum srv_log_level level = SRV_LOG_INFO;
-    if (sandbox->landlock >= 0)
-        snprintf(landlock, sizeof landlock, "landlock ABI %d", sandbox->landlock);
     const struct {
         const char *name;
         int result;
     } parts[] = {{"no_new_privs", sandbox->no_new_privs},
                  {"no capabilities", sandbox->capabilities},
-                 {"seccomp", sandbox->seccomp},
-                 {landlock, sandbox->landlock}};
+                 {"seccomp", sandbox->seccomp}};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
         int result = parts[i].result;
         if (result >= 0)

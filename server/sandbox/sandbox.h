@@ -4,21 +4,20 @@
 #include "server/config/options.h"
 #include "server/sandbox/sandbox_policy.h"
 
-/* srv_sandbox: what is in force. A part that is has 0 or more; for landlock that is the ABI. A negative errno says
- * why a part is not: -ENOSYS if the kernel lacks it, -ECANCELED if an option switches it off, -ENOTSUP in a build
+/* srv_sandbox: what is in force. A part that is has 0. A negative errno says why a part is not: -ENOSYS if the kernel lacks it, -ECANCELED if an option switches it off, -ENOTSUP in a build
  * with a sanitizer, which makes calls that would be refused. */
 struct srv_sandbox {
-    int no_new_privs, capabilities, landlock, seccomp;
+    int no_new_privs, capabilities, seccomp;
 };
 
 /* Enters the parts that the options leave on, for ever. They hold for this thread and those that it starts later:
  * call it before any thread is started, with the sockets listening and the files read.
  *
- * - no_new_privs: programs that are run gain no rights. seccomp and Landlock need it, so --drop-privileges off leaves it on with
- *   them.
+ * - no_new_privs: programs that are run gain no rights. seccomp needs it, so --drop-privileges off leaves it on with
+ *   that.
  * - capabilities: none are left in any set. The bounding set, which has no effect under no_new_privs, can be emptied only with
  *   CAP_SETPCAP. A server that was started by root then reads only what root may read as a plain user.
- * - landlock and seccomp: see sandbox_policy.h.
+ * - seccomp: see sandbox_policy.h.
  *
  * The policy says which rights are left. Core dumps stay possible. */
 struct srv_sandbox srv_sandbox_enter(const struct srv_options *options,

@@ -26,8 +26,6 @@ static const int allowed[] = {
     SCMP_SYS(close), SCMP_SYS(dup), SCMP_SYS(fstat), SCMP_SYS(getdents64), SCMP_SYS(lseek),
     SCMP_SYS(newfstatat), SCMP_SYS(pread64), SCMP_SYS(read), SCMP_SYS(readlink),
     SCMP_SYS(readlinkat), SCMP_SYS(readv), SCMP_SYS(statx), SCMP_SYS(write), SCMP_SYS(writev),
-    /* files that change */
-    SCMP_SYS(inotify_add_watch),
     /* memory */
     SCMP_SYS(brk), SCMP_SYS(madvise), SCMP_SYS(mremap), SCMP_SYS(munmap),
     /* threads */
@@ -44,7 +42,7 @@ static const int allowed[] = {
     SCMP_SYS(getrusage), SCMP_SYS(gettid), SCMP_SYS(gettimeofday), SCMP_SYS(getuid),
     SCMP_SYS(nanosleep), SCMP_SYS(sysinfo), SCMP_SYS(time), SCMP_SYS(uname)};
 
-/* Calls of a store that keeps files; Landlock bounds the folders. */
+/* Calls of a store that keeps files. */
 static const int allowed_with_files[] = {SCMP_SYS(access), SCMP_SYS(faccessat), SCMP_SYS(fallocate),
                                          SCMP_SYS(fchmod), SCMP_SYS(fchown),    SCMP_SYS(fdatasync),
                                          SCMP_SYS(fsync),  SCMP_SYS(ftruncate), SCMP_SYS(getcwd),
@@ -136,11 +134,8 @@ static void add_unknown(scmp_filter_ctx filter, int *problem)
     }
 }
 
-static bool has_any(const char *const *list) { return list && *list; }
-
 static int add_all(scmp_filter_ctx filter, const struct srv_sandbox_policy *policy)
 {
-    bool with_files = has_any(policy->writable);
     /* abort and raise signal this process by tgkill. */
     const struct row own = {SCMP_SYS(tgkill), 0, ALL, (scmp_datum_t)getpid(), SCMP_ACT_ALLOW};
     int problem = 0;
@@ -148,16 +143,16 @@ static int add_all(scmp_filter_ctx filter, const struct srv_sandbox_policy *poli
     add_calls(filter, SCMP_ACT_KILL_PROCESS, deadly, COUNT(deadly), &problem);
     add_rows(filter, by_argument, COUNT(by_argument), &problem);
     add_rows(filter, &own, 1, &problem);
-    if (with_files || has_any(policy->removable))
+    if (policy->has_store_file || policy->removes)
         add_calls(filter, SCMP_ACT_ALLOW, allowed_to_remove, COUNT(allowed_to_remove), &problem);
     if (policy->connects)
         add_calls(filter, SCMP_ACT_ALLOW, allowed_to_connect, COUNT(allowed_to_connect), &problem);
-    if (with_files) {
+    if (policy->has_store_file) {
         add_calls(filter, SCMP_ACT_ALLOW, allowed_with_files, COUNT(allowed_with_files), &problem);
         add_rows(filter, locks, COUNT(locks), &problem);
     } else {
         add_rows(filter, read_only, COUNT(read_only), &problem);
-        if (has_any(policy->appended))
+        if (policy->appends)
             add_rows(filter, appending, COUNT(appending), &problem);
         if (policy->shared_memory)
             add_rows(filter, shared_memory, COUNT(shared_memory), &problem);

@@ -46,49 +46,6 @@ Test(command_line, bad_options_are_told_in_one_line_that_names_them)
     }
 }
 
-/* A file that is written is no other's, by whatever name it is called, there or not: else the store would have lines of
- * the log in it. */
-Test(command_line, a_file_that_is_written_is_no_other)
-{
-    char folder[] = "/tmp/kldiv-written-XXXXXX", paths[8][100], output[1000];
-    static const char *const names[] = {"store.db", "store.db-wal", "link",     "tokens",
-                                        "new.db",   "new",          "./new.db", "hard"};
-    cr_assert(mkdtemp(folder));
-    for (size_t i = 0; i < COUNT(names); i++)
-        snprintf(paths[i], sizeof paths[i], "%s/%s", folder, names[i]);
-    write_file(paths[0], "");
-    write_file(paths[3], "a operator-operator-operator\n");
-    cr_assert_eq(symlink("store.db", paths[2]), 0);
-    cr_assert_eq(link(paths[3], paths[7]), 0);
-    const struct {
-        const char *option, *path, *other, *other_path, *says;
-    } cases[] = {{"--audit-log", paths[0], "--store", paths[0], "--store"},
-                 {"--audit-log", paths[1], "--store", paths[0], "--store"},
-                 {"--audit-log", paths[1], "--store", paths[2], "--store"},
-                 {"--audit-log", paths[2], "--store", paths[0], "--store"},
-                 {"--audit-log", paths[6], "--store", paths[4], "--store"},
-                 {"--port-file", paths[0], "--store", paths[2], "--store"},
-                 {"--audit-log", paths[3], "--auth-token-file", paths[3], "--auth-token-file"},
-                 {"--port-file", paths[7], "--auth-token-file", paths[3], "--auth-token-file"},
-                 {"--audit-log", paths[5], "--port-file", paths[5], "--audit-log"}};
-    for (size_t i = 0; i < COUNT(cases); i++) {
-        char location[120], expected[300];
-        unsigned long long before = hash_of_folder(folder);
-        snprintf(location, sizeof location, "%s%s",
-                 strcmp(cases[i].other, "--store") == 0 ? "sqlite:" : "", cases[i].other_path);
-        const char *const flags[] = {
-            cases[i].option, cases[i].path, cases[i].other, location, "--listen",
-            "127.0.0.1:0",   NULL};
-        cr_expect_eq(run_server(flags, output, sizeof output), 1, "case %zu: %s", i, output);
-        snprintf(expected, sizeof expected, " %s is the file of %s\n", cases[i].path,
-                 cases[i].says);
-        cr_expect(strstr(output, expected), "case %zu: %s", i, output);
-        cr_expect_eq(hash_of_folder(folder), before, "case %zu", i);
-    }
-    snprintf(output, sizeof output, "rm -r %s", folder);
-    cr_expect_eq(system(output), 0);
-}
-
 Test(command_line, a_taken_port_is_told)
 {
     struct server server = server_start(NULL);

@@ -126,15 +126,14 @@ Test(locked_in, is_locked_in_with_all_its_threads_and_serves)
 
 Test(locked_in, keeps_its_rights_if_told)
 {
-    static const char *const flags[] = {"--drop-privileges=off", "--seccomp=off", "--landlock=off",
-                                        NULL};
+    static const char *const flags[] = {"--drop-privileges=off", "--seccomp=off", NULL};
     size_t size;
     char *own = read_file("/proc/self/status", &size);
     struct server server = server_start(flags);
     char *line = line_of_log(&server);
     cr_expect_str_eq(line,
                      "locked in: by=nothing not=\"no_new_privs (switched off), no capabilities "
-                     "(switched off), seccomp (switched off), landlock (switched off)\"");
+                     "(switched off), seccomp (switched off)\"");
     check_threads(&server, (struct expected){.seccomp = (unsigned)field(own, "\nSeccomp:"),
                                              .no_new_privs = field(own, "\nNoNewPrivs:") != 0});
     free(line);

@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
-#include <netinet/in.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -17,7 +16,6 @@
 #include <sys/ptrace.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -101,14 +99,6 @@ static int remove_a_file(void)
     int problem = errno_of(unlink(in_folder("gone")));
     return problem == ENOENT ? 0 : problem;
 }
-static int read_passwords(void) { return errno_of(open("/etc/passwd", O_RDONLY)); }
-static int read_own_numbers(void) { return errno_of(open("/proc/self/stat", O_RDONLY)); }
-static int read_numbers_of_another(void)
-{
-    char path[40];
-    snprintf(path, sizeof path, "/proc/%d/stat", (int)getppid());
-    return errno_of(open(path, O_RDONLY));
-}
 
 static int map_code(void)
 {
@@ -129,15 +119,6 @@ static int signal_another(void) { return errno_of(kill(getppid(), 0)); }
 static int call_clone3(void) { return errno_of(syscall(SYS_clone3, NULL, 0)); }
 static int call_the_future(void) { return errno_of(syscall(599)); }
 static int change_root(void) { return errno_of(chroot("/")); }
-
-static int over_tcp(int (*reach)(int, const struct sockaddr *, socklen_t))
-{
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    int fd = socket(AF_INET, SOCK_STREAM, 0);
-    return fd < 0 ? errno : errno_of(reach(fd, (struct sockaddr *)&address, sizeof address));
-}
-static int connect_over_tcp(void) { return over_tcp(connect); } /* to port 0: nobody listens */
-static int bind_a_port(void) { return over_tcp(bind); }
 
 /* An object that is there while the test runs. */
 static char object[60];
@@ -176,15 +157,13 @@ static int attempt(struct srv_options options, struct srv_sandbox_policy rights,
         demand(sandbox.no_new_privs);
         demand(sandbox.capabilities);
         demand(sandbox.seccomp);
-        demand(sandbox.landlock);
         _exit(try());
     }
     cr_assert_eq(waitpid(pid, &status, 0), pid);
     return WIFSIGNALED(status) ? SIGNALLED + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-static const struct srv_options none, privileges = {.drop_privileges = 1}, seccomp = {.seccomp = 1},
-                                      landlock = {.landlock = 1};
+static const struct srv_options none, privileges = {.drop_privileges = 1}, seccomp = {.seccomp = 1};
 
 /* trial: `on` is the result with the part on, and `off` with it off; ANY depends on the machine. */
 struct trial {
@@ -239,61 +218,23 @@ Test(sandbox, seccomp_lets_files_be_written_for_a_store)
                                           {TRIAL(make_a_file), 0, 0},
                                           {TRIAL(make_a_socket), EPERM, 0},
                                           {TRIAL(run_a_program), SIGNALLED + SIGSYS, 0}};
-    const char *const writable[] = {folder, NULL};
     make_folder();
-    check(trials, COUNT(trials), seccomp, (struct srv_sandbox_policy){.writable = writable});
+    check(trials, COUNT(trials), seccomp, (struct srv_sandbox_policy){.has_store_file = true});
     remove_folder();
 }
 
 /* The rights of a server whose audit log is renamed while it runs. */
 Test(sandbox, lets_a_log_be_made_again_and_appended_to)
 {
-    static const struct trial by_seccomp[] = {{TRIAL(append_to_a_new_file), 0, 0},
-                                              {TRIAL(empty_a_file_that_is_appended_to), EPERM, 0},
-                                              {TRIAL(write_a_file), EPERM, 0},
-                                              {TRIAL(remove_a_file), EPERM, 0}},
-                              by_landlock[] = {{TRIAL(append_to_a_new_file), 0, 0},
-                                               {TRIAL(empty_a_file_that_is_appended_to), EACCES, 0},
-                                               {TRIAL(read_a_file), EACCES, 0},
-                                               {TRIAL(remove_a_file), EACCES, 0}};
+    static const struct trial trials[] = {{TRIAL(append_to_a_new_file), 0, 0},
+                                          {TRIAL(empty_a_file_that_is_appended_to), EPERM, 0},
+                                          {TRIAL(write_a_file), EPERM, 0},
+                                          {TRIAL(remove_a_file), EPERM, 0}};
     make_folder();
     close(open(in_folder("gone"), O_WRONLY | O_CREAT, 0600));
-    const char *const appended[] = {in_folder("log"), NULL};
-    const struct srv_sandbox_policy rights = {.appended = appended};
-    check(by_seccomp, COUNT(by_seccomp), seccomp, rights);
-    close(open(in_folder("gone"), O_WRONLY | O_CREAT, 0600));
-    check(by_landlock, COUNT(by_landlock), landlock, rights);
+    check(trials, COUNT(trials), seccomp, (struct srv_sandbox_policy){.appends = true});
     unlink(in_folder("gone"));
     unlink(in_folder("new"));
-    remove_folder();
-}
-
-Test(sandbox, landlock_refuses_files)
-{
-    static const struct trial trials[] = {
-        {TRIAL(run_a_program), EACCES, 0}, {TRIAL(read_passwords), EACCES, 0},
-        {TRIAL(read_a_file), EACCES, 0},   {TRIAL(write_a_file), EACCES, 0},
-        {TRIAL(make_a_file), EACCES, 0},   {TRIAL(read_numbers_of_another), EACCES, 0},
-        {TRIAL(read_own_numbers), 0, 0},
-    };
-    make_folder();
-    check(trials, COUNT(trials), landlock, (struct srv_sandbox_policy){0});
-    remove_folder();
-}
-
-Test(sandbox, landlock_leaves_folders_that_it_is_told)
-{
-    static const struct trial reading[] = {{TRIAL(read_a_file), 0, 0},
-                                           {TRIAL(write_a_file), EACCES, 0},
-                                           {TRIAL(read_passwords), EACCES, 0}},
-                              writing[] = {{TRIAL(read_a_file), 0, 0},
-                                           {TRIAL(write_a_file), 0, 0},
-                                           {TRIAL(make_a_file), 0, 0},
-                                           {TRIAL(read_passwords), EACCES, 0}};
-    make_folder();
-    const char *const readable[] = {in_folder("there"), NULL}, *const writable[] = {folder, NULL};
-    check(reading, COUNT(reading), landlock, (struct srv_sandbox_policy){.readable = readable});
-    check(writing, COUNT(writing), landlock, (struct srv_sandbox_policy){.writable = writable});
     remove_folder();
 }
 
@@ -303,15 +244,9 @@ Test(sandbox, leaves_removal_alone)
     static const struct trial with[] = {{TRIAL(remove_a_file), 0, 0},
                                         {TRIAL(make_a_file), EPERM, 0},
                                         {TRIAL(write_a_file), EPERM, 0}},
-                              by_landlock[] = {{TRIAL(remove_a_file), 0, 0},
-                                               {TRIAL(make_a_file), EACCES, 0},
-                                               {TRIAL(read_a_file), EACCES, 0}},
                               without[] = {{TRIAL(remove_a_file), EPERM, 0}};
     make_folder();
-    const char *const removable[] = {in_folder("gone"), NULL};
-    check(with, COUNT(with), seccomp, (struct srv_sandbox_policy){.removable = removable});
-    check(by_landlock, COUNT(by_landlock), landlock,
-          (struct srv_sandbox_policy){.removable = removable});
+    check(with, COUNT(with), seccomp, (struct srv_sandbox_policy){.removes = true});
     check(without, COUNT(without), seccomp, (struct srv_sandbox_policy){0});
     remove_folder();
 }
@@ -322,9 +257,6 @@ Test(sandbox, leaves_shared_memory_that_exists)
     static const struct trial with[] = {{TRIAL(write_an_object), 0, 0},
                                         {TRIAL(make_an_object), EPERM, 0},
                                         {TRIAL(remove_an_object), EACCES, ANY}},
-                              by_landlock[] = {{TRIAL(write_an_object), 0, 0},
-                                               {TRIAL(read_passwords), EACCES, 0},
-                                               {TRIAL(remove_an_object), EACCES, ANY}},
                               without[] = {{TRIAL(write_an_object), EPERM, 0}};
     const struct srv_sandbox_policy rights = {.shared_memory = true};
     snprintf(object, sizeof object, "/kldiv_sandbox_%d", (int)getpid());
@@ -333,74 +265,12 @@ Test(sandbox, leaves_shared_memory_that_exists)
         size_t n;
         struct srv_options options;
         struct srv_sandbox_policy rights;
-    } cases[] = {{with, COUNT(with), seccomp, rights},
-                 {by_landlock, COUNT(by_landlock), landlock, rights},
-                 {without, COUNT(without), seccomp, {0}}};
+    } cases[] = {{with, COUNT(with), seccomp, rights}, {without, COUNT(without), seccomp, {0}}};
     for (size_t i = 0; i < COUNT(cases); i++) {
         close(shm_open(object, O_RDWR | O_CREAT, 0600));
         check(cases[i].trials, cases[i].n, cases[i].options, cases[i].rights);
         shm_unlink(object);
     }
-}
-
-/* A file that will be put in the place of the named one. */
-Test(sandbox, landlock_leaves_files_that_come_later)
-{
-    static const struct trial trials[] = {{TRIAL(read_a_file), 0, 0}};
-    make_folder();
-    const char *const readable[] = {in_folder("replaced"), NULL};
-    check(trials, COUNT(trials), landlock, (struct srv_sandbox_policy){.readable = readable});
-    remove_folder();
-}
-
-/* The named folder holds a link, as Kubernetes and Let's Encrypt make them. */
-Test(sandbox, landlock_leaves_the_folder_that_a_link_leads_to)
-{
-    static const struct trial trials[] = {{TRIAL(read_a_file), 0, 0}};
-    char link_folder[] = "/tmp/kldiv-sandbox-link-XXXXXX", path[80];
-    make_folder();
-    cr_assert(mkdtemp(link_folder));
-    snprintf(path, sizeof path, "%s/link", link_folder);
-    cr_assert_eq(symlink(in_folder("there"), path), 0);
-    const char *const readable[] = {path, NULL};
-    check(trials, COUNT(trials), landlock, (struct srv_sandbox_policy){.readable = readable});
-    unlink(path);
-    rmdir(link_folder);
-    remove_folder();
-}
-
-static long landlock_abi(void) { return syscall(SYS_landlock_create_ruleset, NULL, (size_t)0, 1); }
-
-Test(sandbox, landlock_refuses_connections)
-{
-    static const struct trial trials[] = {{TRIAL(connect_over_tcp), EACCES, ECONNREFUSED},
-                                          {TRIAL(bind_a_port), EACCES, 0}};
-    if (landlock_abi() < 4)
-        cr_skip("Landlock of this kernel has no network");
-    check(trials, COUNT(trials), landlock, (struct srv_sandbox_policy){0});
-}
-
-/* Address of an abstract socket of the tests; its name begins with NUL. */
-static struct sockaddr_un abstract = {.sun_family = AF_UNIX};
-
-static int connect_to_the_abstract_socket(void)
-{
-    int fd = socket(AF_UNIX, SOCK_STREAM, 0);
-    return errno_of(connect(fd, (struct sockaddr *)&abstract, sizeof abstract));
-}
-
-Test(sandbox, landlock_refuses_other_processes)
-{
-    static const struct trial trials[] = {{TRIAL(signal_another), EPERM, 0},
-                                          {TRIAL(connect_to_the_abstract_socket), EPERM, 0}};
-    if (landlock_abi() < 6)
-        cr_skip("Landlock of this kernel has no scopes");
-    int fd = socket(AF_UNIX, SOCK_STREAM, 0);
-    snprintf(abstract.sun_path + 1, sizeof abstract.sun_path - 1, "kldiv-%d", (int)getpid());
-    cr_assert_eq(bind(fd, (struct sockaddr *)&abstract, sizeof abstract), 0);
-    cr_assert_eq(listen(fd, 10), 0);
-    check(trials, COUNT(trials), landlock, (struct srv_sandbox_policy){0});
-    close(fd);
 }
 
 /* Effective capabilities of the tests. */
