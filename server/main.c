@@ -95,7 +95,7 @@ static void enter_sandbox(const struct srv_options *options)
 static bool open_resources(struct srv_options *options)
 {
     srv_files_watch(options);
-    if (!srv_sockets_open(options, stderr))
+    if (!srv_http_open() || !srv_sockets_open(options, stderr))
         return false;
     srv_manager_open();
     port_file = options->port_file ? fopen(options->port_file, "we") : NULL;
@@ -210,6 +210,13 @@ static bool start(const struct srv_options *options, const struct api_service *s
     if (!good || !srv_sockets_accept(service->tls)) {
         fprintf(stderr, "kldivd: --threads, --http-threads: cannot start that many threads, or no "
                         "memory or descriptors are left\n");
+        return false;
+    }
+    if (!srv_http_test()) {
+        fprintf(stderr,
+                "kldivd: libmicrohttpd %s, which the server is linked to, does not read "
+                "requests by server/connection/door.c\n",
+                MHD_get_version());
         return false;
     }
     if (!write_port_file(options->port_file))

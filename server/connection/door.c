@@ -15,7 +15,8 @@
 /* The door relies on this: if recv gives EAGAIN, or fewer bytes than were asked for, the socket is drained and epoll
  * will report more; EINTR says nothing of the kind. libmicrohttpd asks for a request once the response before it is
  * sent. */
-_Static_assert(MHD_VERSION == 0x00097500, "the door was not tried with this libmicrohttpd");
+_Static_assert(MHD_VERSION >= 0x00097500 && MHD_VERSION < 0x01010000,
+               "the door was tried with libmicrohttpd 0.9.75 to 1.0.x");
 
 /* PIECE: bytes of one system call, but of a body that is received in place: IN_PLACE bytes of it or more, at most AT_ONCE,
  * which stay in the second-level cache. */

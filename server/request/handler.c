@@ -348,21 +348,14 @@ enum MHD_Result srv_handle(void *unused, struct MHD_Connection *connection, cons
                            const char *method, const char *version, const char *upload,
                            size_t *upload_size, void **context)
 {
-    static const struct srv_error unchecked = {"internal_error",
-                                               "the framing of the request was not checked"};
     struct srv_connection *entry = entry_of(connection);
     (void)unused, (void)url, (void)method, (void)version, (void)upload, (void)upload_size;
-    /* libmicrohttpd closes what is answered at its first call. */
-    if (request_of(entry) && !*context) {
-        *context = entry;
-        return MHD_YES;
-    }
-    if (!request_of(entry)) {
-        srv_log(SRV_LOG_ERROR, "a request was refused: libmicrohttpd read it past the door");
-        if (!refuse_arriving(entry, "", 0, &unchecked))
-            return MHD_NO;
-    }
-    return answer(request_of(entry), connection);
+    if (!request_of(entry)) /* libmicrohttpd has read it by itself: nobody has checked it */
+        return MHD_NO;
+    if (*context)
+        return answer(request_of(entry), connection);
+    *context = entry; /* libmicrohttpd closes what is answered at its first call */
+    return MHD_YES;
 }
 
 void srv_handled(void *unused, struct MHD_Connection *connection, void **context,

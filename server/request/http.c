@@ -8,6 +8,7 @@
 #include "server/telemetry/log.h"
 
 #include <microhttpd.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -26,6 +27,7 @@ static struct {
     struct MHD_Daemon **daemons; /* one for each quota, then more for SRV_REGULAR */
     atomic_size_t turn;
     atomic_bool draining;
+    int test[2]; /* both ends of a connection */
 } http;
 
 /* The address for health and metrics is plain: probes know no certificate. */
@@ -130,6 +132,27 @@ void srv_http_take_admin(int client, const struct sockaddr *address, socklen_t s
         add_to_daemon(http.daemons[SRV_ADMIN], SRV_ADMIN, client, address, size);
     else
         reject(client, SRV_ADMIN);
+}
+
+bool srv_http_open(void)
+{
+    return socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, http.test) == 0;
+}
+
+bool srv_http_test(void)
+{
+    enum { WAIT_MS = 5000 };
+    static const char request[] = "GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n",
+                      expected[] = "HTTP/1.1 200 ";
+    const struct sockaddr local = {.sa_family = AF_UNIX};
+    struct pollfd client = {.fd = http.test[0], .events = POLLIN};
+    char got[sizeof expected] = "";
+    srv_http_take_admin(http.test[1], &local, sizeof local);
+    bool good = send(client.fd, request, sizeof request - 1, MSG_NOSIGNAL) > 0 &&
+                poll(&client, 1, WAIT_MS) == 1 && recv(client.fd, got, sizeof got - 1, 0) > 0 &&
+                strcmp(got, expected) == 0;
+    close(client.fd);
+    return good;
 }
 
 size_t srv_http_descriptors(void)

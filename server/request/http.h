@@ -8,9 +8,16 @@
 #include <stdatomic.h>
 #include <sys/socket.h>
 
+/* Opens the sockets of srv_http_test, which a process that is locked in may not make; false if none is left. */
+bool srv_http_open(void);
+
 /* Starts the network threads; `service` and `options` outlive them. False if one cannot be
  * started. */
 bool srv_http_start(const struct api_service *service, const struct srv_options *options);
+
+/* True if a request that is sent to the server over sockets of its own is answered by way of door.c. libmicrohttpd's version
+ * does not tell: what it was linked to may call the network by other functions. Call it once, after srv_http_start. */
+bool srv_http_test(void);
 
 /* Takes ownership of an accepted connection, also if it fails. Over --max-connections the slowest
  * connection makes room. If none is slow, this one counts as reserved: health routes are answered,
