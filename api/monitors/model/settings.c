@@ -239,7 +239,7 @@ static size_t list_names(const struct api_setting_scope *scope, const char **nam
 bool api_setting_fail_unknown(const struct api_setting_scope *scope, const char *name,
                               struct api_problem *problem)
 {
-    const char *names[N_ROWS + N_PARENTS + 20];
+    const char *names[N_ROWS + N_PARENTS + 20] = {NULL};
     char list[400] = "", within[40], mean[API_MEAN];
     size_t n = list_names(scope, names, sizeof names / sizeof *names);
     for (size_t i = 0; i < n; i++)
