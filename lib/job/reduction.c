@@ -1,5 +1,4 @@
 #include "lib/job/reduction.h"
-#include "lib/drift.h"
 #include "lib/job/job.h"
 
 #include <math.h>
@@ -174,10 +173,6 @@ double kl_partial_loss(const struct kl_partial *partial, enum kl_reduction reduc
     return kl_load(dtype, &cell, 0);
 }
 
-size_t kl_chunk(void) { return KL_CHUNK; }
-
-const char *kl_version(void) { return KLDIV_VERSION; }
-
 static size_t greatest_common_divisor(size_t a, size_t b)
 {
     while (b > 0) {
@@ -198,22 +193,4 @@ size_t kl_partial_step(const struct kl_plan *plan)
     if (has_rows || plan->count == 0)
         return 1;
     return KL_CHUNK / greatest_common_divisor(KL_CHUNK, plan->count / plan->joint_shape[0]);
-}
-
-size_t kl_sizeof(enum kl_struct name)
-{
-    static const size_t sizes[] = {
-        [KL_SIZEOF_PROBLEM] = sizeof(struct kl_problem),
-        [KL_SIZEOF_TENSOR] = sizeof(struct kl_tensor),
-        [KL_SIZEOF_MASK] = sizeof(struct kl_mask),
-        [KL_SIZEOF_OPTIONS] = sizeof(struct kl_options),
-        [KL_SIZEOF_PLAN] = sizeof(struct kl_plan),
-        [KL_SIZEOF_PARTIAL] = sizeof(struct kl_partial),
-        [KL_SIZEOF_RESULTS] = sizeof(struct kl_results),
-        [KL_SIZEOF_DIAGNOSIS] = sizeof(struct kl_diagnosis),
-        [KL_SIZEOF_DRIFT_OPTIONS] = sizeof(struct kl_drift_options),
-        [KL_SIZEOF_DRIFT] = sizeof(struct kl_drift),
-        [KL_SIZEOF_DRIFT_BIN] = sizeof(struct kl_drift_bin),
-    };
-    return (unsigned)name < sizeof sizes / sizeof *sizes ? sizes[name] : 0;
 }
