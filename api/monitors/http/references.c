@@ -175,13 +175,15 @@ static bool configure_column(const struct reading *r, struct api_sample *sample,
     api_bins_free(&bins);
     api_weights_free(&reference);
     if (good && sample->n_chosen > 0)
-        api_warn(warnings, "labels_chosen", name, sample->n_chosen, 0,
-                 "so many labels have a bin: those that one half of the rows has 5 times, two at "
-                 "least and 1,000 at most; the reference is counts of the other half. All rows "
-                 "count where each label is seen 10 times, and there are at most 1,000");
+        api_warn(
+            warnings, "labels_chosen", name, sample->n_chosen, 0,
+            "this number of labels have a bin: the labels that occur at least 5 times in one half "
+            "of the rows (from 2 to 1,000 labels); the reference counts the other half. If each "
+            "label occurs at least 10 times, and there are at most 1,000, all rows are counted");
     if (good && sample->n_cut > 0)
         api_warn(warnings, "labels_cut", name, sample->n_cut, 0,
-                 "so many distinct texts, the least frequent, have no label and count as other");
+                 "this number of distinct texts, the least frequent ones, have no label and are "
+                 "counted as other");
     if (good)
         api_warn_of_unreadable(warnings, name, &sample->unreadable);
     return good || (!is_single && leave_out_labels(r, name));

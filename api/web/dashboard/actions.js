@@ -31,7 +31,7 @@ const SETTINGS = [
     { path: ["ratio"], label: "Rare bins", hint: "Fraud, errors, missing values: each bin by its share",
       attributes: {}, empty: true, choices: [{ warning: 1.5, critical: 3 }, { warning: 2, critical: 4 }, { warning: 5, critical: 10 }],
       told: ({ warning, critical }) => `${warning} times the share is a warning, ${critical} times critical` },
-    { path: ["pool"], label: "Pool, windows", hint: "A power of two: what so many windows show together counts",
+    { path: ["pool"], label: "Pool, windows", hint: "A power of two. Up to this number of windows are judged together",
       attributes: { min: 1, max: 64, step: 1 } },
     { path: ["fire_after"], label: "Up after, windows", attributes: { min: 1, step: 1 } },
     { path: ["clear_after"], label: "Down after, windows", attributes: { min: 1, step: 1 } },

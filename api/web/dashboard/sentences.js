@@ -138,8 +138,7 @@ export function reason(result, config) {
  */
 function ratioOf({ bin, reference, current, ratio, p_value: p }) {
     return `${isolate(binName(bin))} ${percent(reference)} → ${percent(current)}` +
-        `${ratio === null ? "" : `, ${number(ratio)} times`}; chance alone does that with ` +
-        `${p < 1e-300 ? "p" : "p ="} ${probability(p)}.`;
+        `${ratio === null ? "" : `, ${number(ratio)} times`}; without drift the probability of this is ${probability(p)}.`;
 }
 
 /**
@@ -164,7 +163,7 @@ function comparison({ kl, p_value: p, noise_floor: noise }, thresholds, pool) {
     const times = limit > 0 ? `${number(kl / limit)} times ` : "above ";
     return `KL ${nats(kl)} is ${times}the ${name} threshold, ${number(limit)}` +
         (significance === 1 || p < needs
-            ? `; chance alone does that with ${p < 1e-300 ? "p" : "p ="} ${probability(p)}.`
-            : `, but chance alone does that with p = ${probability(p)}: an alarm needs less than ` +
+            ? `; without drift the probability of this is ${probability(p)}.`
+            : `, but without drift the probability of this is ${probability(p)}: an alarm needs less than ` +
               `${probability(needs)}.`);
 }
