@@ -386,20 +386,48 @@ bool srv_options_read(struct srv_options *options, int argc, char **argv, FILE *
     return read_environment(options, errors) && read_flags(options, argc, argv, errors);
 }
 
+/* Options from `first` on, up to the next heading. */
+static const struct heading {
+    const char *first, *text;
+} headings[] = {{"listen", "Addresses"},     {"threads", "Threads and limits"},
+                {"timeout", "Time limits"},  {"store", "Drift monitors"},
+                {"shared-memory", "Access"}, {"log-format", "Logs"},
+                {"simd", "The process"},     {"migrate", "Commands, which serve nothing"}};
+
+/* Writes words in lines of at most 80 columns. */
+static void write_wrapped(const char *text, FILE *out)
+{
+    enum { COLUMNS = 80, INDENT = 6 };
+    size_t column = 0;
+    while (*text) {
+        size_t size = strcspn(text, " ");
+        if (column > 0 && column + 1 + size > COLUMNS) {
+            fputc('\n', out);
+            column = 0;
+        }
+        column += (size_t)fprintf(out, "%*s%.*s", column ? 1 : INDENT, "", (int)size, text);
+        text += size + (text[size] == ' ');
+    }
+    fputc('\n', out);
+}
+
 void srv_options_help(FILE *out)
 {
-    fputs("kldivd: the Kullback-Leibler divergence loss over HTTP\n\n"
+    const struct heading *heading = headings, *end = headings + sizeof headings / sizeof *headings;
+    fputs("kldivd: the Kullback-Leibler divergence loss, and monitors of drift, over HTTP\n\n"
           "usage: kldivd [--option VALUE | --option=VALUE]...\n\n"
-          "Each option is also an environment variable: --max-body is KLDIV_MAX_BODY. "
-          "Flags win. Switches\nare 1, true, yes or on, and 0, false, no or off; -h is --help.\n\n",
+          "Each option is also an environment variable: --max-body is KLDIV_MAX_BODY.\n"
+          "Flags win. Switches are 1, true, yes or on, and 0, false, no or off; -h is\n"
+          "--help. Defaults are in brackets.\n",
           out);
     for (const struct api_field *row = rows; row->name; row++) {
-        char flag[60];
-        snprintf(flag, sizeof flag, "--%s%s%s", row->name, row->metavariable ? " " : "",
-                 row->metavariable ? row->metavariable : "");
-        fprintf(out, "  %-24s %s", flag, row->help);
+        if (heading < end && strcmp(row->name, heading->first) == 0)
+            fprintf(out, "\n%s:\n", heading++->text);
+        fprintf(out, "  --%s%s%s", row->name, row->metavariable ? " " : "",
+                row->metavariable ? row->metavariable : "");
         if (row->fallback)
             fprintf(out, " [%s]", row->fallback);
         fputc('\n', out);
+        write_wrapped(row->help, out);
     }
 }

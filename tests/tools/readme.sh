@@ -4,10 +4,12 @@
 set -eu
 server=$1 clients=tests/system/clients
 
-"$server" --help | sed -e 1,7d -e 's/^  /    /' > build/help
+"$server" --help | sed -e 1,8d -e 's/^  /    /' -e 's/^[A-Z]/    &/' > build/help
 sed -i -e '/<!-- help begins -->/,/<!-- help ends -->/{/<!-- help/!d}' \
     -e '/<!-- help begins -->/r build/help' server/README.md
-sed -E -e 's/-/\\-/g' -e 's/^ +(\S+) ?([A-Z:]*) +(.*)/.TP\n.BR \1 " \2"\n\3/' -e 's/ " "$//m' build/help > build/help.roff
+awk '/^ *[A-Z].*:$/ { sub(/^ +/, ""); sub(/:$/, ""); print ".SS " $0; next }
+    /^ +--/ { print ".TP"; printf ".B %s", $1; $1 = ""; print; next }
+    /./ { sub(/^ +/, ""); print }' build/help | sed 's/-/\\-/g' > build/help.roff
 sed -i -e '/options begin/,/options end/{/options/!d}' -e '/options begin/r build/help.roff' server/kldivd.1
 
 for name in curl.sh stdlib.py with_numpy.py fetch.mjs libcurl.c with_httr.R local.py local.mjs shared_memory.py \

@@ -12,13 +12,14 @@
 from typing import TYPE_CHECKING, Any
 
 from ._library import simd, threads
+from ._partial import Partial
 from ._version import __version__
 from .aio import AsyncClient, AsyncGroup
 from .client import Client
 from .counts import TableCounts, count
 from .errors import LossError, ServiceError
 from .group import Group, Monitors
-from .loss import Partial, kl_div, partial, sparse_kl_div, step, value_and_grad
+from .loss import kl_div, partial, sparse_kl_div, step, value_and_grad
 from .region import Region
 from .results import Result, Results
 

@@ -9,7 +9,7 @@ import torch
 from . import _arrays, _library
 from ._call import Call, axes_of, number
 from ._labels import align
-from .loss import Partial
+from ._partial import Partial
 
 REDUCTIONS = {number: name for name, number in _library.REDUCTIONS.items() if name != "elementwise_mean"}
 FORWARD, REVERSE, JS, SKEW = _library.DIVERGENCES.values()

@@ -3,28 +3,26 @@ from __future__ import annotations
 
 import functools
 import json
-import urllib.parse
 import warnings
 import weakref
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Callable, Dict, Sequence, Tuple
+from typing import Any, Callable, Dict, Sequence, Tuple
 
 import numpy as np
 
 from . import _arrays, _wire
 from ._call import SHARES, axes_of, flag, number, truth, wanted_of
 from ._labels import align
-from ._transport import Body, Query, Response, Transport, page_of, plain
+from ._service import Service
+from ._transport import Response, Transport, page_of
 from .errors import ServiceError
+from .group import Group
 from .region import Region
-
-if TYPE_CHECKING:
-    from .group import Group
 
 Parser = Callable[[bytes, bool], Tuple[Dict[str, Any], Dict[str, str]]]  # of a body: its tensors, and its metadata
 
 
-class Client:
+class Client(Service):
     """A service at http://HOST:PORT, https://HOST or unix:PATH, with a path before its own if it stands behind one.
 
     Connections are kept. A request that may be repeated is, for 30 s, or `retries` times. A response may take `timeout`
@@ -32,7 +30,7 @@ class Client:
 
     def __init__(self, url: str = "http://127.0.0.1:8080", token: str | None = None, *, ca_file: str | None = None,
                  timeout: float = 60.0, retries: int | None = None) -> None:
-        self.transport = Transport(url, token, ca_file, timeout, retries)
+        super().__init__(Transport(url, token, ca_file, timeout, retries))
         self._regions: weakref.WeakSet[Region] = weakref.WeakSet()
 
     def __repr__(self) -> str:
@@ -53,14 +51,6 @@ class Client:
         """Closes the idle connections. The client can still be used."""
         self.transport.close()
 
-    def request(self, method: str, path: str, query: Query | None = None, json_body: Any = None,
-                repeatable: bool | None = None, *, expected: Any = object) -> Any:
-        """Any request of the API with JSON, and its response. If that is not as expected (a type, a list with a type, or a dict
-        with the types of members), it is a ServiceError."""
-        body: Body = () if json_body is None else [json.dumps(json_body, default=plain).encode()]
-        headers = {} if json_body is None else {"Content-Type": "application/json"}
-        return self.transport.request(method, path, query, headers, body, repeatable).json(expected)
-
     def ready(self) -> bool:
         """Does the service take requests? False also if nothing, or something else, answers."""
         try:
@@ -71,7 +61,6 @@ class Client:
 
     def group(self, name: str) -> Group:
         """The monitors of a group, which need not exist yet."""
-        from .group import Group
         return Group(self, name)
 
     def groups(self) -> list[dict[str, Any]]:
@@ -205,12 +194,3 @@ def check_types(options: dict[str, Any]) -> None:
         raise ValueError("None is not a valid value for reduction")
     if options.get("dim") is not None:
         axes_of(options["dim"])
-
-
-def segment(name: Any) -> str:
-    """A name as a segment of a path. "." and ".." would name another resource."""
-    if not isinstance(name, (str, int, np.integer)) or isinstance(name, bool):
-        raise TypeError(f"{name!r} is no name of a group or a monitor")
-    if str(name) in ("", ".", ".."):
-        raise ValueError(f"{name!r} is no name of a group or a monitor")
-    return urllib.parse.quote(str(name), safe="")

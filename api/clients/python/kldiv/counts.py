@@ -10,7 +10,7 @@ import hashlib
 import math
 import re
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, Iterable
+from typing import Any, Callable, Iterable
 
 import numpy as np
 
@@ -18,9 +18,6 @@ from . import _library
 from .columns import Column, Columns
 from .errors import ServiceError
 from .sources import Batch, Piece, Progress, batches
-
-if TYPE_CHECKING:
-    from .group import Group
 
 MISSING = frozenset(("", "NaN", "nan", "NA", "N/A", "n/a", "null", "NULL", "None", "\\N", "-NaN", "-nan", "#N/A", "#N/A N/A", "#NA",
                      "<NA>", "-1.#IND", "1.#IND", "-1.#QNAN", "1.#QNAN"))
@@ -197,8 +194,8 @@ class TableCounts:
         self.others: dict[tuple[str, str | None], dict[str, Any]] = {}  # warnings of pieces, by code and column
         self.digest = 0  # of all rows
 
-    def add(self, source: Iterable[Batch], group: Group | None = None) -> None:
-        """Adds batches, of which the service reads those of CSV files, some at once."""
+    def add(self, source: Iterable[Batch], evaluate: Callable[[Piece], dict[str, Any]] | None = None) -> None:
+        """Adds batches. The service reads pieces of CSV files, by `evaluate`, some at once."""
         waiting = collections.deque[Future[dict[str, Any]]]()
         with ThreadPoolExecutor(READERS) as executor:
             for batch in source:
@@ -206,9 +203,9 @@ class TableCounts:
                 if not isinstance(batch, Piece):
                     self._add_columns(batch)
                     continue
-                if group is None:
+                if evaluate is None:
                     raise ValueError("a CSV file is read by the service: give count() what group.monitors() returns")
-                waiting.append(executor.submit(group._evaluate_piece, batch))
+                waiting.append(executor.submit(evaluate, batch))
                 if len(waiting) > READERS:
                     self._add_evaluation(waiting.popleft().result())
             for future in waiting:
@@ -291,5 +288,6 @@ def count(monitors: Iterable[dict[str, Any]], *parts: Any) -> TableCounts:
         raise TypeError("monitors are what group.monitors() returns")
     counts = TableCounts(configs)
     for part in parts:
-        counts.add(batches(part, Progress(False)), getattr(monitors, "group", None))
+        group = getattr(monitors, "group", None)
+        counts.add(batches(part, Progress(False)), group and group._evaluate_piece)
     return counts

@@ -7,9 +7,9 @@ from typing import Any, Sequence
 import dask
 import numpy as np
 
+from ._partial import Partial
 from .counts import TableCounts, count
 from .group import Group
-from .loss import Partial
 from .loss import partial as partial_of
 from .results import Results
 

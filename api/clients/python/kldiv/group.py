@@ -12,9 +12,9 @@ from typing import Any, Collection, Dict, Iterable, Iterator, List, Mapping, Nam
 
 import numpy as np
 
+from ._service import Service, segment
 from ._tables import as_json, compact, encode_reference
 from ._transport import PIECE, Body, Response, page_of
-from .client import Client, segment
 from .columns import Columns, Selection, integer_categories, is_scalar, nbytes, size, time_columns, time_texts
 from .counts import TableCounts, digest
 from .errors import ServiceError, warn
@@ -103,7 +103,7 @@ class Encoded(NamedTuple):
 class Group:
     """Client.group makes it."""
 
-    def __init__(self, client: Client, name: str) -> None:
+    def __init__(self, client: Service, name: str) -> None:
         self.client, self.name = client, name
         self._path = f"/monitors/{segment(name)}"
 
@@ -284,7 +284,7 @@ class Group:
             shown.end()
             return Encoded(*body, digest(head), None if isinstance(head, Piece) else set(head))
         counts = TableCounts(monitors)
-        counts.add(given_back(heads, source), self)
+        counts.add(given_back(heads, source), self._evaluate_piece)
         shown.end()
         return counts
 

@@ -8,9 +8,9 @@ from typing import Any, Iterable
 
 import ray
 
+from ._partial import Partial
 from .counts import count
 from .group import Group
-from .loss import Partial
 from .loss import partial as partial_of
 from .results import Results
 

@@ -10,9 +10,9 @@ from typing import Any, Callable, Iterator
 
 import numpy as np
 
+from ._partial import Partial
 from .counts import count
 from .group import Group
-from .loss import Partial
 from .loss import partial as partial_of
 from .results import Results
 
