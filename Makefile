@@ -11,6 +11,7 @@
 # make install   into PREFIX, by way of DESTDIR; make install-lib: the C library alone; make uninstall removes it
 # make readme    copy the help into the READMEs, and the clients into theirs
 # make deb, wheel, npm, dist, release     packages; deb-test and image-test try them
+# make rules     the alerts as Kubernetes takes them
 # make clean     remove build/
 #
 # VARIANT=asan or tsan builds the same with a sanitizer, in its own folder. PAGE=no builds without the pages, which take
@@ -150,7 +151,7 @@ EXAMPLE = {"input": [[-1, -0.5], [-2, -0.2]], "target": [[0.4, 0.6], [0.1, 0.9]]
 deps-run:
 	@docker/install-packages.sh $(PACKAGES_BUILD) $(PACKAGES_NODE)
 
-# Copies the help into the READMEs and the manual page, the clients into theirs, the alerts into the operator's.
+# Copies the help into the READMEs and the manual page, the clients into theirs.
 readme: all
 	tests/tools/readme.sh build/kldivd
 

@@ -1,5 +1,5 @@
 # Packages of what is built: Debian, Python, npm, R, an image, a release of all of them.
-.PHONY: deb deb-test release dist wheel npm R deps-image image-files check-image image-test
+.PHONY: deb deb-test release dist wheel npm R rules deps-image image-files check-image image-test
 
 # Packages of Debian, of the files that are committed, by docker/debian; needs debhelper. What npm has installed for the
 # pages is taken along. Who gives them away names the MAINTAINER. Between two releases the commit's time is a part of the
@@ -79,30 +79,30 @@ $(R_PACKAGE): $(wildcard $(addprefix api/clients/R/,* R/* man/* tests/* tests/*/
 
 # SOURCE=URL of the repository; as root, a quarter of an hour. Between releases the commit's time is a part of its version.
 RELEASE = build/release-$(DEB_VERSION)
-release: deb wheel npm R dist tests/system/manifests/node_modules/.package-lock.json
+release: deb wheel npm R dist
 	cp build/$(DIST).tar.gz build/kldiv-$(DEB_VERSION)-source.tar.gz
-	SOURCE='$(SOURCE)' docker/release/make.sh $(RELEASE) $(DEB_VERSION) build/deb/*.deb build/deb/*.buildinfo $(WHEEL) \
+	SOURCE='$(SOURCE)' docker/release/make.sh $(RELEASE) $(DEB_VERSION) build/deb/*.deb $(WHEEL) \
 	    $(SDIST) $(NPM_PACKAGE) $(R_PACKAGE) build/kldiv-$(DEB_VERSION)-source.tar.gz
-	node tests/system/manifests/release.mjs $(RELEASE)
+
+# The rules of Prometheus for its operator: kustomize makes no resource of a file that is none.
+RULES = docker/kubernetes/components/monitoring/rules.yaml
+rules: $(RULES)
+$(RULES): docker/prometheus/rules.yml
+	sed -e '1i apiVersion: monitoring.coreos.com/v1\nkind: PrometheusRule\nmetadata: {name: kldiv}\nspec:' -e 's/^./  &/' $< > $@
 
 # The build of an image: fewer packages, by make deps-image; its files, by make image-files.
 PACKAGES_OTHER = $(filter-out gcc pkg-config tzdata,$(PACKAGES_BUILD))
-PACKAGES_IMAGE = $(if $(CROSS_ARCH),gcc-$(subst _,-,$(TRIPLET)) $(PACKAGES_OTHER:%=%:$(CROSS_ARCH)) qemu-user, \
-                 $(PACKAGES_BUILD) libcriterion-dev) make python3 tzdata $(PACKAGES_NODE)
+PACKAGES_IMAGE = $(if $(CROSS_ARCH),gcc-$(subst _,-,$(TRIPLET)) $(PACKAGES_OTHER:%=%:$(CROSS_ARCH)), \
+                 $(PACKAGES_BUILD) libcriterion-dev) make tzdata $(PACKAGES_NODE)
 deps-image:
 	$(if $(CROSS_ARCH),dpkg --add-architecture $(CROSS_ARCH))
 	@docker/install-packages.sh $(PACKAGES_IMAGE)
 image-files: all
 	docker/image/collect.sh build/kldivd $$($(CC) -dumpmachine) $(DESTDIR)
 
-# What holds in the build of an image. Programs for another machine are not run, but for the kernels, by qemu.
-ifeq ($(CROSS_ARCH),)
+# The suites, in the build of an image for this machine.
 check-image: $(B)/tests/all
 	$(B)/tests/all
-else
-check-image: build/$(MACHINE)/kernels
-	qemu-$(MACHINE) $<
-endif
 
 # Builds the image by buildah, and runs it: root, debootstrap and the network, and some minutes.
 image-test:

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Puts a release into one folder, of what make has built of the commit: packages of Debian, Python, npm and R, the sources.
-# Builds the images for amd64 and arm64 and tries them, the second emulated; adds lists of what all is made of, and notes.
+# Puts a release into one folder: packages of Debian, Python, npm and R, and the sources, which make has built of the
+# commit; the image of this machine, which it builds and tries; notes and sums.
 #
 # Usage: SOURCE=URL docker/release/make.sh FOLDER VERSION FILE..., as root, with what docker/image/test.sh needs.
 set -eu
@@ -18,22 +18,15 @@ export SOURCE REVISION SOURCE_DATE_EPOCH
 rm -rf "$folder"
 mkdir -p "$folder"
 cp --preserve=timestamps -- "$@" "$folder"
-own=$(dpkg --print-architecture)
-rm -f "$work/kldiv.json" "$work/kldiv-arm64.json"
-KLDIV_IMAGE=$work KLDIV_IMAGE_STEPS="build files run $([ "$own" = arm64 ] || echo arm64)" "$here/../image/test.sh"
+rm -f "$work/kldiv.json" "$work/archive.tar"
+KLDIV_IMAGE=$work KLDIV_IMAGE_STEPS="build files run" "$here/../image/test.sh"
+[ -e "$work/kldiv.json" ] || fail "there is no image"
 
-# An archive for docker load, podman load and skopeo copy docker-archive:, and the list that the image has.
-save() {
-    [ -e "$work/$1.json" ] || fail "there is no image for $2"
-    rm -f "$work/archive.tar"
-    buildah --root "$work/storage" --runroot "$work/run" --storage-driver vfs push --quiet "$1" \
-        "docker-archive:$work/archive.tar:kldiv:$(echo "$version" | tr + -)"
-    gzip -9nc "$work/archive.tar" > "$folder/kldiv-$version-image-$2.tar.gz"
-    rm "$work/archive.tar"
-    cp "$3/usr/share/doc/kldiv/sbom.spdx.json" "$folder/kldiv-$version-image-$2.spdx.json"
-}
-save kldiv "$own" "$work/files"
-[ "$own" = arm64 ] || save kldiv-arm64 arm64 "$work/files.arm64"
+# An archive for docker load, podman load and skopeo copy docker-archive:.
+buildah --root "$work/storage" --runroot "$work/run" --storage-driver vfs push --quiet kldiv \
+    "docker-archive:$work/archive.tar:kldiv:$(echo "$version" | tr + -)"
+gzip -9nc "$work/archive.tar" > "$folder/kldiv-$version-image-$(dpkg --print-architecture).tar.gz"
+rm "$work/archive.tar"
 
-"$here/finish.sh" "$folder" "$version" "$REVISION" "$(ls build/deb/*.buildinfo)"
+"$here/finish.sh" "$folder" "$version" "$REVISION"
 cat "$folder/SHA256SUMS"

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Writes what is copied: the options' help into server/README.md and the manual page, the programs of clients into their
-# README, the rules of Prometheus as its operator wants them. Usage: tests/tools/readme.sh build/kldivd
+# README. Usage: tests/tools/readme.sh build/kldivd
 set -eu
 server=$1 clients=tests/system/clients
 
@@ -19,11 +19,3 @@ for name in curl.sh stdlib.py with_numpy.py fetch.mjs libcurl.c with_httr.R loca
 done > build/clients
 sed -i -e '/<!-- clients begin -->/,/<!-- clients end -->/{/<!-- clients/!d}' \
     -e '/<!-- clients begin -->/r build/clients' $clients/README.md
-
-rules=docker/kubernetes/components/monitoring/rules.yaml
-{
-    printf '%s\n' '# Made by `make readme` of ../../../prometheus/rules.yml.' \
-        'apiVersion: monitoring.coreos.com/v1' 'kind: PrometheusRule' \
-        'metadata:' '  name: kldiv' '  labels: {app.kubernetes.io/name: kldiv, release: kube-prometheus-stack}' 'spec:'
-    sed -e '/^#/d' -e 's/^./  &/' docker/prometheus/rules.yml
-} > $rules

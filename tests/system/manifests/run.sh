@@ -28,7 +28,7 @@ for route in people:critical people:warning nobody:info; do
 done
 step INHIBIT "alertmanager/alertmanager.yml" $python inhibited.py $docker/alertmanager/alertmanager.yml
 if command -v docker-compose >/dev/null; then
-    for profile in plain notify monitoring; do
+    for profile in plain monitoring; do
         step COMPOSE "compose.yaml, profile $profile" \
             docker-compose --file $docker/compose.yaml --profile $profile config --quiet
     done
@@ -37,9 +37,10 @@ else
 fi
 step SCHEMA "types of Grafana" ts-json-schema-generator --path dashboard.ts --type Checked --tsconfig tsconfig.json \
     --functions hide --no-type-check --expose none --no-top-ref --out "$folder/dashboard.json"
+step RULES kubernetes/components/monitoring/rules.yaml make --directory ../../.. rules
 echo "  SCHEMA    compose.yaml, grafana/dashboard.json; alerts and their sections"
 node schemas.mjs $docker "$folder/dashboard.json"
-step RELEASE "release/: notes, lists, sums" ./release.sh
+step RELEASE "release/: notes, sums" ./release.sh
 echo "  KUBECTL   kubernetes/"
 node kubernetes.mjs $docker/kubernetes
 step TYPES "kubernetes/, dashboard.ts" tsc -p .

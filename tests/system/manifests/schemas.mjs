@@ -49,17 +49,13 @@ function checkCompose({ services }) {
                 must(existsSync(join(folder, source)), `compose.yaml: ${name} mounts ${source}, which is not there`);
                 mounted.push(target);
             }
-        if (service.environment?.KLDIV_NOTIFY)
-            must(mounted.includes(service.environment.KLDIV_NOTIFY), `compose.yaml: ${name} has no ${service.environment.KLDIV_NOTIFY}`);
         for (const [other, { condition }] of Object.entries(service.depends_on ?? {}))
             must(condition === "service_healthy" && services[other].healthcheck, `compose.yaml: ${name} waits for ${other}`);
         (service.profiles ?? []).forEach((profile) => profiles.add(profile));
     }
     for (const { options } of readYaml("grafana/provisioning/dashboards/kldiv.yml").providers)
         must(mounted.some((target) => dirname(target) === options.path), `compose.yaml: Grafana has no ${options.path}`);
-    for (const { name, url } of JSON.parse(read("notify.json")))
-        must(services[new URL(url).hostname]?.healthcheck, `notify.json: there is no service of ${name}, ${url}`);
-    must([...profiles].sort().join() === "monitoring,notify,plain", `compose.yaml: profiles ${[...profiles]}`);
+    must([...profiles].sort().join() === "monitoring,plain", `compose.yaml: profiles ${[...profiles]}`);
     return Object.keys(services).length;
 }
 
@@ -105,7 +101,7 @@ function checkAlerts() {
     for (const name of read("alertmanager/alertmanager.yml").match(/Kldiv\w+/g))
         must(name === SERVERS_OWN || names.includes(name), `alertmanager.yml: there is no alert ${name}`);
     must(isDeepStrictEqual(readYaml("kubernetes/components/monitoring/rules.yaml").spec, readYaml("prometheus/rules.yml")),
-        "kubernetes/components/monitoring/rules.yaml is not that of prometheus/rules.yml: make readme");
+        "kubernetes/components/monitoring/rules.yaml is not that of prometheus/rules.yml");
     return alerts.length;
 }
 
