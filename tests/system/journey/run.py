@@ -1,5 +1,5 @@
 """Runs the commands of the READMEs against a server, and holds what they print against what is printed there. Then does
-the journey of README.md with every column of four data sets of scikit-learn (copies of public ones, made at run time):
+the journey of api/monitors/README.md with every column of four data sets of scikit-learn (copies of public ones, made at run time):
 the shifted column must be critical, all others quiet. What needs a module of Python that is missing is not run, and
 told; with --all that is an error.
 
@@ -92,10 +92,10 @@ DATA_SETS = ("iris", "wine", "diabetes", "breast_cancer")
 
 
 def travel(name, server, folder):
-    """The three commands of README.md about wine with another data set, once for each of its columns."""
+    """The three commands of api/monitors/README.md about wine with another data set, once for each of its columns."""
     url = server.url
-    all_commands = [command for _, command, _ in commands("README.md")]
-    first = next(i for i, command in enumerate(all_commands) if command.startswith("python3 "))
+    all_commands = [command for _, command, _ in commands("api/monitors/README.md")]
+    first = next(i for i, command in enumerate(all_commands) if "load_wine" in command)
     make, put, post = all_commands[first:first + 3]
     put, post = [c.split(" | ")[0].replace("/monitors/wine", "/monitors/" + name) for c in (put, post)]
     make = make.replace("load_wine", "load_" + name)
@@ -129,7 +129,7 @@ def main(binary, must_be_whole):
         for name in () if missing else DATA_SETS:
             travel(name, server, folder)
     if missing:
-        print(f"NOT RUN: the journey of README.md with {len(DATA_SETS)} data sets")
+        print(f"NOT RUN: the journey of api/monitors/README.md with {len(DATA_SETS)} data sets")
         if must_be_whole:
             sys.exit(1)
 
