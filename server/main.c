@@ -207,16 +207,16 @@ static bool start(const struct srv_options *options, const struct api_service *s
     api_store_report_migrations(api_monitors_store(monitors), srv_log_migration);
     bool good = start_threads(options, service);
     atomic_store(&ready, true); /* for clients that ask /readyz on the first connection */
-    if (!good || !srv_sockets_accept(service->tls)) {
-        fprintf(stderr, "kldivd: --threads, --http-threads: cannot start that many threads, or no "
-                        "memory or descriptors are left\n");
-        return false;
-    }
-    if (!srv_http_test()) {
+    if (good && !srv_http_test()) {
         fprintf(stderr,
                 "kldivd: libmicrohttpd %s, which the server is linked to, does not read "
                 "requests by server/connection/door.c\n",
                 MHD_get_version());
+        return false;
+    }
+    if (!good || !srv_sockets_accept(service->tls)) {
+        fprintf(stderr, "kldivd: --threads, --http-threads: cannot start that many threads, or no "
+                        "memory or descriptors are left\n");
         return false;
     }
     if (!write_port_file(options->port_file))

@@ -16,7 +16,8 @@ bool srv_http_open(void);
 bool srv_http_start(const struct api_service *service, const struct srv_options *options);
 
 /* True if a request that is sent to the server over sockets of its own is answered by way of door.c. libmicrohttpd's version
- * does not tell: what it was linked to may call the network by other functions. Call it once, after srv_http_start. */
+ * does not tell: what it was linked to may call the network by other functions. Call it once, after srv_http_start and
+ * before clients are served; slow requests are logged from then on. */
 bool srv_http_test(void);
 
 /* Takes ownership of an accepted connection, also if it fails. Over --max-connections the slowest

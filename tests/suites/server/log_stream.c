@@ -70,6 +70,7 @@ Test(log_stream, audit_has_a_file_whatever_the_level, .init = make_folder, .fini
         cr_expect_eq(status_of(&server, "GET", "/v2", NULL), 200);
         write_once(&server);
         cr_expect_eq(count_audit(path, i + 1), i + 1, "%s", levels[i]);
+        cr_expect(i < 2 || server_logs(&server, "/v2", 1));
         char *log = server_log_text(&server);
         cr_expect_eq(strstr(log, "/v2") != NULL, i >= 2, "%s", log);
         cr_expect(!strstr(log, "/monitors/g/x"), "%s", log);
