@@ -11,6 +11,7 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 /* CONNECTION_MEMORY: bytes of each connection for the door's request and the header of the response, which has half.
@@ -151,6 +152,8 @@ bool srv_http_test(void)
                 poll(&client, 1, WAIT_MS) == 1 && recv(client.fd, got, sizeof got - 1, 0) > 0 &&
                 strcmp(got, expected) == 0;
     close(client.fd);
+    for (int ms = 0; ms < WAIT_MS && srv_connections_open() > 0; ms++)
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
     srv_request_log_slow(http.options->log_slow); /* from now on, of clients */
     return good;
 }
