@@ -429,10 +429,9 @@ def try_many_tests():
 
     def is_free():
         client.sendall((head % 0).encode())
-        time.sleep(0.3)
-        return not select.select([client], [], [], 0)[0] or not client.recv(2000)
-    wait_until(is_free, 8, "another test of the receiver, once the client has left")
-    wait_until(lambda: len(hanging.posts) == sent + 1, 3, "which is sent")
+        return not select.select([client], [], [], 2)[0] or not client.recv(2000)
+    wait_until(is_free, 20, "another test of the receiver, once the client has left")
+    wait_until(lambda: len(hanging.posts) == sent + 1, 10, "which is sent")
     client.close()
     begun = time.monotonic()
     server.end()
