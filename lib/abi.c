@@ -1,4 +1,4 @@
-/* What callers without a C compiler ask the library. */
+/* The version and the sizes of the library, for callers that have no C compiler. */
 #include "lib/drift.h"
 
 const char *kl_version(void) { return KLDIV_VERSION; }
