@@ -9,8 +9,8 @@ Kinds of steps:
 Each step needs what it names first, and is a process group of its own, which ends with this process. While steps run, a
 line every 20 s tells how many of their tests have passed. The output of a step goes to build/steps/NAME.log; if the step
 fails, what is in it beside passed tests is printed, the steps that need it are left out, the others go on, and the exit
-status is 1. What a step measured is told at the end, lines of its log that begin with MEASURED; then what it did not run: lines that
-begin with NOT RUN, and skipped tests.
+status is 1. What steps measured is told at the end: lines of logs that begin with MEASURED; then what was not run: lines
+that begin with NOT RUN, and skipped tests; last the tests that failed.
 
 Usage: tests/tools/steps.py test | rest | all | STEP...     rest is what `all` has beyond `test`
 """
@@ -67,7 +67,9 @@ SETS = {"test": TEST, "rest": REST, "all": TEST + REST}
 PASSED = re.compile(r"^\[PASS\] |^ok |^test_.* \.\.\. ok$", re.M)
 MEASURED = re.compile(r"^MEASURED: (.*)", re.M)
 LEFT_OUT = re.compile(r"^NOT RUN: .*|^\[SKIP\] (?!.*Test is disabled).*", re.M)
-NOISE = re.compile(r"^\[(PASS|RUN )\].*\n", re.M)  # of a step that failed
+NOISE = re.compile(r"^\[(PASS|RUN |====)\] (?!Synthesis).*\n", re.M)  # of a step that failed
+FAILED = re.compile(r"^\[(?:----|FAIL|CRASH)\] .*|^not ok .*", re.M)
+LAST_LINES = 12  # of a step that failed without such lines
 
 
 class Step:
@@ -94,6 +96,10 @@ class Step:
     def text(self):
         with open(self.log, errors="replace") as log:
             return log.read()
+
+    def failures(self):
+        text = self.text()
+        return FAILED.findall(text) or text.splitlines()[-LAST_LINES:]
 
     def tell(self):
         passed = len(PASSED.findall(self.text()))
@@ -168,6 +174,8 @@ def print_results(steps, seconds):
     print(f"{'all':16}{'':10}{passed:8}{seconds:9.0f}{cpu:7.0f}\n")
     for line in measured + left_out:
         print(line)
+    for step in [step for step in steps if step.state == "FAILED"]:
+        print(f"\n{step.name} FAILED:", *step.failures(), sep="\n  ")
     states = [step.state for step in steps]
     print(f"{states.count('passed')} of {len(steps)} steps passed, {passed} tests; "
           f"{len(left_out)} not run{' (above)' if left_out else ''}; {seconds:.0f} s", flush=True)
