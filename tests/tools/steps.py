@@ -68,7 +68,7 @@ PASSED = re.compile(r"^\[PASS\] |^ok |^test_.* \.\.\. ok$", re.M)
 MEASURED = re.compile(r"^MEASURED: (.*)", re.M)
 LEFT_OUT = re.compile(r"^NOT RUN: .*|^\[SKIP\] (?!.*Test is disabled).*", re.M)
 NOISE = re.compile(r"^\[(PASS|RUN |====)\] (?!Synthesis).*\n", re.M)  # of a step that failed
-FAILED = re.compile(r"^\[(?:----|FAIL|CRASH)\] .*|^not ok .*", re.M)
+FAILED = re.compile(r"^\[----\] (?:tests/.*Assertion Failed|  .+)|^\[(?:FAIL|CRASH)\] .*|^not ok .*", re.M)
 LAST_LINES = 12  # of a step that failed without such lines
 
 
