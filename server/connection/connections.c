@@ -5,9 +5,7 @@
 #include "server/net/unix_socket.h"
 #include "server/telemetry/metrics.h"
 
-#include <pthread.h>
 #include <stdlib.h>
-#include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -17,74 +15,9 @@ enum { FIRST_REQUEST_MS = 1000, FIRST_TLS_REQUEST_MS = 5000 };
 /* SOON_MS: time after which the end of a connection is looked at, in ms. */
 enum { SOON_MS = 10 };
 
-/* Counts of connections, and `look`: the watcher's lock is theirs. */
-static struct {
-    srv_look *look;
-    struct {
-        size_t open;
-        size_t ending; /* of the open ones, those that made room */
-    } quotas[SRV_QUOTAS];
-} table;
+static srv_look *connection_look; /* the watcher's entries of connections have it */
 
-static const struct srv_error evicted = {
-    "too_many_connections", "the slowest connection was closed for a new one; try again"};
-
-void srv_connections_init(srv_look *look) { table.look = look; }
-
-/* ---- Waking */
-
-/* A lock of its own: libmicrohttpd adds and removes descriptors with its own locks held. */
-static pthread_mutex_t waking = PTHREAD_MUTEX_INITIALIZER;
-
-/* Closing removes it from epoll. */
-static void unmake(struct srv_wakeup *wakeup)
-{
-    if (wakeup->event_fd > 0)
-        close(wakeup->event_fd);
-    wakeup->event_fd = 0;
-}
-
-/* Makes an event, or another. */
-static bool wake(struct srv_wakeup *wakeup)
-{
-    if (wakeup->event_fd > 0)
-        return eventfd_write(wakeup->event_fd, 1) == 0;
-    struct epoll_event event = {.events = EPOLLIN | EPOLLET, .data = wakeup->mark};
-    wakeup->event_fd = eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (wakeup->event_fd >= 0 &&
-        epoll_ctl(wakeup->loop, EPOLL_CTL_ADD, wakeup->event_fd, &event) == 0)
-        return true;
-    unmake(wakeup);
-    return false;
-}
-
-void srv_wakeup_add(struct srv_wakeup *wakeup, int loop, epoll_data_t mark)
-{
-    pthread_mutex_lock(&waking);
-    wakeup->watched = true;
-    wakeup->loop = loop;
-    wakeup->mark = mark;
-    if (wakeup->wanted)
-        wake(wakeup);
-    pthread_mutex_unlock(&waking);
-}
-
-void srv_wakeup_remove(struct srv_wakeup *wakeup)
-{
-    pthread_mutex_lock(&waking);
-    unmake(wakeup);
-    wakeup->watched = false;
-    pthread_mutex_unlock(&waking);
-}
-
-bool srv_wakeup_signal(struct srv_wakeup *wakeup)
-{
-    pthread_mutex_lock(&waking);
-    wakeup->wanted = true;
-    bool good = !wakeup->watched || wake(wakeup);
-    pthread_mutex_unlock(&waking);
-    return good;
-}
+void srv_connections_init(srv_look *look) { connection_look = look; }
 
 /* ---- Ends */
 
@@ -112,53 +45,18 @@ void srv_connection_end(struct srv_connection *c, const struct srv_error *why)
     srv_watch_by(&c->watched, api_now_ms() + SOON_MS);
 }
 
-static bool is_evicted(const struct srv_connection *c)
-{
-    return atomic_load(&c->ending) == &evicted;
-}
-
-bool srv_connection_evict(struct srv_connection *c)
-{
-    if (table.quotas[c->quota].ending == SRV_ENDING)
-        return false;
-    srv_connection_end(c, &evicted);
-    table.quotas[c->quota].ending += is_evicted(c);
-    return is_evicted(c);
-}
-
-/* ---- Counts */
-
-bool srv_connections_admit(enum srv_quota quota, size_t limit)
-{
-    srv_watcher_lock();
-    bool admitted = table.quotas[quota].open - table.quotas[quota].ending < limit;
-    table.quotas[quota].open += admitted;
-    srv_watcher_unlock();
-    return admitted;
-}
-
-size_t srv_connections_open(void)
-{
-    size_t n = 0;
-    srv_watcher_lock();
-    for (size_t i = 0; i < SRV_QUOTAS; i++)
-        n += table.quotas[i].open;
-    srv_watcher_unlock();
-    return n;
-}
-
 /* ---- Entries */
 
 struct srv_connection *srv_connection_at(int fd)
 {
     struct srv_watched *w = srv_watched_at(fd);
-    return w && w->look == table.look ? (struct srv_connection *)w : NULL;
+    return w && w->look == connection_look ? (struct srv_connection *)w : NULL;
 }
 
 struct srv_connection *srv_connection_next(size_t *i)
 {
     struct srv_watched *w = srv_watched_next(i);
-    while (w && w->look != table.look)
+    while (w && w->look != connection_look)
         w = srv_watched_next(i);
     return (struct srv_connection *)w;
 }
@@ -180,7 +78,7 @@ static struct srv_connection *make(int fd, enum srv_quota quota, bool tls,
     unsigned long long now = api_now_ms();
     if (!c)
         return NULL;
-    *c = (struct srv_connection){.watched = {.fd = fd, .due = now, .look = table.look},
+    *c = (struct srv_connection){.watched = {.fd = fd, .due = now, .look = connection_look},
                                  .quota = quota,
                                  .session = tls ? srv_tls_begin(fd) : NULL,
                                  .peer = {.is_local = address->sa_family == AF_UNIX},
@@ -203,7 +101,8 @@ bool srv_connection_add(int fd, enum srv_quota quota, bool tls, const struct soc
     bool good = is_added && srv_watch_events(&c->watched, EPOLLRDHUP | EPOLLET);
     if (is_added && !good)
         srv_watch_remove(&c->watched);
-    table.quotas[quota].open -= !good;
+    if (!good)
+        srv_quota_leave(quota, false);
     srv_watcher_unlock();
     if (c && !good)
         free_connection(c);
@@ -214,8 +113,7 @@ void srv_connection_remove(struct srv_connection *c)
 {
     srv_watcher_lock();
     srv_watch_remove(&c->watched);
-    table.quotas[c->quota].open--;
-    table.quotas[c->quota].ending -= is_evicted(c);
+    srv_quota_leave(c->quota, c->makes_room);
     srv_watcher_unlock();
     srv_wakeup_remove(&c->wakeup);
     free_connection(c);
@@ -231,7 +129,7 @@ void srv_connection_suspend(struct srv_connection *c, struct MHD_Connection *lib
 
 void srv_connection_resume(struct srv_connection *c)
 {
-    srv_watcher_lock(); /* a probe of the client must not mix with the response */
+    srv_watcher_lock(); /* a byte that is sent ahead must not mix with the response */
     void *library = atomic_exchange(&c->suspended, NULL);
     if (library)
         MHD_resume_connection(library);
@@ -242,15 +140,15 @@ void srv_connection_resume(struct srv_connection *c)
 
 bool srv_connection_take_body(struct srv_connection *c)
 {
-    struct api_buffer *body = atomic_exchange(&c->lent, NULL);
+    struct api_buffer *body = atomic_exchange(&c->evictable, NULL);
     if (body)
         api_buffer_free(body);
     return body;
 }
 
-bool srv_connection_keep_body(struct srv_connection *c)
+bool srv_connection_reclaim_body(struct srv_connection *c)
 {
-    if (atomic_exchange(&c->lent, NULL))
+    if (atomic_exchange(&c->evictable, NULL))
         return true;
     srv_watcher_lock(); /* until it is freed */
     srv_watcher_unlock();

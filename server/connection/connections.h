@@ -3,6 +3,8 @@
 
 #include "api/memory/buffer.h"
 #include "server/connection/framing.h"
+#include "server/connection/quotas.h"
+#include "server/connection/wakeup.h"
 #include "server/connection/watcher.h"
 #include "server/net/client_address.h"
 
@@ -10,19 +12,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
-#include <sys/epoll.h>
 #include <sys/socket.h>
-
-/* srv_quota: the limit that a connection counts toward. */
-enum srv_quota {
-    SRV_REGULAR,  /* --max-connections */
-    SRV_RESERVED, /* for health checks when --max-connections are open */
-    SRV_ADMIN,    /* of --admin-listen */
-    SRV_QUOTAS,
-};
-
-/* SRV_ENDING: the maximal number of connections of a quota that make room for others and are not closed yet. */
-enum { SRV_ENDING = 64 };
 
 /* srv_phase: the event that a connection waits for. deadlines.c has their bounds. */
 enum srv_phase {
@@ -72,16 +62,6 @@ struct srv_message {
     bool is_ready, must_close, is_head;
 };
 
-/* srv_wakeup: wakes the network thread of a connection that epoll watches, without a word to its client: by an event of
- * another descriptor, which carries the mark of the connection. shutdown(), which wakes it, too, lets a client that still
- * sends fail or wait, and it may not read the response. Any thread may call its functions. */
-struct srv_wakeup {
-    bool watched, wanted;
-    int loop;     /* epoll, while `watched` */
-    int event_fd; /* 0 for none */
-    epoll_data_t mark;
-};
-
 struct srv_connection {
     struct srv_watched watched;
     enum srv_quota quota;
@@ -108,23 +88,18 @@ struct srv_connection {
     atomic_bool read_shut; /* its thread was told to read what has arrived, and to end */
     atomic_bool stop;      /* nobody waits for the response any more */
     /* A body that arrives. Another thread may take it and free its memory. */
-    _Atomic(struct api_buffer *) lent;
+    _Atomic(struct api_buffer *) evictable;
 
     /* Written with the watcher locked: */
+    bool makes_room; /* it ends for another of its quota */
     _Atomic enum srv_client client;
-    unsigned probed; /* bytes of the response that probes have sent; the network thread clears it */
+    unsigned
+        sent_ahead; /* bytes of the response that were sent as a test of the client: 0 or 1; the network thread clears it */
     struct srv_taken taken;
 };
 
 /* Sets the function by which the watcher looks at connections, before the first one. */
 void srv_connections_init(srv_look *look);
-
-/* Counts a connection; false if the quota has `limit` connections, not counting those that are about to end to make
- * room. */
-bool srv_connections_admit(enum srv_quota quota, size_t limit);
-
-/* Ends a connection to make room for another of its quota; false if enough are about to end. The watcher is locked. */
-bool srv_connection_evict(struct srv_connection *connection);
 
 /* Adds an admitted connection, before libmicrohttpd takes its descriptor. False, and it does not count any more, if
  * memory or the system's resources are exhausted. */
@@ -150,13 +125,10 @@ void srv_connection_resume(struct srv_connection *connection);
 bool srv_connection_take_body(struct srv_connection *connection);
 
 /* Takes back a body that was put up to be freed; false if its memory was freed. Called by the network thread. */
-bool srv_connection_keep_body(struct srv_connection *connection);
+bool srv_connection_reclaim_body(struct srv_connection *connection);
 
 /* Lets the connection's thread read again, and see the end that the client or the server has set. */
 void srv_connection_shutdown_read(struct srv_connection *connection);
-
-/* Number of connections that are admitted, and not removed. */
-size_t srv_connections_open(void);
 
 /* Closes connections that wait for another request, and those that have sent none for 1 s. A
  * request in transit is still read. */
@@ -164,24 +136,3 @@ void srv_connections_close_idle(void);
 
 /* Gives the next connection from the watcher's entry *i on, and advances *i; NULL at the end. The watcher is locked. */
 struct srv_connection *srv_connection_next(size_t *i);
-
-/* Notes that the connection's descriptor was added to epoll, or removed. It is also removed at the connection's end,
- * which frees what the wakeup holds. */
-void srv_wakeup_add(struct srv_wakeup *wakeup, int loop, epoll_data_t mark);
-void srv_wakeup_remove(struct srv_wakeup *wakeup);
-
-/* Wakes the thread, now or as soon as epoll watches the connection; at each call. False if no descriptor is
- * left for that. */
-bool srv_wakeup_signal(struct srv_wakeup *wakeup);
-
-/* ---- eviction.c: chooses the connection that ends so that others can be served, when connections or memory run out.
- * Nobody waits for memory: a request that gets none is refused. */
-
-/* Counts a connection before libmicrohttpd takes it. If `limit` connections of the quota exist already, the
- * slowest one is ended to make room, unless this one has `to_wait`; false if none is slow. */
-bool srv_evict_for_connection(enum srv_quota quota, size_t limit, bool to_wait);
-
-/* Ends the slowest request that holds the most memory, if it is behind its minimum rate, and if all such requests
- * together hold the `missing` bytes. True if its memory is free at once: that of a body is; that of a response
- * once its network thread has noticed. Called by the network thread of `asking`. */
-bool srv_evict_for_memory(const struct srv_connection *asking, size_t missing);

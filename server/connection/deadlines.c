@@ -25,9 +25,9 @@ enum {
 /* Times between two looks, in ms. SOON_MS: at a connection that is about to end. REPLY_LOOK_MS: at a response. */
 enum { SOON_MS = 10, REPLY_LOOK_MS = 200 };
 
-/* PROBE_MS: time of work, in ms, after which a client that has closed its sending side is asked if it still reads.
+/* TEST_CLIENT_MS: time of work, in ms, after which a client that has closed its sending side is asked if it still reads.
  * FIRST_LOOK_MS: time of a response until the first look at what the client takes. */
-enum { PROBE_MS = 100, FIRST_LOOK_MS = 1000 };
+enum { TEST_CLIENT_MS = 100, FIRST_LOOK_MS = 1000 };
 
 static unsigned long long idle_ms = 75000, request_ms;
 static unsigned long long header_ms = HEADER_MS, grace_ms = BODY_GRACE_MS, response_ms = REPLY_MS;
@@ -118,10 +118,10 @@ static unsigned long long look_in_phase(const struct srv_connection *c, enum srv
     unsigned long long since = atomic_load(&c->since);
     if (phase == SRV_REPLY)
         return now < since + FIRST_LOOK_MS ? since + FIRST_LOOK_MS : now + REPLY_LOOK_MS;
-    if (phase ==
-        SRV_WORK) /* a client of a unix socket tells its end at once, and TLS has no probe */
-        return client == SRV_HALF_CLOSED && !c->probed && !c->peer.is_local && !c->session
-                   ? since + PROBE_MS
+    /* A client of a unix socket tells its end at once; by TLS no byte can be sent ahead. */
+    if (phase == SRV_WORK)
+        return client == SRV_HALF_CLOSED && !c->sent_ahead && !c->peer.is_local && !c->session
+                   ? since + TEST_CLIENT_MS
                    : SRV_NEVER;
     return client != SRV_OPEN || atomic_load(&c->ending) ? now : SRV_NEVER;
 }
@@ -200,10 +200,10 @@ static void mark_client(struct srv_connection *c, unsigned events)
 /* Asks whether the client of a suspended connection is still there: sends the first byte of the response, which is
  * the same for all responses, once. The kernel of a client that has left answers with a reset; otherwise the response
  * is sent from its second byte on. Not with TLS. */
-static void probe(struct srv_connection *c)
+static void test_client(struct srv_connection *c)
 {
-    if (!c->session && c->probed == 0 && c->go_on_left == 0)
-        c->probed = send(c->watched.fd, "H", 1, MSG_NOSIGNAL | MSG_DONTWAIT) == 1;
+    if (!c->session && c->sent_ahead == 0 && c->go_on_left == 0)
+        c->sent_ahead = send(c->watched.fd, "H", 1, MSG_NOSIGNAL | MSG_DONTWAIT) == 1;
 }
 
 /* Acts on a client's end. */
@@ -214,8 +214,8 @@ static void follow_client(struct srv_connection *c, unsigned long long now)
     if (client == SRV_OPEN && !atomic_load(&c->ending))
         return;
     if (client == SRV_HALF_CLOSED && phase == SRV_WORK && atomic_load(&c->suspended) &&
-        now >= atomic_load(&c->since) + PROBE_MS && !c->peer.is_local)
-        probe(c);
+        now >= atomic_load(&c->since) + TEST_CLIENT_MS && !c->peer.is_local)
+        test_client(c);
     if (phase == SRV_HEADER || phase == SRV_IDLE || phase == SRV_BODY)
         srv_connection_shutdown_read(c);
 }

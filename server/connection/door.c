@@ -120,24 +120,24 @@ static ssize_t receive_to(struct srv_connection *c, struct input *in, char *to, 
 
 /* ---- Sending */
 
-/* Sends pieces of a response, without what a probe has sent of it. */
+/* Sends pieces of a response, but for the byte that was sent ahead of it. */
 static ssize_t send_pieces(struct srv_connection *c, const struct msghdr *message, int flags)
 {
     struct iovec *first = message->msg_iov;
-    size_t probed = c->probed;
-    first->iov_base = (char *)first->iov_base + probed;
-    first->iov_len -= probed;
+    size_t ahead = c->sent_ahead;
+    first->iov_base = (char *)first->iov_base + ahead;
+    first->iov_len -= ahead;
     ssize_t size = c->session ? srv_tls_send(c->session, first, message->msg_iovlen, &c->encrypted)
                               : sendmsg(c->watched.fd, message, flags);
-    first->iov_base = (char *)first->iov_base - probed;
-    first->iov_len += probed;
+    first->iov_base = (char *)first->iov_base - ahead;
+    first->iov_len += ahead;
     if (size < 0)
         return size;
-    if (probed > 0)
-        c->probed = 0;
+    if (ahead > 0)
+        c->sent_ahead = 0;
     if (c->peer.is_local) /* of it the kernel does not tell how much has arrived */
-        atomic_fetch_add(&c->sent, (unsigned long long)size + probed);
-    return size + (ssize_t)probed;
+        atomic_fetch_add(&c->sent, (unsigned long long)size + ahead);
+    return size + (ssize_t)ahead;
 }
 
 static const char go_on[] = "HTTP/1.1 100 Continue\r\n\r\n";
@@ -172,7 +172,7 @@ static ssize_t receive_in_place(struct srv_connection *c, struct input *in, bool
     size_t size = f->left < AT_ONCE ? (size_t)f->left : AT_ONCE;
     char *to = NULL;
     if (f->state == SRV_BODY_BYTES && f->left >= IN_PLACE)
-        to = reader->place(message_of(c), &size, &why);
+        to = reader->space(message_of(c), &size, &why);
     *tried = to || why;
     if (!to)
         return why && refuse(c, in, why);
@@ -180,7 +180,7 @@ static ssize_t receive_in_place(struct srv_connection *c, struct input *in, bool
     int reason = errno;
     if (n > 0)
         step(c, to, (size_t)n, &part);
-    reader->placed(message_of(c), n > 0 ? (size_t)n : 0);
+    reader->filled(message_of(c), n > 0 ? (size_t)n : 0);
     errno = reason;
     return n;
 }

@@ -17,10 +17,10 @@ struct srv_reader {
     /* Takes bytes of the body. Gives the error for which they cannot be taken, or NULL. */
     const struct srv_error *(*body)(struct srv_message *message, const char *bytes, size_t n);
 
-    /* Gives the place of the body's next bytes, which may be fewer than *n; NULL if they are to be given to `body`, or,
+    /* Gives the space for the body's next bytes, which may be fewer than *n; NULL if they are to be given to `body`, or,
      * with *why set, if they cannot be taken. Then takes the bytes that have been received there, if any. */
-    char *(*place)(struct srv_message *message, size_t *n, const struct srv_error **why);
-    void (*placed)(struct srv_message *message, size_t n);
+    char *(*space)(struct srv_message *message, size_t *n, const struct srv_error **why);
+    void (*filled)(struct srv_message *message, size_t n);
 
     /* Refuses a request that arrives. If it has not begun, it begins with what there is of its header. False if no memory
      * is left. */

@@ -1,4 +1,4 @@
-#include "server/connection/connections.h"
+#include "server/connection/eviction.h"
 
 #include "api/text/clock.h"
 #include "server/connection/deadlines.h"
@@ -7,6 +7,8 @@
 /* SLOW_MS: lag, in ms, from which a client is slow while others need the memory that it holds. */
 enum { SLOW_MS = 1000 };
 
+static const struct srv_error evicted = {
+    "too_many_connections", "the slowest connection was closed for a new one; try again"};
 static const struct srv_error freed_memory = {
     "out_of_memory", "the slowest request was ended for others (--max-memory); try again"};
 
@@ -25,14 +27,18 @@ static bool evict_slowest(enum srv_quota quota)
             slowest = c;
         }
     }
-    bool made = slowest && srv_connection_evict(slowest);
+    bool ends = slowest && srv_quota_make_room(quota);
+    if (ends) {
+        slowest->makes_room = true;
+        srv_connection_end(slowest, &evicted);
+    }
     srv_watcher_unlock();
-    return made;
+    return ends;
 }
 
 bool srv_evict_for_connection(enum srv_quota quota, size_t limit, bool to_wait)
 {
-    while (!srv_connections_admit(quota, limit))
+    while (!srv_quota_admit(quota, limit))
         if (to_wait || !evict_slowest(quota))
             return false;
     return true;

@@ -44,16 +44,16 @@ void srv_watcher_wait(const size_t *n)
 
 /* ---- Heap */
 
-static void put(struct srv_watched *w, size_t place)
+static void put(struct srv_watched *w, size_t index)
 {
-    watcher.heap[place] = w;
-    w->place = place;
+    watcher.heap[index] = w;
+    w->index = index;
 }
 
 static void move_up(struct srv_watched *w)
 {
     unsigned long long due = atomic_load(&w->due);
-    size_t i = w->place;
+    size_t i = w->index;
     for (; i > 0 && atomic_load(&watcher.heap[(i - 1) / 2]->due) > due; i = (i - 1) / 2)
         put(watcher.heap[(i - 1) / 2], i);
     put(w, i);
@@ -74,7 +74,7 @@ static size_t first_child(size_t i)
 static void move_down(struct srv_watched *w)
 {
     unsigned long long due = atomic_load(&w->due);
-    size_t i = w->place;
+    size_t i = w->index;
     for (size_t child = first_child(i);
          child < watcher.n && atomic_load(&watcher.heap[child]->due) < due;
          child = first_child(i)) {
@@ -143,7 +143,7 @@ void srv_watch_remove(struct srv_watched *w)
     epoll_ctl(watcher.events, EPOLL_CTL_DEL, w->fd, NULL); /* a duplicate would keep it */
     if (last == w)
         return;
-    put(last, w->place);
+    put(last, w->index);
     move_up(last);
     move_down(last);
 }

@@ -17,7 +17,7 @@ struct srv_watched {
     int fd;
     unsigned number;   /* unlike those of other entries that had the descriptor */
     atomic_ullong due; /* time of the next look, in ms */
-    size_t place;      /* in the heap */
+    size_t index;      /* in the heap */
     srv_look *look;
 };
 

@@ -1,6 +1,7 @@
 #include "server/request/request.h"
 
 #include "server/connection/deadlines.h"
+#include "server/connection/eviction.h"
 
 #include <string.h>
 
@@ -81,10 +82,10 @@ bool srv_body_fits(const struct srv_request *request)
     return true;
 }
 
-bool srv_body_keep(struct srv_request *request)
+bool srv_body_reclaim(struct srv_request *request)
 {
-    bool is_mine = !request->is_lent || srv_connection_keep_body(request->entry);
-    request->is_lent = false;
+    bool is_mine = !request->is_evictable || srv_connection_reclaim_body(request->entry);
+    request->is_evictable = false;
     return is_mine;
 }
 
@@ -93,7 +94,7 @@ static const struct srv_error *prepare(struct srv_request *request, size_t n)
 {
     static const struct srv_error too_large = {"body_too_large",
                                                "the body is larger than this request may have"};
-    if (!srv_body_keep(request))
+    if (!srv_body_reclaim(request))
         return atomic_load(&request->entry->ending);
     if (is_too_large(request, request->body.size + n))
         return &too_large;
@@ -106,9 +107,9 @@ static void count(struct srv_request *request, size_t n)
     struct api_buffer *body = &request->body;
     body->size += n;
     request->received += n;
-    request->is_lent = !body->borrowed && body->capacity > 0;
-    if (request->is_lent)
-        atomic_store(&request->entry->lent, body);
+    request->is_evictable = !body->borrowed && body->capacity > 0;
+    if (request->is_evictable)
+        atomic_store(&request->entry->evictable, body);
     srv_body_progress(request->entry, n);
 }
 
@@ -126,7 +127,7 @@ const struct srv_error *srv_body_receive(struct srv_message *message, const char
     return NULL;
 }
 
-char *srv_body_place(struct srv_message *message, size_t *n, const struct srv_error **why)
+char *srv_body_space(struct srv_message *message, size_t *n, const struct srv_error **why)
 {
     struct srv_request *request = (struct srv_request *)message;
     const struct api_buffer *body = &request->body;
@@ -140,7 +141,7 @@ char *srv_body_place(struct srv_message *message, size_t *n, const struct srv_er
     return body->data + body->size;
 }
 
-void srv_body_placed(struct srv_message *message, size_t n)
+void srv_body_filled(struct srv_message *message, size_t n)
 {
     count((struct srv_request *)message, n);
 }

@@ -1,5 +1,6 @@
 #include "server/request/http.h"
 
+#include "server/connection/eviction.h"
 #include "server/connection/linger.h"
 #include "server/connection/tls.h"
 #include "server/listen/admission.h"

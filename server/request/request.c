@@ -163,7 +163,7 @@ void srv_request_done(struct srv_request *request, bool sent)
     if (response->status != 0)
         srv_metrics_count_time(response, request->marked - request->start);
     log_request(request, sent);
-    srv_body_keep(request);
+    srv_body_reclaim(request);
     if (request->unread >= 0)
         linger(request);
     srv_request_release(request);

@@ -32,9 +32,9 @@ struct srv_request {
     enum srv_step step;
     enum srv_queue queue;
     bool chunked;
-    bool is_pooled;  /* kept for another request when it is done */
-    bool is_counted; /* by its response */
-    bool is_lent;    /* the memory of its body is */
+    bool is_pooled;    /* kept for another request when it is done */
+    bool is_counted;   /* by its response */
+    bool is_evictable; /* another thread may free the memory of its body */
     int unread; /* duplicated descriptor whose unread body is dropped after the response, or -1 */
     struct api_exchange exchange;
     struct api_buffer body;
@@ -47,7 +47,8 @@ struct srv_request {
 
     /* Not zeroed at the begin: */
     struct srv_header header;
-    char small_body[SMALL_BODY + API_PADDING], small_response[SMALL_REPLY]; /* lent */
+    char small_body[SMALL_BODY + API_PADDING],
+        small_response[SMALL_REPLY]; /* used by `body` and the response */
     char text[]; /* the header, NUL, its path, percent-encoded, NUL, its authority */
 };
 
@@ -75,6 +76,25 @@ void srv_request_count(struct srv_request *request);
  * if the whole response was sent. */
 void srv_request_done(struct srv_request *request, bool sent);
 
+/* The request of a connection, or NULL. */
+static inline struct srv_request *srv_request_of(const struct srv_connection *entry)
+{
+    return (struct srv_request *)atomic_load(&entry->request);
+}
+
+/* ---- begin.c: the door's calls for a request that arrives, as srv_reader says */
+
+void srv_begin_init(const struct api_service *service);
+bool srv_begin(struct srv_connection *entry, const char *text, size_t size, bool is_here);
+bool srv_refuse_arriving(struct srv_connection *entry, const char *text, size_t size,
+                         const struct srv_error *why);
+
+/* ---- work.c */
+
+/* Goes on with a request that is ready. True if its response is complete; else a job thread or the store has it, the
+ * connection is suspended, and the next call is due when it is resumed. Called by the network thread. */
+bool srv_work(struct srv_request *request, struct MHD_Connection *connection);
+
 /* ---- response.c */
 
 /* Makes the response to a request, which holds a reference to it; NULL if memory is exhausted. A response
@@ -93,8 +113,8 @@ bool srv_body_fits(const struct srv_request *request);
 
 /* Take bytes of the body, or have them received where they stay, as srv_reader says. */
 const struct srv_error *srv_body_receive(struct srv_message *message, const char *bytes, size_t n);
-char *srv_body_place(struct srv_message *message, size_t *n, const struct srv_error **why);
-void srv_body_placed(struct srv_message *message, size_t n);
+char *srv_body_space(struct srv_message *message, size_t *n, const struct srv_error **why);
+void srv_body_filled(struct srv_message *message, size_t n);
 
 /* Takes back the memory of the body, which others may have freed: false then. */
-bool srv_body_keep(struct srv_request *request);
+bool srv_body_reclaim(struct srv_request *request);

@@ -51,20 +51,27 @@ static void increment(atomic_ulong *counter, unsigned long n)
     atomic_fetch_add_explicit(counter, n, memory_order_relaxed);
 }
 
-/* Index of the first row of the endpoint's path, whose methods share their series; unknown paths have the
- * index after the last row. */
-static size_t route_index(const struct api_endpoint *endpoint)
+/* Number of the series of each row of the table: 1 more than the index of the first row of its path, as the methods of a path
+ * share their series. 0 is of unknown paths. */
+static unsigned char routes[MAX_ROUTES];
+
+__attribute__((constructor)) static void number_routes(void)
 {
-    size_t i = 0;
-    while (i < MAX_ROUTES - 1 && api_endpoints[i].path &&
-           (!endpoint || strcmp(api_endpoints[i].path, endpoint->path) != 0))
-        i++;
-    return i;
+    for (size_t i = 0, first; api_endpoints[i].path; i++) {
+        for (first = 0; strcmp(api_endpoints[first].path, api_endpoints[i].path) != 0;)
+            first++;
+        routes[i] = (unsigned char)(first + 1);
+    }
 }
 
-static const char *route_name(size_t index)
+static size_t route_of(const struct api_endpoint *endpoint)
 {
-    return api_endpoints[index].path ? api_endpoints[index].path : "other";
+    return endpoint ? routes[endpoint - api_endpoints] : 0;
+}
+
+static const char *route_name(size_t route)
+{
+    return route > 0 ? api_endpoints[route - 1].path : "other";
 }
 
 /* Index of a word; that of the last word if it is not in the list. */
@@ -91,7 +98,7 @@ void srv_metrics_begin_request(void)
 void srv_metrics_count_response(const struct api_response *response, const char *method,
                                 size_t body_size)
 {
-    size_t route = route_index(response->endpoint);
+    size_t route = route_of(response->endpoint);
     size_t method_index = index_of(method, methods, COUNT(methods));
     increment(&counters.requests[route][method_index][status_index(response->status)], 1);
     api_histogram_add(&counters.body_bytes, bytes_bounds, COUNT(bytes_bounds), (double)body_size,
@@ -104,7 +111,7 @@ void srv_metrics_count_response(const struct api_response *response, const char 
 
 void srv_metrics_count_time(const struct api_response *response, double seconds)
 {
-    api_histogram_add(&counters.seconds[route_index(response->endpoint)], seconds_bounds,
+    api_histogram_add(&counters.seconds[route_of(response->endpoint)], seconds_bounds,
                       COUNT(seconds_bounds), seconds, MICRO);
 }
 
