@@ -3,6 +3,7 @@
 
 #include "api/json/problem.h"
 
+#include <string.h>
 #include <zip.h>
 
 /* API_ENTRY_NAME: the name of an array has fewer bytes. */
@@ -21,6 +22,12 @@ struct api_archive {
     zip_stat_t entry;          /* the current one */
     char name[API_ENTRY_NAME]; /* of its array: "input" of "input.npy" */
 };
+
+/* True if the bytes start as those of a ZIP archive that has an entry do. */
+static inline bool api_archive_is(const char *bytes, size_t size)
+{
+    return size >= 4 && memcmp(bytes, "PK\3\4", 4) == 0;
+}
 
 /* Opens an archive of at most `max` entries. */
 bool api_archive_open(struct api_archive *archive, size_t max, struct api_problem *problem);

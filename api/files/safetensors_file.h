@@ -6,8 +6,16 @@
 #include "api/json/problem.h"
 #include "lib/kldiv.h"
 
+#include <string.h>
+
 /* API_SAFETENSORS_PREFIX: bytes of the header's length, before the header. */
 enum { API_SAFETENSORS_PREFIX = 8 };
+
+/* True if the bytes start as a file's do: its length ends with NULs, which no text has, before a member. */
+static inline bool api_safetensors_is(const char *bytes, size_t size)
+{
+    return size >= API_SAFETENSORS_PREFIX + 2 && memcmp(bytes + 5, "\0\0\0{\"", 5) == 0;
+}
 
 /* api_span: the bytes of the data that belong to the tensor of a key of the header. */
 struct api_span {

@@ -11,10 +11,9 @@
 enum { MEMORY_EACH = 6, MEMORY_VALUE = 256, MEMORY_OBJECT = 384, MEMORY_OVERHEAD = 8192 };
 enum { ALIGNMENT = 16 };
 
-/* KEPT: bytes that each thread keeps for parsing; enough for most requests without their
- * tensors. */
-enum { KEPT = 16 << 10 };
-static _Thread_local char kept[KEPT] __attribute__((aligned(ALIGNMENT)));
+/* SMALL: bytes of each thread for a text that needs no more: most requests without their tensors. */
+enum { SMALL = 16 << 10 };
+static _Thread_local char small[SMALL] __attribute__((aligned(ALIGNMENT)));
 
 /* Text that this thread parses or reads; NULL if there is none. */
 static _Thread_local struct api_json *current;
@@ -46,7 +45,7 @@ static bool get_memory(struct api_json *json, size_t size)
 {
     json->size = size;
     json->memory =
-        size <= sizeof kept ? kept : api_block_resize(json->budget, NULL, 0, &json->size);
+        size <= sizeof small ? small : api_block_resize(json->budget, NULL, 0, &json->size);
     json->out_of_memory = !json->memory;
     return json->memory != NULL;
 }
@@ -114,6 +113,6 @@ void api_json_free(struct api_json *json)
         return;
     json_decref(json->root);
     current = NULL;
-    if (json->memory != kept)
+    if (json->memory != small)
         api_block_free(json->budget, json->memory, json->size);
 }

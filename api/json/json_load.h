@@ -1,4 +1,6 @@
-/* Parses JSON with jansson in memory that is allocated beforehand. */
+/* Parses JSON with jansson in memory that is allocated beforehand. The first text that is parsed replaces jansson's
+ * functions of memory, which are the process's (json_set_alloc_funcs): a thread that holds a parsed text gives jansson
+ * memory of that text, all others use malloc. */
 #pragma once
 
 #include "api/memory/buffer.h"
@@ -9,7 +11,7 @@
  * most one at a time. */
 struct api_json {
     json_t *root;
-    struct api_budget *budget; /* for memory beyond what each thread keeps */
+    struct api_budget *budget; /* for memory beyond the 16 KiB of each thread */
     char *memory;
     size_t size, used;
     json_error_t error;

@@ -196,7 +196,7 @@ static bool reserve(struct api_buffer *buffer, size_t size, struct api_problem *
     return true;
 }
 
-static size_t output_size(const struct api_call *call, size_t output)
+size_t api_call_output_size(const struct api_call *call, size_t output)
 {
     size_t operand = output - API_GRADIENTS;
     return output == API_LOSS
@@ -204,7 +204,7 @@ static size_t output_size(const struct api_call *call, size_t output)
                : call->plan.counts[operand] * kl_dtype_size(call->tensors[operand].view.dtype);
 }
 
-static bool has_output(const struct api_call *call, size_t output)
+bool api_call_has_output(const struct api_call *call, size_t output)
 {
     return output == API_LOSS || has_gradient(call, output - API_GRADIENTS);
 }
@@ -227,8 +227,8 @@ static bool reserve_outputs(struct api_call *call, struct api_problem *problem)
         return reserve(&call->pairs[0], sizeof(double[2]), problem) &&
                reserve(&call->pairs[1], sizeof(double[2]), problem);
     for (size_t i = 0; i < API_RESULTS; i++)
-        if (has_output(call, i) && !call->oip.slices[i].in &&
-            !reserve(output_buffer(call, i), output_size(call, i), problem))
+        if (api_call_has_output(call, i) && !call->oip.slices[i].in &&
+            !reserve(output_buffer(call, i), api_call_output_size(call, i), problem))
             return false;
     return true;
 }
@@ -323,29 +323,31 @@ static size_t list_axes(const struct api_axes *axes, int *dim)
     return n;
 }
 
-/* Sets the share of a mixture. That of another one must be its default, which clients send that send all options. */
-static bool set_share(const struct api_options *given, enum api_option option, bool is_used,
-                      double fallback, double *share, struct api_problem *problem)
-{
-    static const char *const unused[][2] = {
-        [API_BETA] = {"beta_unused", "beta is of divergence=js alone"},
-        [API_ALPHA] = {"alpha_unused", "alpha is of divergence=skew alone"}};
-    bool is_other = given->given[option] && *share != fallback;
-    if (is_used && !given->given[option])
-        *share = fallback;
-    else if (!is_used)
-        *share = 0;
-    return is_used || !is_other ||
-           api_option_fail(given, option, problem, unused[option][0], unused[option][1]);
-}
+/* share: an option of one divergence. The defaults: beta as TRL's GKD has it, alpha as DistiLLM. */
+static const struct share {
+    enum api_option option;
+    enum kl_divergence divergence;
+    size_t member; /* its offset in kl_options */
+    double fallback;
+    const char *unused, *detail; /* the problem where another divergence has it */
+} shares[] = {{API_BETA, KL_JS, offsetof(struct kl_options, beta), 0.5, "beta_unused",
+               "beta is of divergence=js alone"},
+              {API_ALPHA, KL_SKEW, offsetof(struct kl_options, alpha), 0.1, "alpha_unused",
+               "alpha is of divergence=skew alone"}};
 
-/* The defaults: beta as TRL's GKD has it, alpha as DistiLLM. */
+/* Sets the shares of mixtures. One of another divergence must be its default, which clients send that send all options. */
 static bool set_shares(const struct api_options *given, struct kl_options *options,
                        struct api_problem *problem)
 {
-    return set_share(given, API_BETA, options->divergence == KL_JS, 0.5, &options->beta, problem) &&
-           set_share(given, API_ALPHA, options->divergence == KL_SKEW, 0.1, &options->alpha,
-                     problem);
+    for (const struct share *s = shares; s < shares + sizeof shares / sizeof *shares; s++) {
+        double *share = (double *)(void *)((char *)options + s->member);
+        bool is_used = options->divergence == s->divergence;
+        if (!is_used && given->given[s->option] && *share != s->fallback)
+            return api_option_fail(given, s->option, problem, s->unused, s->detail);
+        if (!is_used || !given->given[s->option])
+            *share = is_used ? s->fallback : 0;
+    }
+    return true;
 }
 
 static bool plan(struct api_call *call, struct api_problem *problem)
@@ -373,84 +375,19 @@ static bool plan(struct api_call *call, struct api_problem *problem)
     return check_rows(call, problem) && check_extent(call, problem);
 }
 
-/* ---- Shared memory */
-
-/* Checks an output's range in shared memory: its size, and that it is no other tensor's. */
-static bool check_slice(const struct api_call *call, size_t output, struct api_problem *problem)
+bool api_call_plan(struct api_call *call, struct api_problem *problem)
 {
-    const struct api_slice *slice = &call->oip.slices[output];
-    size_t size = output_size(call, output);
-    if (slice->size < size)
-        return api_slice_fail(slice, "shared_memory_byte_size", "region_too_small", problem,
-                              "%s has %zu bytes, but its place in shared memory has %zu",
-                              api_output_names[output], size, slice->size);
-    for (size_t i = 0; i < API_TENSORS; i++)
-        if (!api_slice_check_apart(slice, &call->tensors[i].slice, problem))
-            return false;
-    for (size_t i = 0; i < output; i++)
-        if (!api_slice_check_apart(slice, &call->oip.slices[i], problem))
-            return false;
-    return true;
+    return check_tensors(call, problem) && plan(call, problem) &&
+           check_spaces(&call->options, problem) && check_partial(call, problem) &&
+           api_call_check_slices(call, problem);
 }
 
-static bool touch_slices(struct api_call *call, struct api_problem *problem)
-{
-    for (size_t i = 0; i < API_TENSORS; i++)
-        if (!api_slice_touch(&call->tensors[i].slice, call->tensors[i].slice.size, problem))
-            return false;
-    for (size_t i = 0; i < API_RESULTS; i++)
-        if (has_output(call, i) && call->oip.slices[i].in &&
-            !api_slice_touch(&call->oip.slices[i], output_size(call, i), problem))
-            return false;
-    return true;
-}
-
-/* Copies indices out of shared memory: they are positions, which are checked before they are used, and clients could change
- * them in between. */
-static bool copy_indices(struct api_call *call, struct api_problem *problem)
-{
-    struct api_tensor *indices = &call->tensors[KL_INDICES];
-    if (!indices->slice.in)
-        return true;
-    api_append(&indices->data, indices->slice.data, indices->slice.size);
-    call->plan.sparse.indices = indices->data.data;
-    return !indices->data.failed || api_fail_oom(problem);
-}
-
-/* True if nobody waits for the response any more, or if shared memory was lost, so that it cannot be right. */
+/* True if nobody waits for the response any more, or if it cannot be right. */
 static bool is_stopped(const void *context)
 {
     const struct api_call *call = context;
-    bool stops = call->stop && atomic_load(call->stop);
-    for (size_t i = 0; i < API_TENSORS && call->is_shared; i++)
-        stops |= api_slice_is_lost(&call->tensors[i].slice);
-    for (size_t i = 0; i < API_RESULTS && call->is_shared; i++)
-        stops |= api_slice_is_lost(&call->oip.slices[i]);
-    return stops;
-}
-
-/* Checks that all of the shared memory was there during the call. If not, that is the problem: the call read zeros in
- * its place. */
-static bool end_slices(struct api_call *call, struct api_problem *problem)
-{
-    struct api_problem lost = {0};
-    for (size_t i = 0; i < API_TENSORS; i++)
-        api_slice_check(&call->tensors[i].slice, &lost);
-    for (size_t i = 0; i < API_RESULTS; i++)
-        api_slice_check(&call->oip.slices[i], &lost);
-    if (lost.code)
-        *problem = lost;
-    return !lost.code;
-}
-
-bool api_call_plan(struct api_call *call, struct api_problem *problem)
-{
-    bool good = check_tensors(call, problem) && plan(call, problem) &&
-                check_spaces(&call->options, problem) && check_partial(call, problem);
-    for (size_t i = 0; i < API_RESULTS; i++)
-        if (call->oip.slices[i].in)
-            good = good && check_slice(call, i, problem);
-    return good;
+    return (call->stop && atomic_load(call->stop)) ||
+           (call->is_shared && api_call_has_lost_slices(call));
 }
 
 bool api_call_run(struct api_call *call, struct api_problem *problem)
@@ -458,11 +395,10 @@ bool api_call_run(struct api_call *call, struct api_problem *problem)
     const struct api_tensor *mask = &call->tensors[KL_MASK];
     call->plan.stopped = is_stopped;
     call->plan.stop_context = call;
-    bool good =
-        (!call->is_shared || (touch_slices(call, problem) && copy_indices(call, problem))) &&
-        (!mask->present || api_mask_check(mask, problem)) && reserve_outputs(call, problem) &&
-        compute(call, problem);
-    return (!call->is_shared || end_slices(call, problem)) && good;
+    bool good = (!call->is_shared || api_call_begin_slices(call, problem)) &&
+                (!mask->present || api_mask_check(mask, problem)) &&
+                reserve_outputs(call, problem) && compute(call, problem);
+    return (!call->is_shared || api_call_end_slices(call, problem)) && good;
 }
 
 struct api_buffer *api_call_output(struct api_call *call, size_t output, struct kl_tensor *view)
@@ -474,7 +410,7 @@ struct api_buffer *api_call_output(struct api_call *call, size_t output, struct 
         *view = (struct kl_tensor){KL_FLOAT64, 1, &two, pair->data};
         return call->options.partial ? pair : NULL;
     }
-    if (!has_output(call, output) || (output == API_LOSS && call->options.partial))
+    if (!api_call_has_output(call, output) || (output == API_LOSS && call->options.partial))
         return NULL;
     if (output == API_LOSS)
         *view = (struct kl_tensor){plan->dtype, plan->ndim, plan->shape, NULL};

@@ -44,6 +44,10 @@ extern const char *const api_output_names[API_OUTPUTS];
  * was not requested. The buffer of one that is in shared memory is empty. */
 struct api_buffer *api_call_output(struct api_call *call, size_t output, struct kl_tensor *view);
 
+/* True if the loss or a gradient was requested, by its number; its size in bytes. */
+bool api_call_has_output(const struct api_call *call, size_t output);
+size_t api_call_output_size(const struct api_call *call, size_t output);
+
 /* Initializes an empty call, whose buffers count toward the service's budget. */
 void api_call_init(struct api_call *call, const struct api_service *service);
 void api_call_free(struct api_call *call);
@@ -74,3 +78,15 @@ static inline struct api_warnings api_call_warnings(const struct api_call *call)
             warnings.bits |= 1u << (KL_WARNINGS + i);
     return warnings;
 }
+
+/* ---- call_slices.c: tensors and outputs in shared memory, which other processes may change or take away. A planned call
+ * checks the ranges of its outputs; a run begins and ends with them. */
+
+bool api_call_check_slices(const struct api_call *call, struct api_problem *problem);
+
+/* Touches all pages, and copies indices. */
+bool api_call_begin_slices(struct api_call *call, struct api_problem *problem);
+
+/* True if memory was lost: the call has read zeros instead. api_call_end_slices fails then. */
+bool api_call_has_lost_slices(const struct api_call *call);
+bool api_call_end_slices(struct api_call *call, struct api_problem *problem);

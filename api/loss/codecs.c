@@ -1,5 +1,8 @@
 #include "api/loss/codecs.h"
 
+#include "api/files/archive.h"
+#include "api/files/npy_header.h"
+#include "api/files/safetensors_file.h"
 #include "api/json/json_text.h"
 #include "api/request/response.h"
 #include "api/text/accept.h"
@@ -48,36 +51,14 @@ const struct api_codec *api_codec_for_body(struct api_exchange *x)
     return NULL;
 }
 
-/* magic: bytes by which a body is recognized. No JSON text has them: an archive and a .npy file begin
- * otherwise, and the length of a safetensors header ends with NULs. */
-static const struct magic {
-    const char *bytes;
-    size_t offset, size;
-    const struct api_codec *codec; /* NULL: the body needs `type` */
-    const char *type;
-} signs[] = {
-    {"PK\3\4", 0, 4, &api_codec_npz, NULL},
-    {"\0\0\0{\"", 5, 5, &api_codec_safetensors, NULL},
-    {"\x93NUMPY", 0, 6, NULL,
-     "application/x-npz, which numpy.savez writes, or a part of multipart/form-data"},
-};
-
-static const struct magic *recognize(const struct api_request *request)
-{
-    for (size_t i = 0; i < sizeof signs / sizeof *signs; i++)
-        if (request->body_size >= signs[i].offset + signs[i].size &&
-            memcmp(request->body + signs[i].offset, signs[i].bytes, signs[i].size) == 0)
-            return &signs[i];
-    return NULL;
-}
-
-static bool fail_untyped(struct api_exchange *x, const struct magic *magic)
+static bool fail_untyped(struct api_exchange *x)
 {
     const char *readable = add_accept(&x->response);
-    if (magic)
+    if (api_npy_is(x->request.body, x->request.body_size))
         return api_fail(&x->problem, "media_type_unsupported",
-                        "the body needs a Content-Type that names its format: it looks like %s",
-                        magic->type);
+                        "the body needs a Content-Type that names its format: it looks like "
+                        "application/x-npz, which numpy.savez writes, or a part of "
+                        "multipart/form-data");
     return api_fail(&x->problem, "media_type_unsupported",
                     "the body does not begin with {, so it needs a Content-Type that names its "
                     "format: %s",
@@ -89,11 +70,12 @@ bool api_codec_check_body(struct api_exchange *x)
     const struct api_request *request = &x->request;
     if (request->body_size == 0 && x->decoder == &api_codec_json)
         return true;
-    const struct magic *magic = recognize(request);
-    if (magic && magic->codec)
-        x->decoder = magic->codec;
-    else if (magic || *api_json_start(request->body) != '{')
-        return fail_untyped(x, magic);
+    if (api_archive_is(request->body, request->body_size))
+        x->decoder = &api_codec_npz;
+    else if (api_safetensors_is(request->body, request->body_size))
+        x->decoder = &api_codec_safetensors;
+    else if (*api_json_start(request->body) != '{')
+        return fail_untyped(x);
     else if (!memmem(request->body, request->body_size, "\"inputs\"", 8))
         x->decoder = &api_codec_json;
     return true;

@@ -87,6 +87,7 @@ struct api_table {
     struct api_budget *budget;
     size_t max_inflated;      /* bytes that compressed entries may have in all */
     const char *content_type; /* with its parameters; NULL if it is not known */
+    const char *part; /* the name of its file in a form of several; NULL: the form has one file */
     struct api_column *columns;
     size_t n_columns;
     size_t n_rows;   /* known for arrays after opening, for other formats after a read */

@@ -1,6 +1,8 @@
 #include "api/tables/table.h"
 
+#include "api/files/archive.h"
 #include "api/files/form.h"
+#include "api/files/safetensors_file.h"
 #include "api/json/json_text.h"
 #include "api/tables/encoding.h"
 #include "api/text/accept.h"
@@ -147,7 +149,7 @@ static bool is_spreadsheet(const char *body, size_t size)
                                           "mimetype"};
     if (size >= 8 && memcmp(body, "\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", 8) == 0)
         return true;
-    if (size < NAME_AT || memcmp(body, "PK\3\4", 4) != 0)
+    if (size < NAME_AT || !api_archive_is(body, size))
         return false;
     size_t length = (unsigned char)body[NAME_SIZE_AT];
     for (size_t i = 0; i < sizeof entries / sizeof *entries; i++) {
@@ -179,17 +181,16 @@ static const struct api_table_format *other_file(const char *body, size_t size)
     return NULL;
 }
 
-/* Guesses by the first bytes. No text begins with those of an archive, and the length of a
- * safetensors header ends with NULs. */
+/* Guesses by the first bytes. */
 static const struct api_table_format *guess(const char *body, size_t size)
 {
     if (is_spreadsheet(body, size))
         return &spreadsheet;
     if (size >= 3 && memcmp(body, "\x1f\x8b\x08", 3) == 0)
         return &zipped;
-    if (size >= 4 && memcmp(body, "PK\3\4", 4) == 0)
+    if (api_archive_is(body, size))
         return is_npz(body, size) ? &api_table_npz : &archive;
-    if (size >= 10 && memcmp(body + 5, "\0\0\0{\"", 5) == 0)
+    if (api_safetensors_is(body, size))
         return &api_table_safetensors;
     if (size >= 8 && (memcmp(body, "PAR1\x15", 5) == 0 || memcmp(body, "ARROW1\0", 8) == 0))
         return &columnar;
@@ -200,7 +201,18 @@ static const struct api_table_format *guess(const char *body, size_t size)
     return *start == '{' || is_array ? &api_table_json : &api_table_csv;
 }
 
-/* Finds the file of a form: its only part. */
+/* Finds the part of a name among several. */
+static bool find_part(const struct api_table *table, struct api_form *reader,
+                      struct api_form_part *part, struct api_problem *problem)
+{
+    while (api_form_next(reader, part, problem))
+        if (strcmp(part->name, table->part) == 0)
+            return true;
+    return !problem->code &&
+           api_fail(problem, "multipart_malformed", "the form has no file '%s'", table->part);
+}
+
+/* Finds the file of a form: its only part, or that of the table's name. */
 static bool find_file(const struct api_table *table, struct api_form_part *file,
                       struct api_problem *problem)
 {
@@ -208,6 +220,8 @@ static bool find_file(const struct api_table *table, struct api_form_part *file,
     struct api_form_part part;
     if (!api_form_begin(&reader, table->content_type, table->body, table->size, problem))
         return false;
+    if (table->part)
+        return find_part(table, &reader, file, problem);
     if (!api_form_next(&reader, file, problem))
         return !problem->code && api_fail(problem, "multipart_malformed", "the form has no file");
     if (api_form_next(&reader, &part, problem))

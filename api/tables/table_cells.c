@@ -123,26 +123,32 @@ static inline const char *read_value(struct api_cells *cells, const char *p, siz
     return cells->sink->cell(cells->sink->context, column, &cell, cells->problem) ? end : NULL;
 }
 
-/* Goes from the end of an element to the next one, or behind the array; NULL if it is malformed. */
-static const char *next_element(struct api_cells *cells, const char *p, bool *is_last)
+const char *api_cells_first(const char *p, char closing, bool *is_end)
+{
+    p = api_json_skip_space(p + 1);
+    *is_end = *p == closing;
+    return p + *is_end;
+}
+
+const char *api_cells_next(struct api_cells *cells, const char *p, char closing, bool *is_end)
 {
     p = api_json_skip_space(p);
-    *is_last = *p == ']';
-    if (!*is_last && *p != ',')
-        return api_cells_malformed(cells, p, "expected ',' or ']'");
-    return *is_last ? p + 1 : api_json_skip_space(p + 1);
+    *is_end = *p == closing;
+    if (!*is_end && *p != ',')
+        return api_cells_malformed(cells, p,
+                                   closing == ']' ? "expected ',' or ']'" : "expected ',' or '}'");
+    return *is_end ? p + 1 : api_json_skip_space(p + 1);
 }
 
 const char *api_cells_array(struct api_cells *cells, const char *p, size_t column, bool give,
                             size_t *n)
 {
+    bool is_end;
     *n = 0;
-    p = api_json_skip_space(p + 1);
-    if (*p == ']')
-        return p + 1;
-    for (bool is_last = false; p && !is_last;) {
+    p = api_cells_first(p, ']', &is_end);
+    while (p && !is_end) {
         p = read_value(cells, p, column, (*n)++, give);
-        p = p ? next_element(cells, p, &is_last) : NULL;
+        p = p ? api_cells_next(cells, p, ']', &is_end) : NULL;
     }
     return p;
 }
@@ -204,6 +210,7 @@ static const char *read_member(struct api_cells *cells, const char *p, size_t ro
 static const char *read_row(struct api_cells *cells, const char *p, size_t row)
 {
     char location[40];
+    bool is_end;
     size_t seen = 0, column = 0;
     if (*p != '{') {
         snprintf(location, sizeof location, cells->layout == API_ARRAY ? "#/%zu" : "#/rows/%zu",
@@ -212,22 +219,14 @@ static const char *read_row(struct api_cells *cells, const char *p, size_t row)
                    ? api_cells_malformed(cells, p, "expected '{'")
                    : api_cells_fail(cells, location, "a row must be an object");
     }
-    p = api_json_skip_space(p + 1);
-    while (*p != '}') {
+    p = api_cells_first(p, '}', &is_end);
+    for (; p && !is_end; seen++, column++) {
         p = read_member(cells, p, row, &column);
-        if (!p)
-            return NULL;
-        seen++;
-        column++;
-        p = api_json_skip_space(p);
-        if (*p != ',' && *p != '}')
-            return api_cells_malformed(cells, p, "expected ',' or '}'");
-        if (*p == ',' && *(p = api_json_skip_space(p + 1)) == '}')
-            return api_cells_malformed(cells, p, "expected a name");
+        p = p ? api_cells_next(cells, p, '}', &is_end) : NULL;
     }
-    if (cells->sink && seen < cells->table->n_columns && !give_missing(cells, row))
+    if (p && cells->sink && seen < cells->table->n_columns && !give_missing(cells, row))
         return NULL;
-    return p + 1;
+    return p;
 }
 
 static void begin_rows(struct api_cells *cells)
@@ -238,17 +237,16 @@ static void begin_rows(struct api_cells *cells)
 
 const char *api_cells_rows(struct api_cells *cells, const char *p)
 {
+    bool is_end;
     size_t row = 0;
     begin_rows(cells);
-    p = api_json_skip_space(p + 1);
-    if (*p == ']')
-        return p + 1;
-    for (bool is_last = false; p && !is_last;) {
+    p = api_cells_first(p, ']', &is_end);
+    while (p && !is_end) {
         p = read_row(cells, p, row++);
         if (!p)
             return NULL;
         cells->table->n_rows = row;
-        p = next_element(cells, p, &is_last);
+        p = api_cells_next(cells, p, ']', &is_end);
     }
     return p;
 }

@@ -47,6 +47,11 @@ const char *api_cells_rows(struct api_cells *cells, const char *p);
 /* Does the same for rows up to the end of the body, each in lines of its own. */
 const char *api_cells_lines(struct api_cells *cells, const char *p);
 
+/* Go from the bracket that opens an array or an object to its first element, and from the end of an element to the next
+ * one; *is_end becomes true behind the closing bracket. api_cells_next fails if neither follows. */
+const char *api_cells_first(const char *p, char closing, bool *is_end);
+const char *api_cells_next(struct api_cells *cells, const char *p, char closing, bool *is_end);
+
 /* Fails with json_malformed at `p`, and with value_invalid at a JSON Pointer; both return NULL. */
 const char *api_cells_malformed(struct api_cells *cells, const char *p, const char *what);
 const char *api_cells_fail(struct api_cells *cells, const char *location, const char *detail);

@@ -35,13 +35,15 @@ struct reader {
 static const char *open_columns(struct reader *r, const char *p)
 {
     struct api_cells *cells = r->cells;
-    const char *name, *end;
+    const char *name;
+    bool is_end;
     size_t size, n;
     if (*p != '{')
         return api_cells_fail(cells, "#/columns",
                               "it must be an object of arrays, {NAME: [...]}; of pandas, "
                               "df.to_json(orient=\"records\") gives rows, which are read, too");
-    for (p = api_json_skip_space(p + 1); *p != '}'; p = api_json_skip_space(p)) {
+    p = api_cells_first(p, '}', &is_end);
+    while (p && !is_end) {
         size_t column = r->cells->table->names.n;
         p = api_cells_name(cells, p, &name, &size);
         if (!p || !api_table_add(r->cells->table, name, size, r->problem))
@@ -52,18 +54,14 @@ static const char *open_columns(struct reader *r, const char *p)
             return NULL;
         }
         api_append(&cells->starts, &p, sizeof p);
-        end = api_cells_array(cells, p, column, false, &n);
-        if (!end || !api_table_count(r->cells->table, column, n, r->problem))
+        p = api_cells_array(cells, p, column, false, &n);
+        if (!p || !api_table_count(r->cells->table, column, n, r->problem))
             return NULL;
-        p = api_json_skip_space(end);
-        if (*p != ',' && *p != '}')
-            return api_cells_malformed(cells, p, "expected ',' or '}'");
-        if (*p == ',' && *(p = api_json_skip_space(p + 1)) == '}')
-            return api_cells_malformed(cells, p, "expected a name");
+        p = api_cells_next(cells, p, '}', &is_end);
     }
     if (cells->starts.failed)
         api_fail_oom(r->problem);
-    return cells->starts.failed ? NULL : p + 1;
+    return cells->starts.failed ? NULL : p;
 }
 
 /* Fails if most cells of rows are missing. */
