@@ -15,8 +15,8 @@ import time
 
 FEW, MANY = 500, 2500
 STEPS = [  # functions with those that they call, without others; none may have gone
-    ("framing", ["srv_mhd_recv", "-begin"]),
-    ("header", ["begin"]),
+    ("framing", ["srv_mhd_recv", "-srv_begin"]),
+    ("header", ["srv_begin"]),
     ("decode and plan", ["parse"]),
     ("compute and encode", ["run", "write_loss"]),
     ("header fields of the answer", ["srv_response_make", "MHD_destroy_response"]),
