@@ -40,6 +40,7 @@ static bool show_openapi(struct api_exchange *x)
 const struct api_endpoint api_endpoints[] = {
     {"POST", "/kl_div", "Loss of two tensors", 0, &api_kl_div},
     {"POST", MODEL "/infer", "Loss, by the Open Inference Protocol", 0, &api_infer},
+    {"POST", "/compare", "Two tables, column by column; nothing is stored", 0, &api_compare_tables},
     {"GET", "/monitors", "Drift monitors, worst first", API_HEAVY | API_TAGGED, &api_list_monitors},
     {"PUT", GROUP, "Create monitors from a reference table", API_WRITES, &api_put},
     {"GET", GROUP, "Monitors of a group", API_HEAVY | API_TAGGED, &api_show_configs},

@@ -14,5 +14,6 @@ extern const struct api_steps api_list_monitors, api_show_configs;      /* list.
 extern const struct api_steps api_list_groups, api_group;               /* groups.c */
 extern const struct api_steps api_windows, api_window;                  /* history.c */
 extern const struct api_steps api_compare;                              /* compare.c */
+extern const struct api_steps api_compare_tables;                       /* compare_tables.c */
 extern const struct api_steps api_events, api_all_events;               /* events.c */
 extern const struct api_steps api_notifications, api_notify_test;       /* notifications.c */

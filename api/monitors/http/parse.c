@@ -37,8 +37,7 @@ static bool count_memory(struct api_observations *o, const struct api_bins *bins
     return true;
 }
 
-/* Adds a column for a monitor; false with a problem. */
-static bool add_observed(struct api_observations *o, const struct api_known *known, size_t column)
+bool api_observe_column(struct api_observations *o, const struct api_known *known, size_t column)
 {
     struct api_observed *observed = &o->observed[o->n++];
     const struct api_config *config = known->config;
@@ -52,7 +51,7 @@ static bool add_observed(struct api_observations *o, const struct api_known *kno
     return true;
 }
 
-static bool reserve(struct api_observations *o, size_t n)
+bool api_observe_begin(struct api_observations *o, size_t n)
 {
     o->observed = calloc(n + 1, sizeof *o->observed);
     return o->observed || api_fail_oom(&o->x->problem);
@@ -71,8 +70,7 @@ static bool count_columns(struct api_observations *o, struct api_table *table)
     return good;
 }
 
-/* Counts the values of all columns that have a monitor. */
-static bool count_values(struct api_observations *o, struct api_table *table)
+bool api_count_values(struct api_observations *o, struct api_table *table)
 {
     bool good = count_columns(o, table);
     for (size_t i = 0; good && i < o->n; i++)
@@ -84,7 +82,7 @@ static bool count_values(struct api_observations *o, struct api_table *table)
 /* Finds the monitors of a table's columns; those without one are warnings. */
 static bool find_monitors(struct api_observations *o, const struct api_table *table)
 {
-    if (!reserve(o, table->n_columns))
+    if (!api_observe_begin(o, table->n_columns))
         return false;
     for (size_t i = 0; i < table->n_columns; i++) {
         const char *name = table->columns[i].name;
@@ -96,7 +94,7 @@ static bool find_monitors(struct api_observations *o, const struct api_table *ta
         }
         api_warn_of_name(&o->warnings, &table->columns[i]);
         const struct api_known *known = *name ? api_known_find(o->x->known, name) : NULL;
-        if (known && !add_observed(o, known, i))
+        if (known && !api_observe_column(o, known, i))
             return false;
         if (known)
             continue;
@@ -105,7 +103,7 @@ static bool find_monitors(struct api_observations *o, const struct api_table *ta
     }
     if (o->n == 0)
         return api_fail_unknown(o->x, table);
-    api_warn_of_absent(o->x, table, o->n, &o->warnings);
+    api_warn_of_absent(o->x, table, o->n, api_absent_message, &o->warnings);
     return true;
 }
 
@@ -181,11 +179,11 @@ static bool read_single(struct api_observations *o, struct api_table *table)
     const char *name = api_name_of(o->x);
     if (table->has_values && !api_find_column(table, name, &column, &o->x->problem))
         return false;
-    if (!reserve(o, 1))
+    if (!api_observe_begin(o, 1))
         return false;
-    if (!add_observed(o, &o->x->known->monitors[0], column))
+    if (!api_observe_column(o, &o->x->known->monitors[0], column))
         return false;
-    if (!(table->has_values ? count_values(o, table) : read_weights(o, table)))
+    if (!(table->has_values ? api_count_values(o, table) : read_weights(o, table)))
         return false;
     return api_observed_count(o->observed) > 0 ||
            api_fail(&o->x->problem, "observations_empty", "there is no observation");
@@ -197,7 +195,7 @@ static bool read_many(struct api_observations *o, struct api_table *table)
         return api_fail_at(&o->x->problem, API_BODY, "#", "observations_empty",
                            "the body has neither columns nor rows: a table is {\"columns\": "
                            "{NAME: [...]}}, {\"rows\": [{...}]} or [{...}]");
-    if (!find_monitors(o, table) || !count_values(o, table))
+    if (!find_monitors(o, table) || !api_count_values(o, table))
         return false;
     if (o->is_stored && table->n_rows > 0)
         note_columns(o, table);
@@ -214,7 +212,7 @@ static bool read_table(struct api_observations *o, const json_t *parameters)
 {
     struct api_exchange *x = o->x;
     struct api_table table;
-    if (!api_open_table(x, &table))
+    if (!api_open_table(x, NULL, &table))
         return false;
     bool single = api_name_of(x) != NULL;
     bool good =

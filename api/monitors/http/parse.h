@@ -49,6 +49,13 @@ struct api_observations {
  * request may have an Idempotency-Key. */
 bool api_parse(struct api_observations *o, bool is_stored);
 
+/* The steps of that: room for the columns of a table; one of them, to be counted by a config; their counts, once all are
+ * chosen; and, of counts that are not stored, the snapshots, which are compared with the configs' references. */
+bool api_observe_begin(struct api_observations *o, size_t n_columns);
+bool api_observe_column(struct api_observations *o, const struct api_known *known, size_t column);
+bool api_count_values(struct api_observations *o, struct api_table *table);
+bool api_snapshot_columns(struct api_observations *o);
+
 /* Values that a column has, missing ones too; the time of the first of its windows, and how many it has. */
 size_t api_observed_count(const struct api_observed *observed);
 int64_t api_observed_first(const struct api_observations *o, const struct api_observed *observed);

@@ -52,7 +52,7 @@ static bool snapshot_counts(struct api_observations *o, struct api_observed *obs
     return true;
 }
 
-static bool snapshot_columns(struct api_observations *o)
+bool api_snapshot_columns(struct api_observations *o)
 {
     for (size_t i = 0; i < o->n; i++)
         if (!snapshot_counts(o, &o->observed[i]))
@@ -157,7 +157,7 @@ static enum api_outcome parse_evaluation(struct api_exchange *x)
     if (outcome != API_DONE)
         return outcome;
     x->job.counts = count_bins(o);
-    return api_outcome_of(snapshot_columns(o));
+    return api_outcome_of(api_snapshot_columns(o));
 }
 
 static bool read_back(struct api_exchange *x, struct api_monitors *monitors)

@@ -193,7 +193,7 @@ static bool read_columns(struct api_replacing *d, struct api_table *table)
         unknown += !api_known_find(x->known, table->columns[i].name);
     if (unknown == table->n_columns)
         return api_fail_unknown(x, table);
-    api_warn_of_absent(x, table, table->n_columns - unknown, &d->warnings);
+    api_warn_of_absent(x, table, table->n_columns - unknown, api_absent_message, &d->warnings);
     return d->n > 0 ||
            api_fail(&x->problem, "reference_empty", "no column gets a new reference: %.*s",
                     (int)d->left_out.size, d->left_out.data);
@@ -228,7 +228,7 @@ static bool read_body(struct api_replacing *d)
 {
     struct api_problem *problem = &d->x->problem;
     struct api_table table;
-    if (!api_open_table(d->x, &table))
+    if (!api_open_table(d->x, NULL, &table))
         return false;
     d->make = table.has_values ? keep_settings : make_of_period;
     bool good = table.has_values ? read_columns(d, &table)

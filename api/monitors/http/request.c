@@ -31,9 +31,7 @@ const char *api_stored_name(const struct api_exchange *x)
     return name ? name : "";
 }
 
-/* Fails if Accept allows no JSON. DELETE has a response without content, and needs none. Clients that accept nothing but
- * problems also take JSON. */
-static bool check_accept(struct api_exchange *x)
+bool api_check_accept(struct api_exchange *x)
 {
     const char *accept = api_request_header(&x->request, "Accept");
     if (!accept || !*accept || strcmp(x->request.method, "DELETE") == 0 ||
@@ -52,7 +50,7 @@ bool api_check_available(struct api_exchange *x)
     if (!atomic_load(&x->service->monitors->loaded))
         return api_fail(&x->problem, "store_unavailable",
                         "the store has not been read yet; try again");
-    return check_accept(x);
+    return api_check_accept(x);
 }
 
 /* Fails for a % without two digits: with it, a monitor would have two paths. */
@@ -183,7 +181,7 @@ struct api_monitor *api_monitor_of(struct api_exchange *x, struct api_monitors *
     return monitor;
 }
 
-bool api_open_table(struct api_exchange *x, struct api_table *table)
+bool api_open_table(struct api_exchange *x, const char *part, struct api_table *table)
 {
     const char *type = api_request_header(&x->request, "Content-Type");
     *table = (struct api_table){.format = api_table_format(type, &x->problem),
@@ -192,6 +190,7 @@ bool api_open_table(struct api_exchange *x, struct api_table *table)
                                 .size = x->request.body_size,
                                 .budget = x->service->budget,
                                 .content_type = type,
+                                .part = part,
                                 .max_inflated = x->service->max_body};
     if (table->format && api_table_open(table, &x->problem))
         return true;
@@ -322,6 +321,8 @@ void api_write_warnings(const struct api_buffer *warnings, struct api_buffer *ou
 const char api_nested_message[] = "an array or an object is among the values, which must be "
                                   "numbers, strings, booleans or null: the column is left out";
 
+const char api_absent_message[] = "the table has no column for this monitor, which is left alone";
+
 void api_warn_of_name(struct api_buffer *warnings, const struct api_column *column)
 {
     if (column->flaws & API_NAME_REPEATED)
@@ -342,19 +343,17 @@ void api_warn_of_unknown(struct api_buffer *warnings, const char *name)
 }
 
 void api_warn_of_absent(const struct api_exchange *x, const struct api_table *table,
-                        size_t n_present, struct api_buffer *warnings)
+                        size_t n_present, const char *message, struct api_buffer *warnings)
 {
     enum { MAX_ABSENT = 1000 };
     size_t n = 0, column;
     for (size_t i = 0; x->known->n > n_present && i < x->known->n; i++) {
         const char *name = x->known->monitors[i].name;
         if (!api_names_find(&table->names, name, strlen(name), &column) && n++ < MAX_ABSENT)
-            api_warn(warnings, "column_absent", name, 0, 0,
-                     "the table has no column for this monitor, which is left alone");
+            api_warn(warnings, "column_absent", name, 0, 0, message);
     }
     if (n > MAX_ABSENT)
-        api_warn(warnings, "column_absent", "", n - MAX_ABSENT, 0,
-                 "the table has no column for so many monitors more");
+        api_warn(warnings, "column_absent", "", n - MAX_ABSENT, 0, message);
 }
 
 bool api_fail_unknown(struct api_exchange *x, const struct api_table *table)

@@ -12,6 +12,10 @@
  * response. */
 bool api_check_available(struct api_exchange *x);
 
+/* Fails if Accept allows no JSON. DELETE has a response without content, and needs none. Clients that accept nothing but
+ * problems also take JSON. */
+bool api_check_accept(struct api_exchange *x);
+
 /* Checks the names in the path, and Content-Type, Content-Encoding and declared size where there is
  * a body. */
 bool api_check_names(struct api_exchange *x);
@@ -54,8 +58,9 @@ bool api_check_exists(struct api_exchange *x, struct api_monitors *monitors);
 /* The monitor of the path. */
 struct api_monitor *api_monitor_of(struct api_exchange *x, struct api_monitors *monitors);
 
-/* Undoes the coding of a request's body and opens its table, which is empty if that fails. */
-bool api_open_table(struct api_exchange *x, struct api_table *table);
+/* Undoes the coding of a request's body and opens its table, which is empty if that fails. `part`: the file of that name in a
+ * form of several; NULL: the body itself, or the only file of a form. */
+bool api_open_table(struct api_exchange *x, const char *part, struct api_table *table);
 
 /* Parses the body of a request as JSON, which api_json_free frees; fails with json_malformed. */
 bool api_load_json(struct api_exchange *x, struct api_json *json);
@@ -95,15 +100,18 @@ void api_write_warnings(const struct api_buffer *warnings, struct api_buffer *ou
 void api_warn_of_name(struct api_buffer *warnings, const struct api_column *column);
 
 /* Append warnings of a column without a monitor, or without a name; and, by name up to 1,000, of the monitors of x->known for
- * which a table has no column, if it has those of `n_present` alone. api_fail_unknown: fails with columns_unknown, or as
+ * which a table has no column, in the words of `message`, if it has those of `n_present` alone. api_fail_unknown: fails with columns_unknown, or as
  * api_fail_missing does. */
 void api_warn_of_unknown(struct api_buffer *warnings, const char *name);
 void api_warn_of_absent(const struct api_exchange *x, const struct api_table *table,
-                        size_t n_present, struct api_buffer *warnings);
+                        size_t n_present, const char *message, struct api_buffer *warnings);
 bool api_fail_unknown(struct api_exchange *x, const struct api_table *table);
 
 /* The message of a column with API_NESTED. */
 extern const char api_nested_message[];
+
+/* The message of a monitor without a column. */
+extern const char api_absent_message[];
 
 /* Appends the warning of unreadable values of a column, if there are any. */
 void api_warn_of_unreadable(struct api_buffer *warnings, const char *column,

@@ -227,21 +227,29 @@ static void write_text(const struct model *m, struct api_buffer *to, enum form f
     api_append_text(to, ends[form] ? ends[form] : "");
 }
 
+/* Writes the table in a form; false if the form cannot hold it. */
+static bool write_form(const struct model *m, enum form form, struct api_buffer *body)
+{
+    struct tables_array arrays[MAX_COLUMNS];
+    if (form == SAFETENSORS && has_texts(m))
+        return false;
+    arrays_of(m, arrays);
+    if (form == NPZ)
+        tables_npz(body, arrays, m->n_columns, m->n_rows % 2);
+    else if (form == SAFETENSORS)
+        tables_safetensors(body, arrays, m->n_columns, 0);
+    else
+        write_text(m, body, form);
+    return true;
+}
+
 /* Asks with a table in a form; gives the body of the answer, or NULL if the form cannot hold it. */
 static char *ask_form(const struct api_service *service, const struct model *m, enum form form,
                       const char *line, int status)
 {
-    struct tables_array arrays[MAX_COLUMNS];
     struct api_buffer body = {0};
-    if (form == SAFETENSORS && has_texts(m))
+    if (!write_form(m, form, &body))
         return NULL;
-    arrays_of(m, arrays);
-    if (form == NPZ)
-        tables_npz(&body, arrays, m->n_columns, m->n_rows % 2);
-    else if (form == SAFETENSORS)
-        tables_safetensors(&body, arrays, m->n_columns, 0);
-    else
-        write_text(m, &body, form);
     struct answer answer = monitors_send(
         service, &(struct monitors_request){line, types[form], body.data, body.size, {{0}}});
     char *text = body_of(&answer), *format;
@@ -302,6 +310,106 @@ Test(monitors_forms, tables_give_the_same_in_each)
         free(expected[0]);
         free(expected[1]);
     }
+    monitors_end(&service);
+}
+
+/* ---- Two tables */
+
+static void add_part(struct api_buffer *to, const char *name, const char *type,
+                     const struct api_buffer *content)
+{
+    api_append_format(to, "--b\r\nContent-Disposition: form-data; name=\"%s\"; filename=\"t\"\r\n",
+                      name);
+    api_append_format(to, "Content-Type: %s\r\n\r\n", type);
+    api_append(to, content->data, content->size);
+    api_append_text(to, "\r\n");
+}
+
+/* Compares two tables, and expects the results of an evaluation by the monitors of the group; gives the warnings. */
+static size_t compare_tables(const struct api_service *service, const struct api_buffer bodies[2],
+                             const char *const of_parts[2], const json_t *evaluated)
+{
+    static const char type[] = "multipart/form-data; boundary=b";
+    struct api_buffer form = {0};
+    add_part(&form, "current", of_parts[1], &bodies[1]);
+    add_part(&form, "reference", of_parts[0], &bodies[0]);
+    api_append_text(&form, "--b--\r\n");
+    struct answer answer = monitors_send(
+        service,
+        &(struct monitors_request){"POST /compare?bins=7", type, form.data, form.size, {{0}}});
+    cr_expect_eq(answer.status, 200, "%.*s", (int)answer.response.body.size,
+                 answer.response.body.data);
+    char *columns =
+        json_dumps(at(answer.json, "columns"), JSON_SORT_KEYS | JSON_REAL_PRECISION(17));
+    char *monitors =
+        json_dumps(at(evaluated, "monitors"), JSON_SORT_KEYS | JSON_REAL_PRECISION(17));
+    cr_expect_str_eq(columns, monitors);
+    size_t n = json_array_size(at(answer.json, "warnings"));
+    free(columns);
+    free(monitors);
+    answer_free(&answer);
+    api_buffer_free(&form);
+    return n;
+}
+
+static json_t *send_table(const struct api_service *service, const char *line, const char *type,
+                          const struct api_buffer *body, int status)
+{
+    struct answer answer = monitors_send(
+        service, &(struct monitors_request){line, type, body->data, body->size, {{0}}});
+    cr_expect_eq(answer.status, status, "%s: %.*s", line, (int)answer.response.body.size,
+                 answer.response.body.data);
+    json_t *json = json_incref(answer.json);
+    answer_free(&answer);
+    return json;
+}
+
+static size_t count_warnings(const json_t *answer, const char *but)
+{
+    size_t n = 0, i;
+    const json_t *warning;
+    json_array_foreach(at(answer, "warnings"), i, warning) n +=
+        strcmp(text_at(warning, "code"), but) != 0;
+    return n;
+}
+
+/* In any two forms. A column that the reference left out is told of once. */
+Test(monitors_forms, two_tables_compare_as_a_reference_and_an_evaluation)
+{
+    static struct model m;
+    size_t n_compared = 0;
+    struct api_service service = monitors_new(100);
+    for (unsigned long long i = 0; i < SOME_OF(150); i++) {
+        struct api_buffer bodies[2] = {{0}};
+        m.state = i * 104729 + 3;
+        random_model(&m);
+        const enum form forms[] = {(enum form)pick(&m, FORM), (enum form)pick(&m, FORM)};
+        const char *const of_parts[] = {types[forms[0]], types[forms[1]]};
+        bool can = write_form(&m, forms[0], &bodies[0]);
+        fill(&m, 1 + pick(&m, 2 * MAX_ROWS / 3));
+        can = can && write_form(&m, forms[1], &bodies[1]);
+        struct answer put = {.status = 0};
+        if (can)
+            put = monitors_send(
+                &service,
+                &(struct monitors_request){
+                    "PUT /monitors/g?bins=7", of_parts[0], bodies[0].data, bodies[0].size, {{0}}});
+        if (put.status == 201) {
+            json_t *evaluated =
+                send_table(&service, "POST /monitors/g/evaluate", of_parts[1], &bodies[1], 200);
+            size_t warnings = compare_tables(&service, bodies, of_parts, evaluated);
+            cr_expect_eq(warnings, count_warnings(put.json, "") +
+                                       count_warnings(evaluated, "column_unknown"));
+            json_decref(evaluated);
+            monitors_expect(&service, "DELETE /monitors/g", NULL, 204);
+            n_compared++;
+        }
+        if (can)
+            answer_free(&put);
+        api_buffer_free(&bodies[0]);
+        api_buffer_free(&bodies[1]);
+    }
+    cr_expect_geq(n_compared, SOME_OF(150) / 2);
     monitors_end(&service);
 }
 

@@ -1,0 +1,193 @@
+/* POST /compare: two tables of a form, `reference` and `current`, compared column by column. There is no monitor, and nothing is
+ * stored: configs are made of the reference as by PUT, and the other table is scored by them as by POST evaluate. */
+#include "api/monitors/http/endpoints.h"
+#include "api/monitors/http/parse.h"
+#include "api/monitors/http/replacing.h"
+
+#include "api/json/format.h"
+#include "api/monitors/rows/columns.h"
+#include "api/request/body.h"
+#include "api/request/response.h"
+#include "api/text/accept.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* comparing: the state of a request. */
+struct comparing {
+    struct api_replacing reference; /* the first member: its functions find it as x->state */
+    struct api_observations current;
+};
+
+static void drop(struct api_exchange *x)
+{
+    struct comparing *c = x->state;
+    if (c->current.x)
+        api_observations_drop(&c->current);
+    api_replacing_drop(x);
+}
+
+static bool check(struct api_exchange *x)
+{
+    static const char *const types[] = {"multipart/form-data", NULL};
+    const char *type = api_request_header(&x->request, "Content-Type");
+    if (!api_check_accept(x) || !api_body_check_coding(x))
+        return false;
+    if (type && api_is_media_type(type, types))
+        return api_body_check_size(x);
+    api_response_header(&x->response, "Accept", types[0]);
+    return api_fail(&x->problem, "media_type_unsupported",
+                    "send the tables as two files of multipart/form-data, 'reference' and "
+                    "'current': curl -F reference=@last.csv -F current=@this.csv");
+}
+
+/* ---- The reference */
+
+/* Reads settings of the query; refuses those that only windows have. */
+static bool read_query(struct api_exchange *x)
+{
+    static const char *const known[] = {"include", "exclude", NULL};
+    static const char *const of_windows[] = {
+        "window", "compare", "pool", "fire_after", "clear_after", "stale_after", "retention_days"};
+    const struct api_replacing *d = x->state;
+    if (!api_replacing_begin(x, known, true))
+        return false;
+    for (size_t i = 0; i < sizeof of_windows / sizeof *of_windows; i++) {
+        const struct api_field *row = api_field_find(api_monitor_setting_rows, of_windows[i]);
+        if (d->settings.given >> (row - api_monitor_setting_rows) & 1)
+            return api_fail_at(&x->problem, API_QUERY, row->name, "option_unknown",
+                               "two tables are compared without windows: '%s' is a setting of "
+                               "monitors alone",
+                               row->name);
+    }
+    return true;
+}
+
+static bool read_reference(struct api_exchange *x)
+{
+    struct api_replacing *d = x->state;
+    struct api_table table;
+    if (!api_open_table(x, "reference", &table))
+        return false;
+    bool good =
+        read_query(x) && api_references_read(d, &table, NULL) && api_note_left_out(d, &table);
+    if (good && d->n == 0)
+        good = api_fail_empty_reference(d, &table);
+    for (size_t i = 0; good && i < d->n; i++) {
+        d->replacements[i].revises = true; /* each is new */
+        api_warn_of_change(d, &d->replacements[i]);
+    }
+    json_decref(d->parameters); /* it may be in the memory of the table's JSON */
+    d->parameters = NULL;
+    api_table_free(&table);
+    return good;
+}
+
+/* Has x->known be the configs, as if they were monitors. */
+static bool know(struct api_exchange *x)
+{
+    const struct api_replacing *d = x->state;
+    struct api_known_set *set = x->known = api_known_new("", "");
+    if (!set || !(set->monitors = calloc(d->n, sizeof *set->monitors)))
+        return api_fail_oom(&x->problem);
+    for (; set->n < d->n; set->n++)
+        set->monitors[set->n] =
+            (struct api_known){.name = d->replacements[set->n].name,
+                               .revision = 1,
+                               .config = api_config_hold(d->replacements[set->n].config)};
+    qsort(set->monitors, set->n, sizeof *set->monitors, api_known_compare);
+    return true;
+}
+
+/* ---- The current table */
+
+/* True for a column that the reference has, too, and that was left out there. *from is where the last one was found: columns
+ * of both tables are most often in the same order. */
+static bool is_left_out(const struct api_buffer *names, const char *name, size_t *from)
+{
+    for (size_t i = 0; i < 2; i++, *from = 0)
+        for (const char *p = names->data + *from; *from < names->size; p = names->data + *from) {
+            *from += strlen(p) + 1;
+            if (strcmp(p, name) == 0)
+                return true;
+        }
+    return false;
+}
+
+static bool observe_columns(struct comparing *c, const struct api_table *table)
+{
+    struct api_observations *o = &c->current;
+    size_t from = 0;
+    for (size_t i = 0; i < table->n_columns; i++) {
+        const struct api_column *column = &table->columns[i];
+        const struct api_known *known = api_known_find(o->x->known, column->name);
+        if (known && column->flaws & API_NESTED) {
+            api_warn(&o->warnings, "values_nested", column->name, 0, 0, api_nested_message);
+            continue;
+        }
+        api_warn_of_name(&o->warnings, column);
+        if (known && !api_observe_column(o, known, i))
+            return false;
+        if (!*column->name)
+            api_warn_of_unknown(&o->warnings, "");
+        else if (!known && !is_left_out(&c->reference.columns, column->name, &from))
+            api_warn(&o->warnings, "column_unknown", column->name, 0, 0,
+                     "the reference has no such column");
+    }
+    if (o->n == 0)
+        return api_fail(&o->x->problem, "columns_unknown",
+                        "no column of 'current' is compared: of 'reference' the first one is "
+                        "'%.100s'",
+                        c->reference.replacements->name);
+    api_warn_of_absent(o->x, table, o->n, "'current' has no such column", &o->warnings);
+    return true;
+}
+
+static bool read_current(struct api_exchange *x)
+{
+    struct comparing *c = x->state;
+    struct api_table table;
+    c->current.x = x;
+    c->current.warnings.budget = x->service->budget;
+    if (!api_open_table(x, "current", &table))
+        return false;
+    bool good = api_observe_begin(&c->current, table.n_columns) && observe_columns(c, &table) &&
+                api_count_values(&c->current, &table);
+    api_table_free(&table);
+    return good && api_snapshot_columns(&c->current);
+}
+
+static enum api_outcome parse(struct api_exchange *x)
+{
+    return api_outcome_of(read_reference(x) && know(x) && read_current(x));
+}
+
+/* ---- Response */
+
+static bool write_response(struct api_exchange *x)
+{
+    const struct comparing *c = x->state;
+    const struct api_observations *o = &c->current;
+    struct api_buffer *out = api_begin_json(x);
+    api_append_text(out, "{\"columns\":[");
+    for (size_t i = 0; i < o->n; i++) {
+        api_append_text(out, i ? ",{" : "{");
+        api_write_json(out, "'name':%s,", o->observed[i].known->name);
+        api_snapshot_write(o->observed[i].snapshot, true, &o->observed[i].unseen, out);
+        api_append_text(out, "}");
+    }
+    api_append_text(out, "],\"warnings\":[");
+    api_append(out, c->reference.warnings.data, c->reference.warnings.size);
+    api_append_text(out, c->reference.warnings.size && o->warnings.size ? "," : "");
+    api_append(out, o->warnings.data, o->warnings.size);
+    api_append_text(out, "]}\n");
+    return true;
+}
+
+const struct api_steps api_compare_tables = {.max_body = API_WHOLE_BODY,
+                                             .state = sizeof(struct comparing),
+                                             .check = check,
+                                             .estimate = api_estimate_documents,
+                                             .parse = parse,
+                                             .write = write_response,
+                                             .drop = drop};
