@@ -41,11 +41,12 @@ SDIST = build/pypi/kldiv-$(VERSION).tar.gz
 # setuptools leaves the times of its copies in the archive of sources: it is packed again.
 EPOCH = $(shell git log -1 --format=%ct 2>/dev/null || date +%s)
 wheel: $(WHEEL)
-$(WHEEL): $(B)/libkldiv.so $(wildcard $(addprefix api/clients/python/,*.* kldiv/*))
+$(WHEEL): $(B)/libkldiv.so build/kldivd $(wildcard $(addprefix api/clients/python/,*.* kldiv/*))
 	rm -rf build/pypi
 	mkdir -p build/pypi/source
 	cp -r api/clients/python/. LICENSE lib build/pypi/source
 	cd build/pypi/source && SOURCE_DATE_EPOCH=$(EPOCH) KLDIV_BUILT_LIBRARY=$(abspath $<) KLDIV_PLATFORM=$(PLATFORM) \
+	    KLDIV_BUILT_SERVER=$(abspath build/kldivd) \
 	    $(PYTHON) -W ignore -m build --no-isolation --sdist --wheel --outdir .. . >../log || { cat ../log; exit 1; }
 	cd build/pypi && mkdir sdist && tar -xzf $(notdir $(SDIST)) -C sdist && tar --sort=name --mtime=@$(EPOCH) --owner=0 \
 	    --group=0 --numeric-owner --mode=go=rX,u+rw -C sdist -cf - kldiv-$(VERSION) | gzip -9n > $(notdir $(SDIST))

@@ -1,7 +1,8 @@
 """Puts libkldiv.so.1 into the package, so that a wheel serves any Python 3 of its platform.
 
 KLDIV_BUILT_LIBRARY names a library that is built already (make wheel); without it the C sources are compiled, which
-are in the source distribution, and two folders above in the repository."""
+are in the source distribution, and two folders above in the repository. KLDIV_BUILT_SERVER names the program kldivd, which
+compares two files; without it the package uses one that is installed."""
 import os
 import pathlib
 import shutil
@@ -32,6 +33,8 @@ class Build(build_py):
         built = os.environ.get("KLDIV_BUILT_LIBRARY")
         if built:
             shutil.copyfile(built, to)
+            if os.environ.get("KLDIV_BUILT_SERVER"):
+                shutil.copy(os.environ["KLDIV_BUILT_SERVER"], to.with_name("kldivd"))
         elif sys.platform.startswith("linux"):  # elsewhere the client alone
             compile_library(to)
 

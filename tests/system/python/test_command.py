@@ -38,10 +38,10 @@ class Command(unittest.TestCase):
 
     def test_a_day(self):
         self.assertIn("2 monitors: x, k", self.run_command("reference", "shell", self.path("train"), "--set", "critical=0.3"))
-        self.assertRegex(self.run_command("observe", "shell", self.path("same")), "x: ok, 500 values; KL .*\nk: ok")
+        self.assertRegex(self.run_command("observe", "shell", self.path("same")), "^0 of 2 columns drift\n\ncolumn +verdict +KL .*\n[xk] +ok .*\n[xk] +ok")
         self.assertIn("0 of 2 monitors drift", self.run_command("watch", "shell", "--once"))
-        self.assertIn("x: critical", self.run_command("evaluate", "shell", self.path("shifted"), status=2))
-        self.assertIn("x: critical", self.run_command("observe", "shell", self.path("shifted"), status=2))
+        self.assertRegex(self.run_command("evaluate", "shell", self.path("shifted"), status=2), "\nx +critical .*mean .* → ")
+        self.assertRegex(self.run_command("observe", "shell", self.path("shifted"), status=2), "\nx +critical ")
         self.run_command("observe", "shell", self.path("shifted"), status=2)
         self.assertEqual(len(kldiv.Client(self.server.url).group("shell").windows("x")), 2)
         self.run_command("observe", "shell", self.path("shifted"), "--again", status=2)
@@ -61,7 +61,7 @@ class Command(unittest.TestCase):
         for arguments in [], ["nothing"], ["observe"], ["observe", "g"], ["observe", "g", "x", "--no"], ["watch", "g", "--every", "x"]:
             self.assertIn("usage: ", self.run_command(*arguments, status=64))
         self.assertEqual(self.run_command("--version"), f"kldiv {kldiv.__version__}\n")
-        self.assertIn("exit status is 2", self.run_command("--help"))
+        self.assertIn("Exit status: 2", self.run_command("--help"))
 
     def test_json_standard_input_and_gzip(self):
         monitors = json.loads(self.run_command("--json", "reference", "json", self.path("train")))
@@ -124,6 +124,52 @@ class Command(unittest.TestCase):
         said = json.loads(self.run_command("--json", "observe", "state", self.path("shifted")).splitlines()[0])
         self.assertEqual([(each["verdict"], each["state"]) for each in said["monitors"]][0], ("critical", "ok"))
         self.run_command("--json", "observe", "state", self.path("shifted"), "--again", status=2)
+
+    def test_two_files_need_no_service(self):
+        other = {"KLDIV_URL": "http://127.0.0.1:1", "KLDIV_SERVER": os.environ["KLDIV_SERVER"]}
+
+        def run(*arguments, status=0, stdin=b"", **environment):
+            ran = subprocess.run([sys.executable, "-m", "kldiv", *arguments], capture_output=True, input=stdin, timeout=60,
+                                 env={**os.environ, **other, **environment})
+            self.assertEqual(ran.returncode, status, ran.stdout + ran.stderr)
+            return (ran.stdout + ran.stderr).decode()
+
+        train, same, shifted = (self.path(name) for name in ("train", "same", "shifted"))
+        page = os.path.join(self.directory.name, "page.html")
+        self.assertRegex(run(train, shifted, status=2), f"^{train} → {shifted}: 1 of 2 columns drift\n\ncolumn .*\nx +critical +[0-9.]+  "
+                         "mean .* → .*\nk +ok +[0-9e.-]+\n$")
+        self.assertIn("0 of 2 columns drift", run("compare", train, same))
+        self.assertIn("0 of 1 column drift\n", run("--set", "exclude=x", train, shifted))
+        with open(shifted, "rb") as file:
+            body = file.read()
+        said = json.loads(run(train, "-", "--json", "--html", page, status=2, stdin=gzip.compress(body)))
+        self.assertEqual([(each["name"], each["verdict"]) for each in said["columns"]], [("x", "critical"), ("k", "ok")])
+        with open(page, encoding="utf-8") as file:
+            html = file.read()
+        self.assertEqual([html.count(part) for part in ("<svg", "<script", "src=", "href=")], [1, 0, 0, 0])
+        self.assertEqual(said, json.loads(run("--url", self.server.url, train, shifted, "--json", status=2)))
+        lines = os.path.join(self.directory.name, "columns.jsonl.gz")
+        with gzip.open(lines, "wb") as file:
+            for line in body.decode().split()[1:]:
+                x, k = line.split(",")
+                file.write(json.dumps({"x": float(x), "k": "ü" if k == "a" else k, "new": 1}, ensure_ascii=False).encode("cp1252") + b"\n")
+        told = run(train, lines, "--encoding", "cp1252", status=2)
+        self.assertIn("“ü”, never seen before, is ", told)
+        self.assertIn("\nnew: the reference has no such column\n", told)
+        for arguments, words in [((train, "none.csv"), "none.csv"), (("-", "-"), "standard input"), ((train, page), "does not end with"),
+                                 ((train, same, "--set", "window=1h"), "without windows")]:
+            self.assertIn(words, run(*arguments, status=1))
+        self.assertIn("0 of 2", run(train, same, KLDIV_SERVER="", PATH="/nowhere"))  # the wheel has the program
+        self.assertIn("does not start", run(train, same, status=1, KLDIV_SERVER="/bin/false"))
+        for arguments in (train,), (train, same, same), (train, same, "--no"):
+            self.assertIn("usage: ", run(*arguments, status=64))
+
+    def test_two_tables_in_memory(self):
+        x = np.arange(1000) % 10 / 4
+        results = kldiv.compare({"x": x, "k": ["a", "b"] * 500}, {"x": x + 1, "k": ["a", "b"] * 500}, critical=0.05)
+        self.assertEqual([(each.name, each.verdict) for each in results.worst_first()], [("x", "critical"), ("k", "ok")])
+        self.assertEqual(results, kldiv.Client(self.server.url).compare({"x": x, "k": ["a", "b"] * 500},
+                                                                        iter([{"x": x + 1, "k": ["a", "b"] * 500}]), critical=0.05))
 
     def test_asyncio(self):
         async def day():

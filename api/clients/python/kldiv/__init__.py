@@ -6,6 +6,8 @@
     whole = kldiv.partial(x[:n], t[:n]) + kldiv.partial(x[n:], t[n:])
     whole.loss("mean")                          # the bits of kldiv.kl_div(x, t)
 
+    print(kldiv.compare("last.csv", "this.csv"))  # which columns drift, and why
+
     client = kldiv.Client("http://127.0.0.1:8080")
     client.kl_div(x, t, reduction="batchmean")
 """
@@ -16,6 +18,7 @@ from ._partial import Partial
 from ._version import __version__
 from .aio import AsyncClient, AsyncGroup
 from .client import Client
+from .comparison import compare
 from .counts import TableCounts, count
 from .errors import LossError, ServiceError
 from .group import Group, Monitors
@@ -34,5 +37,5 @@ else:
         return getattr(module, name)
 
 __all__ = ["AsyncClient", "AsyncGroup", "Client", "Group", "KLDivLoss", "LossError", "Monitors", "Partial", "Region", "Result",
-           "Results", "ServiceError", "SparseKLDivLoss", "TableCounts", "__version__", "count", "kl_div", "partial", "simd",
+           "Results", "ServiceError", "SparseKLDivLoss", "TableCounts", "__version__", "compare", "count", "kl_div", "partial", "simd",
            "sparse_kl_div", "step", "threads", "value_and_grad"]

@@ -1,13 +1,17 @@
-"""python -m kldiv: references and observations from files, and what drifts.
+"""kldiv: which columns of a table have drifted, and why.
 
+Two files, without a service:
+    python -m kldiv last.csv this.csv --html report.html
+
+A service (kldivd), which keeps references and history:
     python -m kldiv reference fraud train.parquet --set window=1h
     python -m kldiv observe fraud today.csv --timestamp 2026-01-31T00:00:00Z
     python -m kldiv evaluate fraud today.csv
     zcat today.csv.gz | python -m kldiv --json evaluate fraud -
     python -m kldiv watch fraud
 
-The exit status is 2 if a monitor is critical (observe and watch --once go by its state, evaluate by the verdict), 1 after
-an error, 64 if the command is not one of these."""
+Exit status: 2 if two files differ by a warning or more; of a service, if a monitor is critical (observe and watch --once:
+its state; evaluate: the verdict). 0 if not. 1 after an error. 64 if the command is not one of these."""
 from __future__ import annotations
 
 import argparse
@@ -20,11 +24,16 @@ from typing import Any, NoReturn, Sequence
 
 from ._version import __version__
 from .client import Client
+from .comparison import compare_tables
 from .errors import ServiceError
 from .group import Group
 from .results import Results, Summary
+from .sources import SUFFIXES
 
-CRITICAL, USAGE = 2, 64
+DRIFT, USAGE = 2, 64
+COMMANDS = ("compare", "reference", "observe", "evaluate", "watch")
+FILES = ".csv, .tsv, .txt, .jsonl, each also with .gz, .npz, .parquet, or a folder of these; - is standard input"
+WITH_VALUES = ("--url", "--token", "--ca-file", "--html", "--encoding", "--set")
 
 
 class Parser(argparse.ArgumentParser):
@@ -36,30 +45,35 @@ class Parser(argparse.ArgumentParser):
 
 
 def parser() -> argparse.ArgumentParser:
-    whole = Parser("kldiv", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    whole.add_argument("--url", default=os.environ.get("KLDIV_URL", "http://127.0.0.1:8080"),
-                       help="of the service, or unix:PATH; default KLDIV_URL, or %(default)s")
-    whole.add_argument("--token", default=os.environ.get("KLDIV_TOKEN"), help="default KLDIV_TOKEN")
-    whole.add_argument("--ca-file", help="the CA of an https URL")
-    whole.add_argument("--json", action="store_true", help="prints JSON, a line for each answer")
+    shared = Parser(add_help=False, argument_default=argparse.SUPPRESS)
+    shared.add_argument("--url", help="of the service, or unix:PATH; default KLDIV_URL, or http://127.0.0.1:8080; two files: none")
+    shared.add_argument("--token", help="default KLDIV_TOKEN")
+    shared.add_argument("--ca-file", help="the CA of an https URL")
+    shared.add_argument("--json", action="store_true", help="prints JSON, a line for each answer")
+    whole = Parser("kldiv", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, parents=[shared])
     whole.add_argument("--version", action="version", version=f"kldiv {__version__}")
     commands = whole.add_subparsers(dest="command", required=True)
+    two = commands.add_parser("compare", parents=[shared], help="two files, column by column: the word may be left out")
+    two.add_argument("reference", help=FILES)
+    two.add_argument("current", help="likewise")
+    two.add_argument("--html", metavar="FILE", help="also writes a page, one file")
     for name, what in (("reference", "a monitor for each column of a table"), ("observe", "adds a table"),
                        ("evaluate", "scores a table, stores nothing")):
-        command = commands.add_parser(name, help=what)
+        command = commands.add_parser(name, help=what, parents=[shared])
         command.add_argument("group")
-        command.add_argument("path", help=".csv, .tsv, .txt, .jsonl, each also with .gz, .npz, .parquet, or a folder of these; - "
-                             "is CSV on standard input")
-        command.add_argument("--encoding", help="of CSV or JSON Lines, as Python names it: cp1252, utf-16; default utf-8")
-        if name == "reference":
-            command.add_argument("--set", action="append", default=[], metavar="SETTING=VALUE",
-                                 help="as the API has them: window=1h, critical=0.2, include=age,country")
+        command.add_argument("path", help=FILES)
         if name == "observe":
             command.add_argument("--timestamp", help="RFC 3339, or seconds since 1970; default now")
             command.add_argument("--time", metavar="COLUMN", help="each row goes to the window of its own time")
             command.add_argument("--timezone", metavar="ZONE", help="of times in that column that have none")
             command.add_argument("--again", action="store_true", help="counts the same content again")
-    watch = commands.add_parser("watch", help="prints what drifts, whenever that changes")
+    for name in ("compare", "reference", "observe", "evaluate"):
+        commands.choices[name].add_argument("--encoding", help="of CSV or JSON Lines, as Python names it: cp1252, utf-16; "
+                                            "default utf-8")
+    for name in ("compare", "reference"):
+        commands.choices[name].add_argument("--set", action="append", default=[], metavar="SETTING=VALUE",
+                                            help="as the API has them: critical=0.2, include=age,country, window=1h")
+    watch = commands.add_parser("watch", parents=[shared], help="prints what drifts, whenever that changes")
     watch.add_argument("group")
     watch.add_argument("--every", type=float, default=10.0, metavar="SECONDS")
     watch.add_argument("--once", action="store_true")
@@ -77,7 +91,7 @@ def settings(pairs: Sequence[str]) -> dict[str, Any]:
 def print_results(results: Results, as_json: bool) -> int:
     print(json.dumps({"monitors": results, "warnings": results.warnings, "replayed": results.replayed})
           if as_json else results)
-    return CRITICAL if any(result.state == "critical" for result in results) else 0
+    return DRIFT if any(result.state == "critical" for result in results) else 0
 
 
 def summary_text(summary: Summary) -> str:
@@ -98,24 +112,67 @@ def watch(group: Group, every: float, once: bool, as_json: bool) -> int:
             print(json.dumps(summary) if as_json else f"{time.strftime('%H:%M:%S')} {text}", flush=True)
             last = text
         if once:
-            return CRITICAL if summary["state"] == "critical" else 0
+            return DRIFT if summary["state"] == "critical" else 0
         time.sleep(every)
 
 
+def first_word(argv: Sequence[str]) -> str:
+    """The first argument that is neither an option nor its value."""
+    words = iter(argv)
+    for word in words:
+        if word in WITH_VALUES:
+            next(words, None)
+        elif word == "-" or not word.startswith("-"):
+            return word
+    return ""
+
+
+def with_command(argv: Sequence[str]) -> list[str]:
+    """The arguments; those that begin with a file are of compare."""
+    first = first_word(argv)
+    is_file = first not in COMMANDS and (first == "-" or first.endswith(SUFFIXES) or os.path.exists(first or "/nothing"))
+    return ["compare", *argv] if is_file else list(argv)
+
+
+def compare(arguments: argparse.Namespace) -> int:
+    files = [sys.stdin if path == "-" else path for path in (arguments.reference, arguments.current)]
+    if files[0] is files[1]:
+        raise ValueError("standard input can be one of the files")
+    transport = service_of(arguments).transport if hasattr(arguments, "url") else None
+    results = compare_tables(transport, files[0], files[1], arguments.encoding, settings(arguments.set))
+    title = f"{arguments.reference} → {arguments.current}"
+    if arguments.html:
+        results.save_html(arguments.html, title)
+    if getattr(arguments, "json", False):
+        print(json.dumps({"columns": results.worst_first(), "warnings": results.warnings}))
+    else:
+        print(f"{title}: {results}", *results.notes(), sep="\n")
+    return DRIFT if results.drifting else 0
+
+
+def service_of(arguments: argparse.Namespace) -> Client:
+    url = getattr(arguments, "url", os.environ.get("KLDIV_URL", "http://127.0.0.1:8080"))
+    token = getattr(arguments, "token", os.environ.get("KLDIV_TOKEN"))
+    return Client(url, token, ca_file=getattr(arguments, "ca_file", None))
+
+
 def run(arguments: argparse.Namespace) -> int:
-    group = Client(arguments.url, arguments.token, ca_file=arguments.ca_file).group(arguments.group)
+    if arguments.command == "compare":
+        return compare(arguments)
+    as_json = getattr(arguments, "json", False)
+    group = service_of(arguments).group(arguments.group)
     if arguments.command == "watch":
-        return watch(group, arguments.every, arguments.once, arguments.json)
+        return watch(group, arguments.every, arguments.once, as_json)
     data = sys.stdin if arguments.path == "-" else arguments.path
     if arguments.command == "reference":
         monitors = group.reference(data, encoding=arguments.encoding, **settings(arguments.set))
-        print(json.dumps(monitors) if arguments.json else
+        print(json.dumps(monitors) if as_json else
               f"{len(monitors)} monitors: {', '.join(config['name'] for config in monitors)}")
         return 0
     if arguments.command == "observe":
         return print_results(group.observe(data, arguments.timestamp, time=arguments.time, timezone=arguments.timezone,
-                                           key=None if arguments.again else "content", encoding=arguments.encoding), arguments.json)
-    return print_results(group.evaluate(data, encoding=arguments.encoding), arguments.json)
+                                           key=None if arguments.again else "content", encoding=arguments.encoding), as_json)
+    return print_results(group.evaluate(data, encoding=arguments.encoding), as_json)
 
 
 def show_warning(message: Any, *_: Any, **__: Any) -> None:
@@ -123,7 +180,7 @@ def show_warning(message: Any, *_: Any, **__: Any) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    arguments = parser().parse_args(argv)
+    arguments = parser().parse_args(with_command(sys.argv[1:] if argv is None else argv))
     warnings.showwarning = show_warning
     try:
         return run(arguments)

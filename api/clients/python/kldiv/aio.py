@@ -39,6 +39,7 @@ class AsyncClient:
         return AsyncGroup(self.client.group(name))
 
     close = awaited(Client.close)
+    compare = awaited(Client.compare)
     groups = awaited(Client.groups)
     kl_div = awaited(Client.kl_div)
     sparse_kl_div = awaited(Client.sparse_kl_div)

@@ -15,9 +15,11 @@ from ._call import SHARES, axes_of, flag, number, truth, wanted_of
 from ._labels import align
 from ._service import Service
 from ._transport import Response, Transport, page_of
+from .comparison import compare_tables
 from .errors import ServiceError
 from .group import Group
 from .region import Region
+from .results import Results
 
 Parser = Callable[[bytes, bool], Tuple[Dict[str, Any], Dict[str, str]]]  # of a body: its tensors, and its metadata
 
@@ -73,6 +75,11 @@ class Client(Service):
             cursor = page["next"]
             if cursor is None:
                 return rows
+
+    def compare(self, reference: Any, current: Any, *, encoding: str | None = None, **settings: Any) -> Results:
+        """Scores each column of a table against the column of the same name of another, and stores nothing. Tables are those
+        that Group.observe takes. Settings are those of a reference which make bins and verdicts: critical=0.2, include="age"."""
+        return compare_tables(self.transport, reference, current, encoding, settings)
 
     def region(self, size: int, prefix: str = "kldiv_", mode: int = 0o600) -> Region:
         """`size` bytes of shared memory, for a service on this host that was started with --shared-memory PREFIX.

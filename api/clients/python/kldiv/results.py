@@ -5,42 +5,10 @@ import datetime
 import html
 from typing import Any, Dict, Iterable, List
 
+from ._report import (COLOURS, DRIFTS, HEIGHT, MAX_BARS, WIDTH, bars, bin_name, content, kl_text, page, reason_of_times, table)
+
 MAX_NAMES = 5
-COLOURS = {"critical": "#b3261e", "warning": "#a15c00", "ok": "#1b6e3c", "insufficient_data": "#5f6368"}
-WIDTH, HEIGHT, MAX_BARS, MAX_LABELLED = 420, 90, 60, 15
-TOP_SHARE, MAX_NAMED = 0.8, 3
-
-
-def percent(share: float) -> str:
-    return f"{100 * share:.3g} %"
-
-
-def moment(seconds: float) -> str:
-    """A date, with its time of day unless that is midnight, in UTC."""
-    try:
-        text = f"{datetime.datetime(1970, 1, 1) + datetime.timedelta(seconds=seconds):%Y-%m-%d %H:%M}"
-    except OverflowError:
-        return f"{seconds:.6g}"
-    return text[:-6] if text.endswith(" 00:00") else text
-
-
-def bin_name(each: dict[str, Any], times: bool = False) -> str:
-    """The name of a bin, of intervals with six digits, or as dates."""
-    if each.get("kind") != "interval":
-        return str(each["name"])
-    ends = [moment(each[end]) if times else f"{each[end]:.6g}" for end in ("lower", "upper")]
-    return f"{each['name'][0]}{', '.join(ends)}{each['name'][-1]}"
-
-
-def top_bins(bins: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], float]:
-    """The fewest bins that account for four fifths of the shift, and their share."""
-    chosen, share = [], 0.0
-    for each in sorted((b for b in bins if b.get("share")), key=lambda b: -float(b["share"])):
-        chosen.append(each)
-        share += each["share"]
-        if share >= TOP_SHARE:
-            break
-    return chosen, share
+SHOWN_BY_BINS = ("labels_chosen", "labels_cut")
 
 
 class Result(dict):  # type: ignore[type-arg]
@@ -67,53 +35,20 @@ class Result(dict):  # type: ignore[type-arg]
         """KL in nats; infinity, where JSON has null."""
         return float("inf") if self.get("infinite") else float("nan") if self["kl"] is None else float(self["kl"])
 
+    def reason(self) -> str:
+        """What has changed, in the words of the service; of dates, the bins that account for most of the shift."""
+        return reason_of_times(self) if self.times else str(self.get("sentence") or "")
+
     def sentence(self) -> str:
-        """The verdict, and because of what."""
-        said = f"{self.name}: {self.verdict.replace('_', ' ')}, {self['n']:,} values"
-        if self["kl"] is None:
-            return f"{said}; KL is infinite." if self.get("infinite") else f"{said}; nothing to compare with."
-        said += f"; KL {self.kl:.3g} nats"
+        """The verdict, and, of what drifts, the reason."""
+        said = f"{self.name}: {self.verdict.replace('_', ' ')}, {self['n']:,} values; KL {kl_text(self)}"
         if self.get("g_test"):
             said += f", p {self['g_test']['p_value']:.2g}"
-        chosen, share = top_bins(self.get("bins") or [])
-        if self.verdict in ("ok", "insufficient_data"):
-            return said + "."
-        if not self.times and None not in (self.get("mean"), self.get("mean_reference")):
-            said += f"; mean {self['mean_reference']:.4g} → {self['mean']:.4g}"
-        ratio = (self.get("pooled") or {}).get("ratio")
-        if ratio:
-            times = f", {ratio['ratio']:.2g} times" if ratio["ratio"] is not None else ""
-            said += f". {ratio['bin']} {percent(ratio['reference'])} → {percent(ratio['current'])}{times}"
-        if not chosen:
-            return said + "."
-        named = ", ".join(f"{bin_name(b, self.times)} {percent(b['reference'])} → {percent(b['current'])}"
-                          for b in chosen[:MAX_NAMED])
-        bins = "1 bin accounts" if len(chosen) == 1 else f"{len(chosen)} bins account"
-        return f"{said}. {bins} for {percent(share)} of the shift: {named}{' …' if len(chosen) > MAX_NAMED else '.'}"
+        return f"{said}: {self.reason()}" if self.verdict in DRIFTS and self.reason() else said
 
     def svg(self) -> str:
         """Bars of the reference (outlines) and of the values (filled), by bin."""
-        bins = [b for b in self.get("bins") or [] if b["reference"] or b["current"]][:MAX_BARS]
-        if not bins:
-            return ""
-        top = max(max(b["reference"] or 0, b["current"] or 0) for b in bins)
-        step, bars, colour = WIDTH / len(bins), [], COLOURS.get(self.verdict, "#5f6368")
-        for i, each in enumerate(bins):
-            title = f"{bin_name(each, self.times)}: {percent(each['reference'] or 0)} → {percent(each['current'] or 0)}"
-            bars.append(f"<g><title>{html.escape(title)}</title>")
-            for key, style in ("current", f'fill="{colour}" fill-opacity="0.55"'), (
-                    "reference", 'fill="none" stroke="currentColor"'):
-                height = HEIGHT * (each[key] or 0) / top
-                bars.append(f'<rect x="{i * step + 1:.1f}" y="{HEIGHT - height + 1:.1f}" width="{max(step - 2, 1):.1f}" '
-                            f'height="{height:.1f}" {style}/>')
-            if len(bins) <= MAX_LABELLED:
-                below = bin_name(each) if each.get("kind") != "interval" else (
-                    moment(each["lower"]) if self.times else f"{each['lower']:.4g}")
-                bars.append(f'<text x="{i * step + 2:.1f}" y="{HEIGHT + 12}" font-size="10" fill="currentColor">'
-                            f"{html.escape(below[:int(step / 6)])}</text>")
-            bars.append("</g>")
-        return (f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{HEIGHT + 16}" role="img">'
-                f'<title>{html.escape(self.sentence())}</title>{"".join(bars)}</svg>')
+        return bars(self)
 
     @property
     def p_value(self) -> float:
@@ -163,18 +98,28 @@ class Results(List[Result]):
 
     @property
     def drifting(self) -> list[Result]:
-        return [result for result in self if result.state in ("warning", "critical")]
+        return [result for result in self if result.state in DRIFTS]
+
+    def worst_first(self) -> list[Result]:
+        """By state, then by verdict, then by KL."""
+        order = list(COLOURS)
+        return sorted(self, key=lambda result: (*(order.index(each) if each in order else len(order)
+                                                  for each in (result.state, result.verdict)), -result.kl if result.kl == result.kl else 0))
+
+    def notes(self) -> list[str]:
+        """What the warnings say, a line for each column that is not compared, or that is read with care."""
+        return [f"{warning['column'] or 'table'}: {warning['message']}" for warning in self.warnings
+                if warning["code"] not in SHOWN_BY_BINS]
 
     def frame(self) -> Any:
         """A DataFrame of the scores, or where there is no pandas a list of dicts."""
         return as_frame([{**{key: result[key] for key in ("name", "verdict", "state", "n", "js", "psi") if key in result},
                           "kl": result.kl, "p_value": result.p_value, "sentence": result.sentence()} for result in self])
 
-    def save_html(self, path: Any) -> None:
+    def save_html(self, path: Any, title: str = "Drift") -> None:
         """Writes a page of all results, which needs nothing else, to a file."""
         with open(path, "w", encoding="utf-8") as file:
-            file.write('<!DOCTYPE html><html lang="en"><meta charset="utf-8"><title>Drift</title>'
-                       f'<body style="font-family:sans-serif">{self._page(len(self))}</body></html>\n')
+            file.write(page(self, title))
 
     def plot(self) -> Any:
         """A figure of matplotlib, which must be there: the results that drift, or all if none does."""
@@ -186,17 +131,10 @@ class Results(List[Result]):
         return figure
 
     def __str__(self) -> str:
-        return "\n".join(result.sentence() for result in self)
+        return table(self)
 
     def _repr_html_(self) -> str:
-        return self._page(20)
-
-    def _page(self, limit: int) -> str:
-        order = list(COLOURS)
-        worst = sorted(self, key=lambda result: order.index(result.verdict) if result.verdict in order else 9)
-        said = f"<p>{len(self.drifting)} of {len(self)} columns drift.</p>"
-        more = f"<p>{len(self) - limit} more are not shown; save_html(PATH) writes all.</p>" if len(self) > limit else ""
-        return said + "".join(result._repr_html_() for result in worst[:limit]) + more
+        return content(self, 20)
 
 
 class Summary(Dict[str, Any]):

@@ -1,0 +1,64 @@
+"""A service of this process alone: kldivd on a unix socket in a folder of its own."""
+from __future__ import annotations
+
+import ctypes
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from types import TracebackType
+
+from ._transport import Transport
+
+START_SECONDS = 30.0
+RESPONSE_SECONDS = 3600.0  # for tables of gigabytes
+PDEATHSIG = 1  # of prctl
+
+
+def program() -> str:
+    """The server: KLDIV_SERVER, or the one that the wheel has, or that of a package."""
+    beside = pathlib.Path(__file__).with_name("kldivd")
+    found = os.environ.get("KLDIV_SERVER") or (str(beside) if beside.exists() else shutil.which("kldivd"))
+    if not found:
+        raise FileNotFoundError("the program kldivd is needed and not installed: a wheel that `make wheel` builds has it, and so "
+                                "has the Debian package of `make deb`; KLDIV_SERVER=PATH names another")
+    return found
+
+
+def end_with_parent() -> None:
+    ctypes.CDLL(None).prctl(PDEATHSIG, signal.SIGTERM)
+
+
+class LocalService:
+    """Runs from `with` to its end; no one else can reach it. Bodies have at most `max_body` bytes."""
+
+    def __init__(self, max_body: int) -> None:
+        self.max_body = max_body
+
+    def __enter__(self) -> Transport:
+        self.folder = tempfile.TemporaryDirectory(prefix="kldiv-")
+        socket, log = os.path.join(self.folder.name, "socket"), os.path.join(self.folder.name, "log")
+        own = {name: value for name, value in os.environ.items() if not name.startswith("KLDIV_")}
+        with open(log, "wb") as errors:
+            self.process = subprocess.Popen(
+                [program(), "--listen", f"unix:{socket}", "--listen-mode", "600", "--log-level", "error", "--max-body",
+                 str(self.max_body)], stdin=subprocess.DEVNULL, stdout=errors, stderr=errors, env=own, preexec_fn=end_with_parent)
+        end = time.monotonic() + START_SECONDS
+        while not os.path.exists(socket):
+            if self.process.poll() is not None or time.monotonic() > end:
+                self.stop()
+                with open(log, errors="replace") as errors_of:
+                    raise OSError(f"{program()} does not start: {' '.join(errors_of.read().split()) or 'no message'}")
+            time.sleep(0.005)
+        return Transport(f"unix:{socket}", None, None, RESPONSE_SECONDS, 0)
+
+    def stop(self) -> None:
+        self.process.terminate()
+        self.process.wait()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.stop()
+        self.folder.cleanup()
