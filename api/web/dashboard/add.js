@@ -1,9 +1,10 @@
 /* Adding monitors by dropping a table: the reference first, then a batch. */
-import { address, ApiError, call } from "./api.js";
+import { address, call } from "./api.js";
 import { BinChart } from "./bars.js";
 import { element, fill } from "./dom.js";
 import { droppedFile, fileChooser } from "./files.js";
 import { binName, isolate, list, number, percent, plural } from "./format.js";
+import { attempt, rank, warnings } from "./outcome.js";
 import { moment } from "./range.js";
 import { sampleBatch, sampleReference } from "./sample.js";
 import { whatMoved } from "./sentences.js";
@@ -13,7 +14,7 @@ import { badge } from "./states.js";
  * @typedef {import("./types.js").Config} Config
  * @typedef {import("./types.js").Result} Result
  * @typedef {import("./types.js").Bin} Bin
- * @typedef {{ code: string, message: string, column: string | null }} Warning
+ * @typedef {import("./outcome.js").Warning} Warning
  */
 
 /** Ways to make bins, as settings of the API have them. */
@@ -291,11 +292,6 @@ function table(bins) {
                 element("td", {}, percent(bin.reference))))))));
 }
 
-/** @param {Result} result */
-function rank(result) {
-    return result.kl ?? (result.infinite ? Infinity : -1);
-}
-
 /**
  * @param {string} group
  * @param {Result & { name: string }} result
@@ -309,34 +305,6 @@ function row(group, result) {
         element("td", {}, badge(result.verdict)),
         element("td", {}, number(result.kl === null && !result.infinite ? undefined : result.kl)),
         element("td", { class: "wrap" }, drifts && whatMoved(result)));
-}
-
-/** @param {Warning[]} all */
-function warnings(all) {
-    return all.map(({ column, message }) => element("p", { class: "alert" },
-        column && element("bdi", {}, element("b", {}, column)), column && ": ", message));
-}
-
-/**
- * Makes a call, and shows its error if it fails.
- *
- * @template T
- * @param {HTMLElement} parent
- * @param {() => Promise<T>} make
- * @param {() => boolean} wanted false once something newer was asked
- */
-async function attempt(parent, make, wanted = () => true) {
-    fill(parent, element("p", { class: "loading" }, "…"));
-    try {
-        const response = await make();
-        return wanted() ? response : null;
-    } catch (error) {
-        if (!(error instanceof ApiError))
-            throw error;
-        if (wanted())
-            fill(parent, element("p", { class: "failure", role: "alert" }, `${error.message}.`));
-        return null;
-    }
 }
 
 /**

@@ -1,5 +1,6 @@
 /* The dashboard: shows the view that the address names. */
 import { add } from "./add.js";
+import { compareFiles } from "./compare-files.js";
 import { byId, fill } from "./dom.js";
 import { events } from "./events.js";
 import { monitor } from "./monitor.js";
@@ -23,7 +24,8 @@ let shown = "";
 
 /** @param {URLSearchParams} query */
 function viewOf(query) {
-    return query.has("monitor") ? monitor : query.has("add") ? add : query.has("events") ? events : overview;
+    return query.has("monitor") ? monitor : query.has("add") ? add : query.has("files") ? compareFiles
+        : query.has("events") ? events : overview;
 }
 
 /**
@@ -32,14 +34,14 @@ function viewOf(query) {
  */
 function isHere(link, query) {
     return link.pathname === location.pathname &&
-        new URLSearchParams(link.search).has("events") === query.has("events");
+        ["events", "files"].every((name) => new URLSearchParams(link.search).has(name) === query.has(name));
 }
 
 function show() {
     const query = new URLSearchParams(location.search);
     const main = byId("main");
     const identity = JSON.stringify(query.has("monitor")
-        ? [query.get("group"), query.get("monitor")] : [query.has("add"), query.has("events")]);
+        ? [query.get("group"), query.get("monitor")] : ["add", "events", "files"].map((name) => query.has(name)));
     if (view && shown === identity) {
         view.update(query);
         return;

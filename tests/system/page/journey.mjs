@@ -1,6 +1,7 @@
 // The journey by clicks alone: a reference, its bins, a batch, the column that is shifted, and why.
 import {writeFileSync} from "node:fs";
 import {join} from "node:path";
+import {gzipSync} from "node:zlib";
 import {Api, monitorPath} from "./api.mjs";
 import {auditAccess} from "./audit.mjs";
 import {emulate, visiting} from "./browser.mjs";
@@ -218,6 +219,47 @@ async function checkTimes({browser, report, binary}) {
     await server.stop();
 }
 
+/** Two files, one of them compressed, or of a sample: verdicts, and nothing is stored. @param {Room} room */
+async function checkFiles({browser, report, binary}) {
+    const server = await startServer(binary);
+    const api = new Api(server.url);
+    const last = join(server.folder, "last month.csv");
+    const current = join(server.folder, "this.csv.gz");
+    writeFileSync(last, toCsv({...loans(1), old: loans(1).age}));
+    writeFileSync(current, gzipSync(toCsv({...loans(3, {income: 1}), id: loans(3).age})));
+    await report.check("two files are compared, and nothing is stored", () =>
+        visiting(browser, `${server.url}/dashboard/`, {}, async visit => {
+            const {page} = visit;
+            await click(page, "link", "Compare files");
+            await choose(page, /reference/i, last);
+            await choose(page, /current/i, current);
+            const [told] = await waitForText(page, /1 of 5 columns drift/);
+            await waitForText(page, /id: the reference has no such column/);
+            await waitForText(page, /old: 'current' has no such column/);
+            const first = await page.$eval("main tbody tr", row => row.textContent ?? "");
+            expect(/^income.*critical.*mean .* → /.test(first), `first row: ${first}`);
+            await waitForText(page, /kldiv 'last month.csv' this.csv.gz --html report.html/);
+            await auditAccess(page);
+            await visit.picture("two-files", true);
+            const {monitors} = await api.get("/monitors");
+            expectSame(monitors.length, 0, "monitors that were made");
+            await click(page, "link", "Monitors");
+            await page.goBack();
+            await click(page, "button", "Use a sample");
+            const [sample] = await waitForText(page, /\d of 4 columns drift/);
+            return `${told}; ${sample}`;
+        }));
+    await report.check("a file that is no table is refused, and names the reason", () =>
+        visiting(browser, `${server.url}/dashboard/?files`, {expected: [/4\d\d/]}, async ({page}) => {
+            const broken = join(server.folder, "broken.csv");
+            writeFileSync(broken, "a,b\n1,2\n1\n");
+            await choose(page, /reference/i, broken);
+            await choose(page, /current/i, last);
+            return (await waitForText(page, /.*line 3.*/))[0];
+        }));
+    await server.stop();
+}
+
 /** @param {Room} room */
 export async function checkJourney(room) {
     await room.report.check("by choosing files: from no monitors to why income is critical", () =>
@@ -227,4 +269,5 @@ export async function checkJourney(room) {
     await checkRefusals(room);
     await checkReplacing(room);
     await checkTimes(room);
+    await checkFiles(room);
 }

@@ -1,0 +1,38 @@
+/* What a call with a table comes to: its error, its warnings, the order of its results. */
+import { ApiError } from "./api.js";
+import { element, fill } from "./dom.js";
+
+/** @typedef {{ code: string, message: string, column: string | null }} Warning */
+
+/** By which results are sorted, the greatest first. @param {import("./types.js").Result} result */
+export function rank(result) {
+    return result.kl ?? (result.infinite ? Infinity : -1);
+}
+
+/** @param {Warning[]} all */
+export function warnings(all) {
+    return all.map(({ column, message }) => element("p", { class: "alert" },
+        column && element("bdi", {}, element("b", {}, column)), column && ": ", message));
+}
+
+/**
+ * Makes a call, and shows its error if it fails.
+ *
+ * @template T
+ * @param {HTMLElement} parent
+ * @param {() => Promise<T>} make
+ * @param {() => boolean} wanted false once something newer was asked
+ */
+export async function attempt(parent, make, wanted = () => true) {
+    fill(parent, element("p", { class: "loading" }, "…"));
+    try {
+        const response = await make();
+        return wanted() ? response : null;
+    } catch (error) {
+        if (!(error instanceof ApiError))
+            throw error;
+        if (wanted())
+            fill(parent, element("p", { class: "failure", role: "alert" }, `${error.message}.`));
+        return null;
+    }
+}
