@@ -96,28 +96,19 @@ static bool know(struct api_exchange *x)
                                .revision = 1,
                                .config = api_config_hold(d->replacements[set->n].config)};
     qsort(set->monitors, set->n, sizeof *set->monitors, api_known_compare);
+    for (size_t at = 0, size; at < d->columns.size; at += size + 1) {
+        size = strlen(d->columns.data + at);
+        if (!api_labels_add(&set->left_out, d->columns.data + at, size, true))
+            return api_fail_oom(&x->problem);
+    }
     return true;
 }
 
 /* ---- The current table */
 
-/* True for a column that the reference has, too, and that was left out there. *from is where the last one was found: columns
- * of both tables are most often in the same order. */
-static bool is_left_out(const struct api_buffer *names, const char *name, size_t *from)
-{
-    for (size_t i = 0; i < 2; i++, *from = 0)
-        for (const char *p = names->data + *from; *from < names->size; p = names->data + *from) {
-            *from += strlen(p) + 1;
-            if (strcmp(p, name) == 0)
-                return true;
-        }
-    return false;
-}
-
 static bool observe_columns(struct comparing *c, const struct api_table *table)
 {
     struct api_observations *o = &c->current;
-    size_t from = 0;
     for (size_t i = 0; i < table->n_columns; i++) {
         const struct api_column *column = &table->columns[i];
         const struct api_known *known = api_known_find(o->x->known, column->name);
@@ -130,7 +121,7 @@ static bool observe_columns(struct comparing *c, const struct api_table *table)
             return false;
         if (!*column->name)
             api_warn_of_unknown(&o->warnings, "");
-        else if (!known && !is_left_out(&c->reference.columns, column->name, &from))
+        else if (!known && !api_known_leaves_out(o->x->known, column->name))
             api_warn(&o->warnings, "column_unknown", column->name, 0, 0,
                      "the reference has no such column");
     }

@@ -99,7 +99,8 @@ static bool find_monitors(struct api_observations *o, const struct api_table *ta
         if (known)
             continue;
         o->unknown += *name != '\0';
-        api_warn_of_unknown(&o->warnings, name);
+        if (!api_known_leaves_out(o->x->known, name))
+            api_warn_of_unknown(&o->warnings, name);
     }
     if (o->n == 0)
         return api_fail_unknown(o->x, table);

@@ -33,6 +33,7 @@ void api_known_release(struct api_known_set *set)
         api_config_release(set->monitors[i].config);
     free(set->monitors);
     api_buffer_free(&set->names);
+    api_labels_free(&set->left_out);
     free(set->group);
     free(set->name);
     free(set);
@@ -49,6 +50,11 @@ const struct api_known *api_known_find(const struct api_known_set *set, const ch
     return set->n == 0
                ? NULL
                : bsearch(&key, set->monitors, set->n, sizeof *set->monitors, api_known_compare);
+}
+
+bool api_known_leaves_out(const struct api_known_set *set, const char *column)
+{
+    return api_labels_find(&set->left_out, column, strlen(column)) < set->left_out.n;
 }
 
 /* ---- The cache */

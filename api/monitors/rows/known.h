@@ -3,6 +3,7 @@
 #pragma once
 
 #include "api/monitors/model/config.h"
+#include "api/monitors/model/labels.h"
 
 #include <pthread.h>
 
@@ -20,7 +21,8 @@ struct api_known_set {
     size_t n, bytes;    /* bytes: of configs, about */
     struct api_known *monitors;
     struct api_buffer names;
-    struct api_known_set *next; /* of the same hash */
+    struct api_label_table left_out; /* columns that are to have no monitor; of a whole group */
+    struct api_known_set *next;      /* of the same hash */
 };
 /* Makes an empty one; NULL without memory. */
 struct api_known_set *api_known_new(const char *group, const char *name);
@@ -30,6 +32,9 @@ void api_known_release(struct api_known_set *set); /* NULL is fine */
 /* Compares monitors by their names, for qsort; finds one, NULL if it is not in the set. */
 int api_known_compare(const void *a, const void *b);
 const struct api_known *api_known_find(const struct api_known_set *set, const char *name);
+
+/* True for a column that is to have no monitor: it is no news in observations. */
+bool api_known_leaves_out(const struct api_known_set *set, const char *column);
 
 /* api_known_cache: sets that are in memory, all of which go when there is no room for another. Any thread may use it. */
 enum { API_KNOWN_LISTS = 4096 };

@@ -69,6 +69,15 @@ static bool take_rows(struct api_monitors *monitors, const struct api_known_set 
     return good;
 }
 
+/* A set without the memory for a name warns of that column once more. */
+static void add_left_out(void *context, const struct api_datum *values)
+{
+    struct api_known_set *set = context;
+    if (values[1].integer != 0 &&
+        api_labels_add(&set->left_out, values[0].text, values[0].size, true))
+        set->bytes += values[0].size + sizeof(struct api_label);
+}
+
 struct api_known_set *api_known_read(struct api_monitors *monitors, const char *group,
                                      const char *name)
 {
@@ -87,7 +96,9 @@ struct api_known_set *api_known_read(struct api_monitors *monitors, const char *
                                API_ROW(group, name), add_row, &reading) &&
                 (reading.rows.size > 0 || api_store_number(monitors->store, API_SQL_GROUP_COUNT,
                                                            API_ROW(group, INT64_C(1)), &n)) &&
-                take_rows(monitors, former, set, &reading);
+                take_rows(monitors, former, set, &reading) &&
+                (*name || api_store_read(monitors->store, API_SQL_COLUMNS, API_ROW(group),
+                                         add_left_out, set));
     api_known_release(former);
     api_buffer_free(&reading.rows);
     api_buffer_free(&reading.names);

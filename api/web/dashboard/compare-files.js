@@ -96,8 +96,9 @@ class FileComparison {
             element("div", { class: "panels" }, ...drifting.slice(0, DRAWN).map((result) => this.card(result))),
             element("div", { class: "panel" }, element("h2", {}, "The same by a command"),
                 command(`kldiv ${quote(reference)} ${quote(current)} --html report.html`, "The package of Python"),
-                command(curl("-F", `reference=@${reference}`, "-F", `current=@${current}`, new URL("compare", root).href),
-                    "curl")));
+                ![reference, current].some((name) => name.endsWith(".gz")) &&
+                    command(curl("-F", `reference=@${reference}`, "-F", `current=@${current}`, new URL("compare", root).href),
+                        "curl")));
         this.charts.forEach((chart) => chart.draw());
         heading.focus();
     }

@@ -341,3 +341,33 @@ Test(monitors_columns, of_any_number_share_annotations)
     api_buffer_free(&body);
     monitors_end(&service);
 }
+
+static void expect_warnings(const struct api_service *service, const char *body,
+                            const char *columns)
+{
+    json_t *json = monitors_get(service, "POST /monitors/g/observations", body, 200);
+    const json_t *warning;
+    char told[200] = "";
+    size_t i;
+    json_array_foreach(at(json, "warnings"), i,
+                       warning) if (strcmp(text_at(warning, "code"), "column_unknown") == 0)
+        snprintf(told + strlen(told), sizeof told - strlen(told), "%s ",
+                 text_at(warning, "column"));
+    cr_expect_str_eq(told, columns, "%s: %s", body, told);
+    json_decref(json);
+}
+
+/* That the group got its reference without them, or that their monitor was deleted, was said before. */
+Test(monitors_columns, that_were_left_out_are_no_news)
+{
+    struct api_service service = monitors_new(10);
+    monitors_expect(&service, "PUT /monitors/g?exclude=c", "a,b,c\n1,1,1\n1,1,1\n", 201);
+    expect_warnings(&service, "a,b,c\n1,1,1\n", "");
+    expect_warnings(&service, "a,b,c,d\n1,1,1,1\n", "d ");
+    expect_warnings(&service, "a,b,c,d\n1,1,1,1\n", "d ");
+    monitors_expect(&service, "DELETE /monitors/g/b", NULL, 204);
+    expect_warnings(&service, "a,b,c,d\n1,1,1,1\n", "d ");
+    monitors_expect(&service, "PUT /monitors/g?exclude=a,d", "a,c,d\n1,1,1\n1,1,1\n", 201);
+    expect_warnings(&service, "a,b,c,d,e\n1,1,1,1,1\n", "e ");
+    monitors_end(&service);
+}
