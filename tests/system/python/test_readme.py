@@ -3,6 +3,8 @@ import contextlib
 import io
 import os
 import re
+import subprocess
+import sys
 import tempfile
 import unittest
 import warnings
@@ -38,6 +40,18 @@ class Readme(unittest.TestCase):
                 os.chdir(before)
                 server.stop()
         self.assertRegex(printed.getvalue(), r"^1 of 2 columns drift\n\ncolumn .*\nage +critical .*\ncountry +ok ")
+
+    def test_two_files(self):
+        """The commands that README.md begins with print what it says."""
+        with open(os.path.join(os.path.dirname(README), "..", "..", "..", "README.md"), encoding="utf-8") as file:
+            block = re.search(r"<!-- two files -->\n((?:    .*\n|\n(?=    ))+)", file.read())[1]
+        lines = [line[4:] for line in block.splitlines()]
+        commands, said = [line[2:] for line in lines if line.startswith("$ ")], [line for line in lines if not line.startswith("$ ")]
+        with tempfile.TemporaryDirectory() as directory:
+            shell = f'kldiv() {{ "{sys.executable}" -m kldiv "$@"; }}\n' + "\n".join(commands)
+            ran = subprocess.run(["bash", "-c", shell], cwd=directory, capture_output=True, text=True, timeout=60)
+            self.assertEqual((ran.returncode, ran.stdout, ran.stderr), (2, "\n".join(said) + "\n", ""))
+            self.assertIn("report.html", os.listdir(directory))
 
     def test_the_lines_of_the_page_on_all_languages(self):
         with open(os.path.join(os.path.dirname(README), "..", "README.md"), encoding="utf-8") as file:
