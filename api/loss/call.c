@@ -4,9 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-const char *const api_output_names[API_OUTPUTS] = {"loss", "gradient.input", "gradient.target",
-                                                   "sum", "divisor"};
-
 void api_call_init(struct api_call *call, const struct api_service *service)
 {
     struct api_budget *budget = service->budget;
@@ -168,11 +165,6 @@ static bool has_few_rows(const size_t *shape, size_t ndim, size_t count)
     return count > 0 || ndim == 0 || rows <= MAX_EMPTY_ROWS;
 }
 
-static bool has_gradient(const struct api_call *call, size_t operand)
-{
-    return call->options.gradient >> operand & 1;
-}
-
 /* Bounds the empty rows of the response: the loss has its own shape, gradients have their
  * operands'. */
 static bool check_rows(const struct api_call *call, struct api_problem *problem)
@@ -181,7 +173,7 @@ static bool check_rows(const struct api_call *call, struct api_problem *problem)
     bool good = plan->count > 0 || plan->kept_count <= MAX_EMPTY_ROWS;
     good &= has_few_rows(plan->shape, plan->ndim, plan->kept_count);
     for (size_t i = 0; i < KL_OPERANDS; i++)
-        good &= !has_gradient(call, i) ||
+        good &= !api_call_has_gradient(call, i) ||
                 has_few_rows(call->tensors[i].shape, call->tensors[i].view.ndim, plan->counts[i]);
     return good ||
            api_fail(problem, "shape_invalid",
@@ -194,19 +186,6 @@ static bool reserve(struct api_buffer *buffer, size_t size, struct api_problem *
         return api_fail_oom(problem);
     buffer->size = size;
     return true;
-}
-
-size_t api_call_output_size(const struct api_call *call, size_t output)
-{
-    size_t operand = output - API_GRADIENTS;
-    return output == API_LOSS
-               ? call->plan.loss_size
-               : call->plan.counts[operand] * kl_dtype_size(call->tensors[operand].view.dtype);
-}
-
-bool api_call_has_output(const struct api_call *call, size_t output)
-{
-    return output == API_LOSS || has_gradient(call, output - API_GRADIENTS);
 }
 
 static struct api_buffer *output_buffer(struct api_call *call, size_t output)

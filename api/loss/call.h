@@ -44,9 +44,24 @@ extern const char *const api_output_names[API_OUTPUTS];
  * was not requested. The buffer of one that is in shared memory is empty. */
 struct api_buffer *api_call_output(struct api_call *call, size_t output, struct kl_tensor *view);
 
+static inline bool api_call_has_gradient(const struct api_call *call, size_t operand)
+{
+    return call->options.gradient >> operand & 1;
+}
+
 /* True if the loss or a gradient was requested, by its number; its size in bytes. */
-bool api_call_has_output(const struct api_call *call, size_t output);
-size_t api_call_output_size(const struct api_call *call, size_t output);
+static inline bool api_call_has_output(const struct api_call *call, size_t output)
+{
+    return output == API_LOSS || api_call_has_gradient(call, output - API_GRADIENTS);
+}
+
+static inline size_t api_call_output_size(const struct api_call *call, size_t output)
+{
+    size_t operand = output - API_GRADIENTS;
+    return output == API_LOSS
+               ? call->plan.loss_size
+               : call->plan.counts[operand] * kl_dtype_size(call->tensors[operand].view.dtype);
+}
 
 /* Initializes an empty call, whose buffers count toward the service's budget. */
 void api_call_init(struct api_call *call, const struct api_service *service);

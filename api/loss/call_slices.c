@@ -1,5 +1,8 @@
 #include "api/loss/call.h"
 
+const char *const api_output_names[API_OUTPUTS] = {"loss", "gradient.input", "gradient.target",
+                                                   "sum", "divisor"};
+
 /* Checks an output's range in shared memory: its size, and that it is no other tensor's. */
 static bool check_slice(const struct api_call *call, size_t output, struct api_problem *problem)
 {

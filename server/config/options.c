@@ -376,6 +376,9 @@ static bool read_flags(struct srv_options *options, int argc, char **argv, FILE 
     return true;
 }
 
+/* MIN_MEMORY: bytes of --max-memory, with which small requests are served. */
+enum { MIN_MEMORY = 1 << 20 };
+
 bool srv_options_read(struct srv_options *options, int argc, char **argv, FILE *errors)
 {
     *options = (struct srv_options){0};
@@ -383,7 +386,13 @@ bool srv_options_read(struct srv_options *options, int argc, char **argv, FILE *
         if (row->fallback && !set(options, row, row->name, row->fallback, errors))
             return false;
     options->max_body_given = false;
-    return read_environment(options, errors) && read_flags(options, argc, argv, errors);
+    if (!read_environment(options, errors) || !read_flags(options, argc, argv, errors))
+        return false;
+    if (options->max_memory == 0 || options->max_memory >= MIN_MEMORY)
+        return true;
+    fprintf(errors, "kldivd: --max-memory: %zu bytes are too few for requests; 1M or more, or 0\n",
+            options->max_memory);
+    return false;
 }
 
 /* Options from `first` on, up to the next heading. */

@@ -208,6 +208,9 @@ struct srv_session {
     int fd;
     bool is_connected; /* the handshake is over */
     bool is_amid_record;
+    bool has_read;
+    bool
+        is_plain; /* the client began with a letter, as requests of HTTP do, and records of TLS do not */
 };
 
 /* Receives for GnuTLS, which asks for the 5 bytes of a record's header, or for what is missing of a record. */
@@ -217,6 +220,11 @@ static ssize_t pull(gnutls_transport_ptr_t of, void *bytes, size_t size)
     ssize_t n = recv(s->fd, bytes, size, 0);
     if (n < 0 && errno == EAGAIN)
         s->is_amid_record = size != 5;
+    if (n > 0 && !s->has_read) {
+        const char first = *(const char *)bytes;
+        s->is_plain = first >= 'A' && first <= 'Z';
+        s->has_read = true;
+    }
     return n;
 }
 
@@ -256,6 +264,23 @@ static ssize_t result_of(ssize_t n)
     return errno == 0 ? 0 : -1;
 }
 
+/* Tells a client that speaks HTTP, and reads what it has sent: an end with unread bytes would be a reset. */
+static void refuse_plain(int fd)
+{
+    static const char response[] = "HTTP/1.1 400 Bad Request\r\n"
+                                   "Content-Type: text/plain\r\n"
+                                   "Content-Length: 38\r\n"
+                                   "Connection: close\r\n\r\n"
+                                   "this address speaks TLS: use https://\n";
+    enum { PIECES = 16 };
+    char ignored[4096];
+    if (send(fd, response, sizeof response - 1, MSG_NOSIGNAL | MSG_DONTWAIT) <= 0)
+        return;
+    shutdown(fd, SHUT_WR);
+    for (int i = 0; i < PIECES && recv(fd, ignored, sizeof ignored, MSG_DONTWAIT) > 0; i++)
+        ;
+}
+
 /* Goes on with the handshake. The bytes that the server sends in it fit into the send buffer of a new socket. */
 static int shake_hands(struct srv_session *s)
 {
@@ -264,7 +289,9 @@ static int shake_hands(struct srv_session *s)
     s->is_connected = result == 0;
     if (s->is_connected) /* a client without TCP_NODELAY waits for this before its request, else for 40 ms */
         setsockopt(s->fd, IPPROTO_TCP, TCP_QUICKACK, &now, sizeof now);
-    if (result < 0 && gnutls_error_is_fatal(result))
+    if (result < 0 && gnutls_error_is_fatal(result) && s->is_plain)
+        refuse_plain(s->fd);
+    else if (result < 0 && gnutls_error_is_fatal(result))
         gnutls_alert_send_appropriate(s->session, result);
     return result;
 }

@@ -35,6 +35,11 @@ static bool check(struct api_exchange *x)
 
 /* ---- Body */
 
+static bool is_threshold(const struct api_field *row)
+{
+    return row->parent && strcmp(row->parent, "thresholds") == 0;
+}
+
 /* Fails for a member that is no setting, or one that only PUT changes. */
 static bool check_member(const char *name, struct api_problem *problem)
 {
@@ -44,8 +49,9 @@ static bool check_member(const char *name, struct api_problem *problem)
                                         "muted", "revision", "warnings",       NULL};
     char pointer[40];
     for (const struct api_field *row = api_monitor_setting_rows; row->name; row++)
-        if (strcmp(row->parent ? row->parent : row->name, name) == 0 &&
-            strcmp(name, "binning") != 0)
+        if ((strcmp(row->parent ? row->parent : row->name, name) == 0 &&
+             strcmp(name, "binning") != 0) ||
+            (is_threshold(row) && strcmp(row->name, name) == 0))
             return true;
     if (api_setting_is_among(name, others))
         return true;
@@ -94,6 +100,22 @@ static void drop_other_forms(json_t *target, const json_t *patch)
     }
 }
 
+/* Moves {"critical": 0.5}, as a query has it, to {"thresholds": {"critical": 0.5}}. False if memory is exhausted. */
+static bool nest_thresholds(json_t *patch)
+{
+    bool good = true;
+    for (const struct api_field *row = api_monitor_setting_rows; row->name && good; row++) {
+        json_t *value = is_threshold(row) ? json_object_get(patch, row->name) : NULL;
+        if (!value)
+            continue;
+        if (!json_is_object(json_object_get(patch, row->parent)))
+            good = json_object_set_new(patch, row->parent, json_object()) == 0;
+        good = good && json_object_set(json_object_get(patch, row->parent), row->name, value) == 0;
+        json_object_del(patch, row->name);
+    }
+    return good;
+}
+
 /* Merges as RFC 7396 says: null removes a member. False if memory is exhausted. */
 static bool merge(json_t *target, json_t *patch)
 {
@@ -131,7 +153,7 @@ static bool merge_texts(struct api_exchange *x, const char *settings, struct api
     json_t *target = json_array_get(json.root, 0), *patch = json_array_get(json.root, 1);
     if (good)
         drop_other_forms(target, patch);
-    good = good && merge(target, patch);
+    good = good && nest_thresholds(patch) && merge(target, patch);
     if (good)
         api_append_json(out, target);
     api_append(out, "", 1);

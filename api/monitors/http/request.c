@@ -181,6 +181,16 @@ struct api_monitor *api_monitor_of(struct api_exchange *x, struct api_monitors *
     return monitor;
 }
 
+/* True for a text of one line that curl -d may have made of a file, whose line ends it leaves out. */
+static bool lacks_lines(const struct api_exchange *x)
+{
+    static const char *const types[] = {"application/x-www-form-urlencoded", NULL};
+    const char *type = api_request_header(&x->request, "Content-Type"), *body = x->request.body;
+    return type && x->request.body_size > 0 && api_is_media_type(type, types) &&
+           !strchr("{[", *api_json_start(body)) && !memchr(body, '\n', x->request.body_size) &&
+           !memchr(body, '\r', x->request.body_size);
+}
+
 bool api_open_table(struct api_exchange *x, const char *part, struct api_table *table)
 {
     const char *type = api_request_header(&x->request, "Content-Type");
@@ -192,10 +202,14 @@ bool api_open_table(struct api_exchange *x, const char *part, struct api_table *
                                 .content_type = type,
                                 .part = part,
                                 .max_inflated = x->service->max_body};
-    if (table->format && api_table_open(table, &x->problem))
-        return true;
-    api_table_free(table);
-    return false;
+    bool good = table->format && api_table_open(table, &x->problem);
+    if (good && lacks_lines(x))
+        good = api_fail(&x->problem, "csv_malformed",
+                        "the body has one line: curl -d leaves out the line ends of a file; send "
+                        "it by --data-binary @FILE, or by -T FILE");
+    if (!good)
+        api_table_free(table);
+    return good;
 }
 
 bool api_load_json(struct api_exchange *x, struct api_json *json)

@@ -76,7 +76,7 @@ static double rounded(double value, int digits)
 /* Rounds an edge to six digits, by which a reader tells it from its neighbours. */
 static double shorten(double edge) { return rounded(edge, 6); }
 
-/* Appends an interval: the value that has a bin of its own, or both edges. Above such a value an interval begins at the next
+/* Appends an interval: the value that has a bin of its own, or is that of a constant column, or both edges. Above such a value an interval begins at the next
  * double, and is told as open at the value. */
 static void write_interval(const struct api_bins *bins, size_t bin, struct api_buffer *out)
 {
@@ -88,9 +88,10 @@ static void write_interval(const struct api_bins *bins, size_t bin, struct api_b
         lower = shorten(lower);
         upper = shorten(upper);
     }
-    api_append_text(out, is_value ? "" : is_open ? "(" : "[");
-    write_number(lower, out);
-    if (is_value)
+    bool is_constant = bins->n == 1 && shorten(lower) == shorten(upper);
+    api_append_text(out, is_value || is_constant ? "" : is_open ? "(" : "[");
+    write_number(is_constant ? shorten(upper) : lower, out);
+    if (is_value || is_constant)
         return;
     api_append_text(out, ", ");
     write_number(upper, out);

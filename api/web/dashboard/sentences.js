@@ -122,7 +122,7 @@ function needed(config) {
 export function reason(result, config) {
     if (result.verdict === "insufficient_data")
         return result.n < needed(config)
-            ? `${plural(result.n, "value")}; a verdict needs ${count(needed(config))}.`
+            ? `${count(result.n)} of ${count(needed(config))} values that a verdict needs.`
             : "There is nothing to compare with yet.";
     const pooled = result.pooled ?? { windows: 1, n: result.n, kl: result.kl, noise_floor: result.noise_floor,
                                       p_value: result.g_test?.p_value ?? 1 };

@@ -371,3 +371,33 @@ Test(monitors_columns, that_were_left_out_are_no_news)
     expect_warnings(&service, "a,b,c,d,e\n1,1,1,1,1\n", "e ");
     monitors_end(&service);
 }
+
+/* As curl -d sends a file; a text of several lines, and one that curl sent as it was, are tables. */
+Test(monitors_columns, of_one_line_by_curl_are_refused_with_the_option)
+{
+    static const struct {
+        const char *line, *type, *body;
+        int status;
+    } cases[] = {
+        {"PUT /monitors/t", "application/x-www-form-urlencoded", "a,b1,22,3", 400},
+        {"POST /monitors/g/observations", "application/x-www-form-urlencoded", "a122", 400},
+        {"POST /monitors/g/evaluate", "application/x-www-form-urlencoded", "a1", 400},
+        {"POST /monitors/g/observations", "application/x-www-form-urlencoded", "a\n1\n", 200},
+        {"POST /monitors/g/observations", "application/x-www-form-urlencoded", "a\r1\r", 200},
+        {"POST /monitors/g/observations", "application/x-www-form-urlencoded", "[{\"a\":1}]", 200},
+        {"POST /monitors/g/observations", "text/csv", "a", 200},
+    };
+    struct api_service service = monitors_new(10);
+    monitors_expect(&service, "PUT /monitors/g", "a\n1\n1\n", 201);
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct answer answer = monitors_send(
+            &service, &(struct monitors_request){
+                          .line = cases[i].line, .type = cases[i].type, .body = cases[i].body});
+        cr_expect_eq(answer.status, cases[i].status, "%zu: %d", i, answer.status);
+        cr_expect(cases[i].status == 200 ||
+                      strstr(text_at(answer.json, "detail"), "curl -d leaves out the line ends"),
+                  "%zu: %s", i, text_at(answer.json, "detail"));
+        answer_free(&answer);
+    }
+    monitors_end(&service);
+}

@@ -26,7 +26,7 @@ static bool writes(const char *method, const char *path)
 {
     static const char *const reads[] = {"/kl_div",      "/infer",         "/evaluate",
                                         "/logging",     "/trace/setting", "/repository/index",
-                                        "/kl_div/load", "/kl_div/unload"};
+                                        "/kl_div/load", "/kl_div/unload", "/compare"};
     if (strcmp(method, "get") == 0)
         return false;
     for (size_t i = 0; strcmp(method, "post") == 0 && i < COUNT(reads); i++)

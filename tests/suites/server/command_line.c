@@ -19,6 +19,7 @@ Test(command_line, bad_options_are_told_in_one_line_that_names_them)
         {{"--nonsense"}, "--nonsense"},
         {{"--max-body", "12Q"}, "--max-body"},
         {{"--max-body"}, "--max-body"},
+        {{"--max-memory", "10"}, "--max-memory: 10 bytes are too few"},
         {{"--threads", "-1"}, "--threads"},
         {{"--log-format=xml"}, "--log-format=xml"},
         {{"--simd", "mmx"}, "--simd"},

@@ -142,8 +142,8 @@ Test(tls, tls_is_neither_renegotiated_nor_resumed)
     stop(false);
 }
 
-/* Bytes that are no handshake end the connection, and nothing else. */
-Test(tls, plain_requests_to_a_tls_port_are_closed)
+/* HTTP is told that this is TLS. Other bytes that are no handshake end the connection, and nothing else. */
+Test(tls, plain_requests_to_a_tls_port_are_told_of_it)
 {
     static const char plain[] = "GET /livez HTTP/1.1\r\nHost: x\r\n\r\n";
     static const char *const odd[] = {"\x16\x03\x01\x3f\xff\x01", "\x16\x03\x03\x00\x00",
@@ -151,7 +151,8 @@ Test(tls, plain_requests_to_a_tls_port_are_closed)
     char answer[1000];
     start(GNUTLS_PK_ECDSA, NULL);
     talk(&secure.server, plain, sizeof plain - 1, answer, sizeof answer, 5);
-    cr_expect(strncmp(answer, "HTTP", 4) != 0, "%s", answer);
+    cr_expect(strncmp(answer, "HTTP/1.1 400 ", 13) == 0, "%s", answer);
+    cr_expect(strstr(answer, "\r\n\r\nthis address speaks TLS: use https://\n"), "%s", answer);
     for (size_t i = 0; i < COUNT(odd); i++)
         talk(&secure.server, odd[i], 5, answer, sizeof answer, 0.1);
     struct fetched f = fetch(&secure.server, "GET", "/livez", NULL, NULL, 0);

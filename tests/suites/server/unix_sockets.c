@@ -309,7 +309,7 @@ Test(unix_sockets, speaks_tls_on_a_unix_socket, .init = make_folder, .fini = rem
     make_certificate(cert, key, GNUTLS_PK_ECDSA, 30);
     const char *const flags[] = {"--tls-cert", cert, "--tls-key", key, NULL};
     struct server server = server_start_at(address, flags);
-    cr_expect_eq(status_of(&server, "GET", "/livez", NULL), 0, "it is not plain");
+    cr_expect_eq(status_of(&server, "GET", "/livez", NULL), 400, "it is not plain");
     server.certificate = cert;
     expect_loss(&server);
     cr_expect(server_logs(&server, "listening on https://unix:/tmp/", 1));

@@ -219,7 +219,7 @@ Test(web, browsers_get_a_page_at_paths_that_do_not_exist, .init = skip_without_p
         cr_expect(strstr(policy, "style-src 'self';") && !strstr(policy, "unsafe"), "%s", policy);
         cr_expect(strstr(page, "There is nothing at this address") && !strchr(page, '{'), "%s",
                   page);
-        cr_expect_eq(expect_links(paths[i], page), 12);
+        cr_expect_eq(expect_links(paths[i], page), 13);
         free(page);
         answer_free(&answer);
     }

@@ -90,7 +90,8 @@ def headline(results: Any) -> str:
 
 def why(result: Any) -> str:
     if result.verdict == "insufficient_data":
-        return f"{result['n']:,} values are too few, or there is nothing to compare with"
+        needed = max(50, 5 * sum(each.get("kind") == "interval" for each in result.get("bins") or []))
+        return f"{result['n']:,} of {needed} values" if result["n"] < needed else "nothing to compare with"
     return str(result.reason()) if result.verdict in DRIFTS else ""
 
 
