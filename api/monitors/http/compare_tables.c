@@ -69,16 +69,13 @@ static bool read_reference(struct api_exchange *x)
     struct api_table table;
     if (!api_open_table(x, "reference", &table))
         return false;
-    bool good =
-        read_query(x) && api_references_read(d, &table, NULL) && api_note_left_out(d, &table);
+    bool good = api_references_read(d, &table, NULL) && api_note_left_out(d, &table);
     if (good && d->n == 0)
         good = api_fail_empty_reference(d, &table);
     for (size_t i = 0; good && i < d->n; i++) {
         d->replacements[i].revises = true; /* each is new */
         api_warn_of_change(d, &d->replacements[i]);
     }
-    json_decref(d->parameters); /* it may be in the memory of the table's JSON */
-    d->parameters = NULL;
     api_table_free(&table);
     return good;
 }
@@ -150,7 +147,7 @@ static bool read_current(struct api_exchange *x)
 
 static enum api_outcome parse(struct api_exchange *x)
 {
-    return api_outcome_of(read_reference(x) && know(x) && read_current(x));
+    return api_outcome_of(read_query(x) && read_reference(x) && know(x) && read_current(x));
 }
 
 /* ---- Response */

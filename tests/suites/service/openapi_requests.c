@@ -123,7 +123,9 @@ Test(openapi_requests, each_type_that_is_described_is_acceptable)
 static void check_empty(const struct visit *visit)
 {
     const json_t *body = json_object_get(visit->operation, "requestBody");
-    const json_t *media = json_object_get(json_object_get(body, "content"), "application/json");
+    json_t *content = json_object_get(body, "content");
+    const json_t *media = json_object_get(content, "application/json");
+    const char *first = json_object_iter_key(json_object_iter(content));
     size_t i;
     json_t *item;
     json_array_foreach(json_object_get(visit->operation, "parameters"), i, item)
@@ -132,7 +134,7 @@ static void check_empty(const struct visit *visit)
         if (strcmp(text_of(resolve(item), "in"), "query") != 0)
             continue;
         begin_asked(&asked, visit);
-        asked.question.content_type = media ? "application/json" : NULL;
+        asked.question.content_type = media ? "application/json" : first;
         add_parameter(&asked, resolve(item), "");
         struct answer answer = send_asked(&service, &asked, media ? first_example(media) : NULL);
         if (answer.status != 422 || !is_described(&answer, visit->path, visit->method))
