@@ -42,6 +42,7 @@ SDIST = build/pypi/kldiv-$(VERSION).tar.gz
 EPOCH = $(shell git log -1 --format=%ct 2>/dev/null || date +%s)
 wheel: $(WHEEL)
 $(WHEEL): $(B)/libkldiv.so build/kldivd $(wildcard $(addprefix api/clients/python/,*.* kldiv/*))
+	docker/install-packages.sh python3-build python3-setuptools python3-wheel python3-venv
 	rm -rf build/pypi
 	mkdir -p build/pypi/source
 	cp -r api/clients/python/. LICENSE lib build/pypi/source
@@ -85,9 +86,12 @@ release: deb wheel npm R dist
 	SOURCE='$(SOURCE)' docker/release/make.sh $(RELEASE) $(DEB_VERSION) build/deb/*.deb $(WHEEL) \
 	    $(SDIST) $(NPM_PACKAGE) $(R_PACKAGE) build/kldiv-$(DEB_VERSION)-source.tar.gz
 
-# The rules of Prometheus for its operator: kustomize makes no resource of a file that is none.
+# The rules of Prometheus for its operator: kustomize makes no resource of a file that is none. And the dashboard beside them:
+# kustomize reads no file of another folder.
 RULES = docker/kubernetes/components/monitoring/rules.yaml
-rules: $(RULES)
+rules: $(RULES) $(dir $(RULES))dashboard.json
+$(dir $(RULES))dashboard.json: docker/grafana/dashboard.json
+	cp $< $@
 $(RULES): docker/prometheus/rules.yml
 	sed -e '1i apiVersion: monitoring.coreos.com/v1\nkind: PrometheusRule\nmetadata: {name: kldiv}\nspec:' -e 's/^./  &/' $< > $@
 

@@ -45,6 +45,10 @@ class Adding {
         this.charts = [];
         this.calls = 0;
         this.include = query.get("include"); /* the columns that get a monitor; null: all */
+        /** @type {Set<string>} columns that the service left out, and the reader wants */
+        this.watched = new Set();
+        /** @type {string[]} names of the proposed monitors */
+        this.proposed = [];
         this.seen = ""; /* the choices whose bins are shown */
         this.replaces = false;
         /** @type {string[]} names of the monitors that were made */
@@ -114,6 +118,7 @@ class Adding {
     /** @param {File} file */
     propose(file) {
         this.reference = file;
+        this.watched.clear();
         const name = [...file.name.replace(/\.[^.]*$/, "")].slice(0, 40).join("");
         this.group.value ||= name || "table";
         this.settings.hidden = false;
@@ -134,7 +139,7 @@ class Adding {
         const url = address(["monitors", this.group.value], {
             method: this.method.value, bins: this.bins.value, window: this.window.value,
             warning: this.warning.value, critical: this.critical.value, dry_run: dry ? "true" : null,
-            include: this.include,
+            include: this.include ?? (this.watched.size > 0 ? [...new Set([...this.proposed, ...this.watched])].join(",") : null),
         });
         return call("PUT", url, { body: this.reference ?? "", type: "text/csv" });
     }
@@ -143,7 +148,7 @@ class Adding {
     choices() {
         const { name = "", lastModified = 0 } = this.reference ?? {};
         return JSON.stringify([this.group.value, this.method.value, this.bins.value, this.window.value,
-                               this.warning.value, this.critical.value, name, lastModified]);
+                               this.warning.value, this.critical.value, [...this.watched], name, lastModified]);
     }
 
     /** Shows the monitors that the table would make. */
@@ -160,6 +165,7 @@ class Adding {
             return;
         this.stop();
         const configs = /** @type {Config[]} */ (response.monitors);
+        this.proposed = configs.map(({ name }) => name);
         const replaced = configs.map(({ name }) => name).filter((name) => before.has(name));
         this.seen = choices;
         this.replaces = replaced.length > 0;
@@ -172,12 +178,18 @@ class Adding {
                         click: () => this.observe(this.group.value, this.reference) }, "Score it as a batch")),
                 element("p", {}, `“${REPLACE}” gives ${plural(replaced.length, "monitor")} this reference ` +
                     `and these settings; they start again: ${list(replaced.map(isolate))}.`)),
-            ...warnings(response.warnings),
+            ...warnings(response.warnings, (column) => this.watch(column)),
             element("div", { class: "panels" },
                 ...configs.slice(0, DRAWN).map((config) => this.card(config))),
             configs.length > DRAWN && element("p", { class: "quiet" },
                 `and ${list(configs.slice(DRAWN).map((config) => isolate(config.name)))}.`));
         this.charts.forEach((chart) => chart.draw());
+    }
+
+    /** Proposes a monitor for a column that was left out, too. @param {string} column */
+    watch(column) {
+        this.watched.add(column);
+        this.preview();
     }
 
     /** @param {Config} config */

@@ -4,7 +4,7 @@ import { BinChart } from "./bars.js";
 import { command, curl, quote } from "./commands.js";
 import { element, fill } from "./dom.js";
 import { fileChooser } from "./files.js";
-import { count, number, plural } from "./format.js";
+import { count, namedBins, number, plural } from "./format.js";
 import { attempt, rank, warnings } from "./outcome.js";
 import { sampleBatch, sampleReference } from "./sample.js";
 import { whatMoved } from "./sentences.js";
@@ -106,7 +106,7 @@ class FileComparison {
     /** @param {Result} result */
     card(result) {
         const chart = new BinChart();
-        chart.show(result.bins ?? []);
+        chart.show(namedBins(result));
         this.charts.push(chart);
         return element("section", { class: "panel small" },
             element("h3", {}, element("bdi", {}, result.name)), chart.node);

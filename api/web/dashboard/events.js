@@ -1,7 +1,7 @@
 /* Changes of state of all monitors, newest first. */
 import { address, call } from "./api.js";
 import { element, fill } from "./dom.js";
-import { ago, time } from "./format.js";
+import { ago, number, time } from "./format.js";
 import { HealthAlert } from "./health.js";
 import { Notifications } from "./notifications.js";
 import { boundsOf, changeAddress, rangeOf, RangePicker } from "./range.js";
@@ -15,6 +15,9 @@ import { badge } from "./states.js";
 
 /** Changes that are listed at first, and that each "Load more" adds. */
 const FEW = 100;
+
+/** States by which changes are chosen. */
+const STATES = [["", "any state"], ["critical", "critical"], ["warning", "warning"], ["ok", "ok"], ["stale", "silent"]];
 
 class Events {
     /**
@@ -33,6 +36,8 @@ class Events {
             failed: () => main.setAttribute("aria-busy", "false"),
         });
         this.list = element("div");
+        this.state = element("select", { id: "to", change: () => this.go({ to_state: this.state.value || null }) },
+            ...STATES.map(([value, text]) => element("option", { value }, text)));
         this.picker = new RangePicker((changes) => this.go(changes));
         const group = query.get("group");
         fill(main,
@@ -40,7 +45,8 @@ class Events {
                 group && element("a", { href: `?${new URLSearchParams({ group })}` }, element("bdi", {}, group))),
             element("div", { class: "title" }, element("h1", {}, "Changes of state"), this.refresher.bar),
             this.health.node, this.refresher.alert, this.notifications.node,
-            this.picker.node,
+            element("div", { class: "filters" }, this.picker.node,
+                element("label", { for: "to" }, "Became "), this.state),
             element("section", { class: "panel", "aria-label": "Changes" }, this.list));
         document.title = "Changes of state · kldiv";
     }
@@ -54,7 +60,9 @@ class Events {
         ]);
         this.main.setAttribute("aria-busy", "false");
         this.picker.show(this.query);
-        this.show(response.events, response.next !== null);
+        const wanted = this.query.get("to_state") ?? "";
+        this.state.value = wanted;
+        this.show(response.events.filter((/** @type {Event} */ { to }) => !wanted || to === wanted), response.next !== null);
     }
 
     /**
@@ -95,14 +103,15 @@ function looked(state) {
 }
 
 /** @param {Event} change */
-function entry({ group = "", name = "", at, from, to, window }) {
+function entry({ group = "", name = "", at, from, to, window, kl, infinite }) {
     const query = new URLSearchParams({ group, monitor: name });
     if (window !== null)
         query.set("window", String(window));
     return element("li", {},
         element("time", { datetime: at, title: ago(at) }, time(at)),
         element("span", {}, badge(looked(from)), " → ", badge(looked(to))),
-        element("a", { href: `?${query}` }, element("bdi", {}, group), " / ", element("bdi", {}, name)));
+        element("a", { href: `?${query}` }, element("bdi", {}, group), " / ", element("bdi", {}, name)),
+        (kl !== null || infinite) && element("span", { class: "quiet" }, `KL ${number(infinite ? null : kl)} nats`));
 }
 
 /** @type {import("./start.js").Show} */

@@ -215,3 +215,17 @@ export function binName(name) {
     const [lower, upper] = edges.map(edge);
     return lower === upper ? name : `[${lower}, ${upper}${interval[3]}`;
 }
+
+/** Labels that were never seen before, which a name has at most. */
+const NEW_LABELS = 2;
+
+/**
+ * The bins of a result. What no label of the reference counts has the names of the labels that were never seen before.
+ *
+ * @param {{ bins?: import("./types.js").Bin[], unseen?: { label: string }[] }} result
+ */
+export function namedBins({ bins = [], unseen = [] }) {
+    const names = unseen.slice(0, NEW_LABELS).map(({ label }) => label).join(", ");
+    return names ? bins.map((bin) => bin.kind === "other" && bin.reference === 0
+        ? { ...bin, name: `${names}${unseen.length > NEW_LABELS ? " …" : ""} (new)` } : bin) : bins;
+}

@@ -169,7 +169,7 @@ function labelLayout(bins, parts) {
         height: (i, part) => bins[i][part] / top,
         marks: [0, 0.5, 1].map((y) => ({ y, text: percent(y * top) })),
         names: bins.flatMap((bin, i) => i % every === 0
-            ? [{ x: places[i].x + width / 2, text: bin.kind === "other" ? "other labels" : binName(bin.name),
+            ? [{ x: places[i].x + width / 2, text: bin.name === "other" && bin.kind === "other" ? "other labels" : binName(bin.name),
                  room: width * every, anchor: "middle" }] : []),
     };
 }

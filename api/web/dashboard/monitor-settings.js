@@ -20,11 +20,17 @@ function labelsText(n, choosing) {
     return plural(n, "label") + (choosing ? `, chosen in ${plural(choosing, "row")}; the other half of the rows counts` : "");
 }
 
+/** A value; the address of a page is a link. @param {unknown} value */
+function annotation(value) {
+    const text = typeof value === "string" ? value : JSON.stringify(value);
+    return /^https?:\/\/\S+$/.test(text) ? element("a", { href: text, rel: "noreferrer" }, text) : text;
+}
+
 /** @param {Config} config */
 function rows(config) {
     const { bins, thresholds, compare } = config;
-    const owner = Object.entries(config.annotations).map(([key, value]) =>
-        `${key}: ${typeof value === "string" ? value : JSON.stringify(value)}`);
+    const owner = Object.entries(config.annotations).flatMap(([key, value], i) =>
+        [`${i > 0 ? ", " : ""}${key}: `, annotation(value)]);
     return [
         ["Bins", bins.labels ? labelsText(bins.labels.length, config.reference?.choosing)
             : `${plural((bins.edges?.length ?? 1) - 1, "interval")} from ` +
@@ -44,7 +50,7 @@ function rows(config) {
         ["Pseudocount", number(config.pseudocount)],
         ["Kept for", plural(config.retention_days, "day")],
         ["Revision", count(config.revision)],
-        ...(owner.length > 0 ? [["Annotations", owner.join(", ")]] : []),
+        ...(owner.length > 0 ? [["Annotations", ...owner]] : []),
     ];
 }
 
@@ -62,8 +68,8 @@ export function showMonitorSettings(parent, config, path) {
     const group = address([...path.slice(0, 2), "observations"]).href;
     fill(parent,
         element("h2", {}, "Settings"),
-        element("dl", { class: "numbers" }, ...rows(config).map(([name, value]) =>
-            element("div", {}, element("dt", {}, name), element("dd", {}, value)))),
+        element("dl", { class: "numbers" }, ...rows(config).map(([name, ...values]) =>
+            element("div", {}, element("dt", {}, name), element("dd", {}, ...values)))),
         element("h2", {}, "Commands"),
         command(curl("--data-binary", "@batch.csv", group), "Score a batch"),
         command(curl(`${here}/windows/latest`), "Read the last window"),

@@ -6,7 +6,7 @@ import { BinChart } from "./bars.js";
 import { Compare } from "./compare.js";
 import { Contributions } from "./contributions.js";
 import { element, fill, renew, visible } from "./dom.js";
-import { isolate, lasting, span, time } from "./format.js";
+import { isolate, lasting, namedBins, span, time } from "./format.js";
 import { endOf, lengthOf } from "./gaps.js";
 import { HealthAlert } from "./health.js";
 import { History } from "./history.js";
@@ -262,8 +262,9 @@ class Monitor {
             return;
         this.shown = text;
         this.bins.name("current", `current: ${span(result.window)}`);
-        this.bins.show(result.bins ?? []);
-        this.shares.show(result);
+        const named = { ...result, bins: namedBins(result) };
+        this.bins.show(named.bins);
+        this.shares.show(named);
         this.scores.show(result);
     }
 

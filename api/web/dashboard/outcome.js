@@ -9,10 +9,18 @@ export function rank(result) {
     return result.kl ?? (result.infinite ? Infinity : -1);
 }
 
-/** @param {Warning[]} all */
-export function warnings(all) {
-    return all.map(({ column, message }) => element("p", { class: "alert" },
-        column && element("bdi", {}, element("b", {}, column)), column && ": ", message));
+/** Columns that were left out, and may have a monitor if the reader wants. */
+const MAY_BE_WATCHED = ["nearly_unique", "dates"];
+
+/**
+ * @param {Warning[]} all
+ * @param {(column: string) => void} [watch] called for a column that is to have a monitor
+ */
+export function warnings(all, watch) {
+    return all.map(({ code, column, message }) => element("p", { class: "alert" },
+        column && element("bdi", {}, element("b", {}, column)), column && ": ", message, " ",
+        watch && column && MAY_BE_WATCHED.includes(code) && element("button", {
+            type: "button", "aria-label": `Watch ${column}`, click: () => watch(column) }, "Watch it")));
 }
 
 /**

@@ -56,7 +56,8 @@ export function pointsOf(windows, config, ending) {
 }
 
 /**
- * Columns of the chart of KL: KL, thresholds, noise floor. Thresholds go on into the margins.
+ * Columns of the chart of KL: KL, thresholds, noise floor. A threshold is where an alarm begins: no lower than what is
+ * significant. Thresholds go on into the margins.
  *
  * @param {Points} points
  */
@@ -70,9 +71,14 @@ export function klColumns({ results, seconds }) {
     });
     return /** @type {uPlot.AlignedData} */ ([
         seconds, results.map((result) => result?.kl ?? null),
-        level(({ thresholds }) => thresholds.warning), level(({ thresholds }) => thresholds.critical),
+        level((result) => alarmsFrom(result, "warning")), level((result) => alarmsFrom(result, "critical")),
         level(({ noise_floor }) => noise_floor),
     ]);
+}
+
+/** @param {Result} result @param {"warning" | "critical"} level */
+function alarmsFrom({ thresholds, g_test: test }, level) {
+    return Math.max(thresholds[level], test?.critical_kl ?? 0);
 }
 
 /**

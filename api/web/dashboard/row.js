@@ -86,7 +86,7 @@ export function linkTo({ group, name }) {
 function link(monitor) {
     const group = new URLSearchParams({ group: monitor.group });
     return cell("name",
-        element("a", { class: "group", href: `?${group}` }, element("bdi", {}, monitor.group)),
+        element("a", { class: "group", href: `?${group}`, title: monitor.group }, element("bdi", {}, monitor.group)),
         element("a", { class: "monitor", href: linkTo(monitor), title: monitor.name },
             element("bdi", {}, monitor.name)));
 }

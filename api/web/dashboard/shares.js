@@ -40,7 +40,9 @@ export function layersOf(bins) {
         { kinds: ["other"], name: "other labels", colour: "var(--unseen)" },
         { kinds: ["missing"], name: "missing", colour: "var(--noise)" },
     ].map(({ kinds, name, colour }) => ({ name, bins: places(kinds), colour }))
-        .filter((layer) => layer.bins.length > 0);
+        .filter((layer) => layer.bins.length > 0)
+        .map((layer) => ({ ...layer, name: layer.colour === "var(--unseen)" && bins[layer.bins[0]].name !== "other"
+            ? bins[layer.bins[0]].name : layer.name }));
     const labels = places(["label"]);
     return [...(labels.length > 0 ? labelLayers(bins, labels)
         : intervalLayers(bins, places(["underflow", "interval", "overflow"]))), ...outer];

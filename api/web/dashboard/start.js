@@ -3,6 +3,7 @@ import { add } from "./add.js";
 import { compareFiles } from "./compare-files.js";
 import { byId, fill } from "./dom.js";
 import { events } from "./events.js";
+import { watchKeys } from "./keys.js";
 import { monitor } from "./monitor.js";
 import { carryRange } from "./range.js";
 import { overview } from "./overview.js";
@@ -86,6 +87,7 @@ function aim(event) {
 }
 
 showSettings();
+watchKeys();
 document.addEventListener("pointerover", aim);
 document.addEventListener("focusin", aim);
 document.addEventListener("click", follow);

@@ -1,7 +1,7 @@
 /* A monitor over time: KL, shares of the bins, values, missing and unseen, on one time axis with one cursor. */
 import { element, fill, freshId, renew } from "./dom.js";
 import { drawGaps, endOf } from "./gaps.js";
-import { compact, nats, number, percent, plural, span, time } from "./format.js";
+import { compact, namedBins, nats, number, percent, plural, span, time } from "./format.js";
 import { onArrows } from "./keys.js";
 import { markNotes, NOTES_REM } from "./notes.js";
 import { colourOf, drawLine, font, isInside, makePlot, rem, sizeOf } from "./plot.js";
@@ -35,8 +35,8 @@ const DOUBLE_MS = 250;
 const DRAG_PX = 5;
 
 const LEGEND = [
-    ["line-kl", "KL of a window"], ["line-warning", "warning threshold"],
-    ["line-critical", "critical threshold"],
+    ["line-kl", "KL of a window"], ["line-warning", "warning from here: the threshold, or what is significant"],
+    ["line-critical", "critical from here, likewise"],
     ["line-noise", "noise floor: KL to expect from so few values without any drift"],
 ];
 
@@ -114,7 +114,7 @@ export class Timeline {
         this.history = history;
         this.points = pointsOf(history.windows, history.config, history.ending);
         this.spans = spansOf(history.changes);
-        this.layers = layersOf(history.result?.bins ?? []);
+        this.layers = layersOf(history.result ? namedBins(history.result) : []);
         this.tops = stack(this.points, this.layers);
         this.frame.hidden = this.below.hidden = this.names.hidden = history.windows.length === 0;
         if (history.windows.length === 0) {
@@ -389,7 +389,9 @@ function describe(result, shares) {
     const kl = result.kl === null && !result.infinite
         ? "no KL: nothing to compare with" : `KL ${number(result.kl)} nats`;
     const noise = result.noise_floor === null ? "" : `noise floor ${nats(result.noise_floor)}; `;
+    const from = result.g_test?.critical_kl ?? 0;
+    const significant = from > warning ? `; significant from ${number(from)}` : "";
     return `${span(result.window)}${result.window.closed ? "" : " (open)"}: ${kl}, ` +
         `${word(result.verdict)}; ${plural(result.n, "value")}; ${noise}thresholds ` +
-        `${number(warning)} and ${number(critical)} nats${shares && `; ${shares}`}`;
+        `${number(warning)} and ${number(critical)} nats${significant}${shares && `; ${shares}`}`;
 }

@@ -30,6 +30,7 @@ function show(openapi) {
         plugins: [() => plugin],
         validatorUrl: null,
         deepLinking: true,
+        filter: true,
         displayRequestDuration: true,
         defaultModelsExpandDepth: 0,
         requestInterceptor: withToken,

@@ -101,8 +101,26 @@ const actions = {
     },
 };
 
+/**
+ * Operations of which path, summary or description has the words; Swagger UI would look at the names of tags alone.
+ *
+ * @param {any} tagged operations by tag, Immutable
+ * @param {string} phrase
+ */
+function opsFilter(tagged, phrase) {
+    const words = phrase.toLowerCase().split(/\s+/).filter(Boolean);
+    const has = (/** @type {any} */ operation) => {
+        const text = [operation.get("method"), operation.get("path"), operation.getIn(["operation", "summary"]),
+                      operation.getIn(["operation", "description"])].join(" ").toLowerCase();
+        return words.every((word) => text.includes(word));
+    };
+    return tagged.map((/** @type {any} */ tag) => tag.update("operations", (/** @type {any} */ all) => all.filter(has)))
+        .filter((/** @type {any} */ tag) => tag.get("operations").size > 0);
+}
+
 export const plugin = {
+    fn: { opsFilter },
     components: { ParameterIncludeEmpty: () => null, ServersContainer: () => null }, /* there is one server: this */
-    wrapComponents: { JsonSchemaForm: formField, DeepLink: deepLink, InfoContainer: landmark("About"), operations },
+    wrapComponents: { JsonSchemaForm: formField, DeepLink: deepLink, InfoContainer: landmark("About"), FilterContainer: landmark("Filter"), operations },
     statePlugins: { auth: { wrapActions: actions } },
 };

@@ -3,7 +3,7 @@
 //
 // usage: node kubernetes.mjs FOLDER    (docker/kubernetes; writes generated/*.ts)
 import { execFileSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join, relative, resolve } from "node:path";
 import { isDeepStrictEqual } from "node:util";
@@ -55,10 +55,24 @@ const VARIANTS = { base: ["base", []], sqlite: ["overlays/sqlite", TOKENS], post
     "with tokens": ["overlays/postgres", [...MONITORING, ...TOKENS]], "with migration": ["overlays/postgres", MIGRATION],
     "with notify": ["overlays/postgres", [...TOKENS, ...NOTIFY]] };
 
+// The folder is copied, as its reader would; `make rules` has made what is made.
+function renderExample([program, options]) {
+    const own = mkdtempSync(join(tmpdir(), "kldiv-"));
+    try {
+        cpSync(folder, join(own, "kubernetes"), { recursive: true });
+        for (const name of ["tokens", "prometheus"])
+            writeFileSync(join(own, "kubernetes/examples", name), "prometheus read 0123456789abcdef0123456789abcdef\n");
+        return parse(execFileSync(program, [...options, join(own, "kubernetes/examples")], { encoding: "utf8" }));
+    } finally {
+        rmSync(own, { recursive: true });
+    }
+}
+
 function renderAll() {
     const renderer = findRenderer();
     if (renderer)
-        return Object.entries(VARIANTS).map(([name, how]) => [name, render(renderer, ...how)]);
+        return [...Object.entries(VARIANTS).map(([name, how]) => [name, render(renderer, ...how)]),
+                ["example", renderExample(renderer)]];
     console.log("(no kubectl or kustomize here: overlays are not looked at)");
     const files = readdirSync(join(folder, "base")).filter((name) => name !== "kustomization.yaml");
     return [["base", files.flatMap((name) => parse(readFileSync(join(folder, "base", name), "utf8")))]];
@@ -182,11 +196,11 @@ function checkVariant(name, resources) {
     const of = (kind) => resources.find((resource) => resource.kind === kind);
     checkLinks(name, of);
     checkMonitoring(name, of);
-    if (VARIANTS[name][0] === "overlays/postgres") checkEgress(name, of("NetworkPolicy"));
+    if (VARIANTS[name]?.[0] === "overlays/postgres") checkEgress(name, of("NetworkPolicy"));
     checkMounts(name, of("Deployment").spec.template);
     if (name === "with notify") checkNotify(name, resources, of);
     if (name === "with migration") checkMigration(name, resources, of);
-    const deployment = of("Deployment"), one = name === "sqlite";
+    const deployment = of("Deployment"), one = name === "sqlite" || name === "example";
     checkPod(name, deployment);
     checkVersion(name, deployment.spec.template.spec.containers[0].image);
     for (const { kind, spec } of resources)

@@ -230,7 +230,7 @@ async function checkFiles({browser, report, binary}) {
     await report.check("two files are compared, and nothing is stored", () =>
         visiting(browser, `${server.url}/dashboard/`, {}, async visit => {
             const {page} = visit;
-            await click(page, "link", "Compare files");
+            await click(page, "link", "Compare");
             await choose(page, /reference/i, last);
             await choose(page, /current/i, current);
             const [told] = await waitForText(page, /1 of 5 columns drift/);

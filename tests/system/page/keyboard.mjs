@@ -10,7 +10,7 @@ import {shown} from "./monitor.mjs";
  * @typedef {import("puppeteer-core").Page} Page
  */
 
-const MOST_STOPS = 60;
+const MOST_STOPS = 70;
 
 /** True if what has the focus is marked, and lies in the window. @param {Page} page */
 function isFocusSeen(page) {
