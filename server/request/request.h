@@ -84,7 +84,7 @@ static inline struct srv_request *srv_request_of(const struct srv_connection *en
 
 /* ---- begin.c: the door's calls for a request that arrives, as srv_reader says */
 
-void srv_begin_init(const struct api_service *service);
+void srv_begin_init(const struct api_service *for_requests);
 bool srv_begin(struct srv_connection *entry, const char *text, size_t size, bool is_here);
 bool srv_refuse_arriving(struct srv_connection *entry, const char *text, size_t size,
                          const struct srv_error *why);

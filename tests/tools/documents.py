@@ -32,9 +32,13 @@ def indented_blocks(text):
 
 def commands(page):
     """(journey, command, printed lines) of each line that begins with a $: indented, also over several lines up to an END.
-    Commands between the marks of a journey need those before them."""
-    found, journey, end, printed = [], 0, None, None
+    Commands between the marks of a journey need those before them. Those below `<!-- two files -->` need the package of Python:
+    tests/system/python runs them."""
+    found, journey, end, printed, elsewhere = [], 0, None, None, False
     for line in text_of(page).splitlines():
+        elsewhere = line == "<!-- two files -->" or (elsewhere and (not line or line.startswith("    ")))
+        if elsewhere:
+            continue
         text = line[4:] if line.startswith("    ") else None
         journey += line.startswith("<!-- journey ")
         if end and (text is not None or not line):
