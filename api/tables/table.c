@@ -201,6 +201,29 @@ static const struct api_table_format *guess(const char *body, size_t size)
     return *start == '{' || is_array ? &api_table_json : &api_table_csv;
 }
 
+bool api_table_check_parts(const char *content_type, const char *body, size_t size,
+                           const char *const *names, struct api_problem *problem)
+{
+    struct api_form reader;
+    struct api_form_part part;
+    unsigned seen = 0;
+    if (!api_form_begin(&reader, content_type, body, size, problem))
+        return false;
+    while (api_form_next(&reader, &part, problem)) {
+        size_t i = api_word_index(names, part.name);
+        if (!names[i])
+            return api_fail(problem, "multipart_malformed",
+                            "the form has a part '%.60s', which is none of its files; settings are "
+                            "parameters of the query",
+                            part.name);
+        if (seen >> i & 1)
+            return api_fail(problem, "multipart_malformed", "the form has two files '%s'",
+                            names[i]);
+        seen |= 1u << i;
+    }
+    return !problem->code;
+}
+
 /* Finds the part of a name among several. */
 static bool find_part(const struct api_table *table, struct api_form *reader,
                       struct api_form_part *part, struct api_problem *problem)

@@ -11,6 +11,11 @@ const struct api_table_format *api_table_format(const char *content_type,
 /* Formats the media types that are read: "text/csv, application/json, ...". */
 void api_table_list_formats(char *to, size_t size);
 
+/* Checks that a form has each of the files `names`, NULL at their end, once at most, and no other part. Fails with
+ * multipart_malformed. */
+bool api_table_check_parts(const char *content_type, const char *body, size_t size,
+                           const char *const *names, struct api_problem *problem);
+
 /* Opens a body whose format, kind, body, size, budget, max_inflated and content_type are set. Where the format was
  * not named, the first bytes tell it: a body that begins with {, or with [ and what does not follow that in CSV, is
  * JSON or JSON Lines, one that is neither .npz nor safetensors is CSV. A form's file is opened in its place. Fails

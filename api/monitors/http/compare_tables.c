@@ -10,8 +10,12 @@
 #include "api/request/response.h"
 #include "api/text/accept.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* MAX_BINS: bins of all columns together, each some 130 bytes of the response. */
+enum { MAX_BINS = 200000 };
 
 /* comparing: the state of a request. */
 struct comparing {
@@ -41,6 +45,52 @@ static bool check(struct api_exchange *x)
                     "'current': curl -F reference=@last.csv -F current=@this.csv");
 }
 
+/* Some milliseconds at least: bins and responses of small tables may be large. */
+static bool estimate(struct api_exchange *x)
+{
+    static const double least_ns = 1e6;
+    api_estimate_documents(x);
+    x->cost_ns += least_ns;
+    return true;
+}
+
+/* ---- The form */
+
+/* Names of the files. */
+static const char *const parts[] = {"reference", "current", NULL};
+
+/* Has a problem of a table begin with the name of its part. Returns false. */
+static bool fail_of(const char *part, struct api_problem *problem)
+{
+    char detail[sizeof problem->detail];
+    memcpy(detail, problem->detail, sizeof detail);
+    snprintf(problem->detail, sizeof problem->detail, "%s: %.480s", part, detail);
+    return false;
+}
+
+/* Opens a table, of which JSON has values alone. */
+static bool open_part(struct api_exchange *x, const char *part, struct api_table *table)
+{
+    const char *name;
+    json_t *value;
+    if (!api_open_table(x, part, table))
+        return fail_of(part, &x->problem);
+    json_object_foreach(table->members, name,
+                        value) if (strcmp(name, "columns") != 0 && strcmp(name, "rows") != 0)
+    {
+        char pointer[200];
+        api_pointer_to_member(pointer, sizeof pointer, "#/", name);
+        api_fail_at(
+            &x->problem, API_BODY, pointer, "option_unknown",
+            "%s: a table is {\"columns\": {NAME: [...]}}, {\"rows\": [{...}]} or [{...}], without "
+            "'%.60s'; settings are parameters of the query",
+            part, name);
+        api_table_free(table);
+        return false;
+    }
+    return true;
+}
+
 /* ---- The reference */
 
 /* Reads settings of the query; refuses those that only windows have. */
@@ -49,9 +99,10 @@ static bool read_query(struct api_exchange *x)
     static const char *const known[] = {"include", "exclude", NULL};
     static const char *const of_windows[] = {
         "window", "compare", "pool", "fire_after", "clear_after", "stale_after", "retention_days"};
-    const struct api_replacing *d = x->state;
+    struct api_replacing *d = x->state;
     if (!api_replacing_begin(x, known, true))
         return false;
+    d->settings.pool = 1; /* one test is made, and not one of several pools */
     for (size_t i = 0; i < sizeof of_windows / sizeof *of_windows; i++) {
         const struct api_field *row = api_field_find(api_monitor_setting_rows, of_windows[i]);
         if (d->settings.given >> (row - api_monitor_setting_rows) & 1)
@@ -67,9 +118,14 @@ static bool read_reference(struct api_exchange *x)
 {
     struct api_replacing *d = x->state;
     struct api_table table;
-    if (!api_open_table(x, "reference", &table))
+    if (!open_part(x, parts[0], &table))
         return false;
-    bool good = api_references_read(d, &table, NULL) && api_note_left_out(d, &table);
+    bool good = api_references_read(d, &table, NULL);
+    for (size_t i = 0; i < table.n_columns; i++)
+        if (*table.columns[i].name)
+            api_columns_add(&d->columns, table.columns[i].name);
+    if (good && d->columns.failed)
+        good = api_fail_oom(&x->problem);
     if (good && d->n == 0)
         good = api_fail_empty_reference(d, &table);
     for (size_t i = 0; good && i < d->n; i++) {
@@ -77,10 +133,24 @@ static bool read_reference(struct api_exchange *x)
         api_warn_of_change(d, &d->replacements[i]);
     }
     api_table_free(&table);
-    return good;
+    return good || fail_of(parts[0], &x->problem);
 }
 
-/* Has x->known be the configs, as if they were monitors. */
+static bool check_bins(struct api_exchange *x)
+{
+    const struct api_replacing *d = x->state;
+    size_t n = 0;
+    for (size_t i = 0; i < d->n; i++)
+        n += d->replacements[i].config->bins.n_bins;
+    return n <= MAX_BINS ||
+           api_fail_at(
+               &x->problem, API_QUERY, "bins", "option_invalid",
+               "the columns have %zu bins together, and at most %d are compared: ask for fewer "
+               "by ?bins= or ?include=",
+               n, MAX_BINS);
+}
+
+/* Has x->known be the configs, as if they were monitors. Its columns that are left out are all of the reference. */
 static bool know(struct api_exchange *x)
 {
     const struct api_replacing *d = x->state;
@@ -124,10 +194,10 @@ static bool observe_columns(struct comparing *c, const struct api_table *table)
     }
     if (o->n == 0)
         return api_fail(&o->x->problem, "columns_unknown",
-                        "no column of 'current' is compared: of 'reference' the first one is "
+                        "no column is compared: of the reference the first one is "
                         "'%.100s'",
                         c->reference.replacements->name);
-    api_warn_of_absent(o->x, table, o->n, "'current' has no such column", &o->warnings);
+    api_warn_of_absent(o->x, table, o->n, "the current table has no such column", &o->warnings);
     return true;
 }
 
@@ -137,17 +207,28 @@ static bool read_current(struct api_exchange *x)
     struct api_table table;
     c->current.x = x;
     c->current.warnings.budget = x->service->budget;
-    if (!api_open_table(x, "current", &table))
+    if (!open_part(x, parts[1], &table))
         return false;
     bool good = api_observe_begin(&c->current, table.n_columns) && observe_columns(c, &table) &&
                 api_count_values(&c->current, &table);
     api_table_free(&table);
-    return good && api_snapshot_columns(&c->current);
+    size_t n = 0;
+    for (size_t i = 0; good && i < c->current.n; i++)
+        n += api_observed_count(&c->current.observed[i]);
+    if (good && n == 0)
+        good = api_fail(&x->problem, "observations_empty", "the table has no rows");
+    return good ? api_snapshot_columns(&c->current) : fail_of(parts[1], &x->problem);
 }
 
 static enum api_outcome parse(struct api_exchange *x)
 {
-    return api_outcome_of(read_query(x) && read_reference(x) && know(x) && read_current(x));
+    const struct comparing *c = x->state;
+    bool good = read_query(x) &&
+                api_table_check_parts(api_request_header(&x->request, "Content-Type"),
+                                      x->request.body, x->request.body_size, parts, &x->problem) &&
+                read_reference(x) && check_bins(x) && know(x) && read_current(x);
+    x->cost_ns = good ? api_results_ns(&c->current) : 0;
+    return api_outcome_of(good);
 }
 
 /* ---- Response */
@@ -159,6 +240,8 @@ static bool write_response(struct api_exchange *x)
     struct api_buffer *out = api_begin_json(x);
     api_append_text(out, "{\"columns\":[");
     for (size_t i = 0; i < o->n; i++) {
+        if (x->stop && atomic_load(x->stop))
+            return api_fail(&x->problem, "client_left", "the client closed its side");
         api_append_text(out, i ? ",{" : "{");
         api_write_json(out, "'name':%s,", o->observed[i].known->name);
         api_snapshot_write(o->observed[i].snapshot, true, &o->observed[i].unseen, out);
@@ -175,7 +258,7 @@ static bool write_response(struct api_exchange *x)
 const struct api_steps api_compare_tables = {.max_body = API_WHOLE_BODY,
                                              .state = sizeof(struct comparing),
                                              .check = check,
-                                             .estimate = api_estimate_documents,
+                                             .estimate = estimate,
                                              .parse = parse,
                                              .write = write_response,
                                              .drop = drop};

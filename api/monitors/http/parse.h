@@ -56,6 +56,9 @@ bool api_observe_column(struct api_observations *o, const struct api_known *know
 bool api_count_values(struct api_observations *o, struct api_table *table);
 bool api_snapshot_columns(struct api_observations *o);
 
+/* Estimate of the time to write their results, in ns. */
+double api_results_ns(const struct api_observations *o);
+
 /* Values that a column has, missing ones too; the time of the first of its windows, and how many it has. */
 size_t api_observed_count(const struct api_observed *observed);
 int64_t api_observed_first(const struct api_observations *o, const struct api_observed *observed);

@@ -106,7 +106,7 @@ static size_t count_bins(const struct api_observations *o)
     return n;
 }
 
-static double result_ns(const struct api_observations *o)
+double api_results_ns(const struct api_observations *o)
 {
     double ns = 0;
     for (size_t i = 0; i < o->n; i++)
@@ -162,7 +162,7 @@ static enum api_outcome parse_evaluation(struct api_exchange *x)
 
 static bool read_back(struct api_exchange *x, struct api_monitors *monitors)
 {
-    x->cost_ns = result_ns(x->state);
+    x->cost_ns = api_results_ns(x->state);
     return (x->place != API_STORE_ADDS && x->place != API_STORE_WRITES) ||
            api_apply_read_back(x, monitors);
 }

@@ -2,6 +2,8 @@
 #include "api/monitors/http/endpoints.h"
 #include "api/monitors/http/replacing.h"
 
+#include "api/monitors/rows/columns.h"
+
 #include <string.h>
 
 static bool check(struct api_exchange *x) { return api_check_names(x) && api_check_body(x); }
@@ -25,6 +27,22 @@ static bool read_query(struct api_exchange *x)
     return false;
 }
 
+/* Notes the columns for which nobody wants a monitor, so that they are no news in observations. Replacements are in the order
+ * of their columns. */
+static bool note_left_out(struct api_replacing *d, const struct api_table *table)
+{
+    struct api_problem ignored = {0};
+    size_t n = 0;
+    for (size_t i = 0; i < table->n_columns; i++) {
+        const char *name = table->columns[i].name;
+        if (n < d->n && strcmp(d->replacements[n].name, name) == 0)
+            n++;
+        else if (api_name_check("monitor", name, &ignored))
+            api_columns_add(&d->columns, name);
+    }
+    return !d->columns.failed || api_fail_oom(&d->x->problem);
+}
+
 static bool read_group(struct api_replacing *d, struct api_table *table)
 {
     struct api_problem *problem = &d->x->problem;
@@ -33,7 +51,7 @@ static bool read_group(struct api_replacing *d, struct api_table *table)
     if (!api_settings_from_json(&ignored, members, API_NAMES("columns", "rows", "annotations"),
                                 problem))
         return api_fail_of_members(members, problem);
-    if (!api_references_read(d, table, members) || !api_note_left_out(d, table))
+    if (!api_references_read(d, table, members) || !note_left_out(d, table))
         return false;
     if (d->n > 0)
         return true;

@@ -2,7 +2,6 @@
 #include "api/monitors/http/replacing.h"
 
 #include "api/monitors/model/sample.h"
-#include "api/monitors/rows/columns.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -335,20 +334,6 @@ bool api_references_read(struct api_replacing *d, struct api_table *table, const
                         : api_fail_oom(&d->x->problem);
     free(choices);
     return good;
-}
-
-bool api_note_left_out(struct api_replacing *d, const struct api_table *table)
-{
-    struct api_problem ignored = {0};
-    size_t n = 0;
-    for (size_t i = 0; i < table->n_columns; i++) {
-        const char *name = table->columns[i].name;
-        if (n < d->n && strcmp(d->replacements[n].name, name) == 0)
-            n++;
-        else if (api_name_check("monitor", name, &ignored))
-            api_columns_add(&d->columns, name);
-    }
-    return !d->columns.failed || api_fail_oom(&d->x->problem);
 }
 
 bool api_fail_empty_reference(const struct api_replacing *d, const struct api_table *table)

@@ -45,10 +45,6 @@ void api_replacing_clear(struct api_replacing *d);
  * that have a monitor; others are warned of. Fails with column_missing if a name in either list is no column. */
 bool api_references_read(struct api_replacing *d, struct api_table *table, const json_t *members);
 
-/* Notes the columns for which nobody wants a monitor, so that they are no news in observations. Replacements are in the order
- * of their columns. */
-bool api_note_left_out(struct api_replacing *d, const struct api_table *table);
-
 /* Fails with reference_empty: no column got a config, and why. */
 bool api_fail_empty_reference(const struct api_replacing *d, const struct api_table *table);
 

@@ -85,6 +85,15 @@ Test(monitors_compare_tables, refuses_what_is_no_pair_of_tables)
         {"", PART("current") "a\n1\n\r\n--b--\r\n", "multipart_malformed",
          "the form has no file 'reference'"},
         {"", "", "multipart_malformed", ""},
+        {"", PART("critical") "5\r\n" TABLES("a\n" ONES, "a\n" TWOS), "multipart_malformed",
+         "the form has a part 'critical'"},
+        {"", PART("current") "a\n1\n\r\n" TABLES("a\n" ONES, "a\n" TWOS), "multipart_malformed",
+         "the form has two files 'current'"},
+        {"", TABLES("{\"columns\": {\"a\": [1, 1]}, \"thresholds\": {\"critical\": 3}}", "a\n1\n"),
+         "option_unknown", "reference: a table is"},
+        {"", TABLES("a\n1\n1\n", "{\"columns\": {\"a\": [1, 1]}, \"timestamp\": 5}"),
+         "option_unknown", "current: a table is"},
+        {"", TABLES("a\n1\n1\n", "a\n"), "observations_empty", "current: the table has no rows"},
         {"?window=1h", TABLES("a\n" ONES, "a\n" TWOS), "option_unknown",
          "'window' is a setting of"},
         {"?compare=previous:3", TABLES("a\n" ONES, "a\n" TWOS), "option_unknown", "'compare' is"},
@@ -94,10 +103,12 @@ Test(monitors_compare_tables, refuses_what_is_no_pair_of_tables)
          "below the warning"},
         {"", TABLES("a\n\n", "a\n" TWOS), "reference_empty", "'a' (column_empty)"},
         {"", TABLES("a\n" ONES, "b\n" TWOS), "columns_unknown",
-         "no column of 'current' is compared: of 'reference' the first one is 'a'"},
-        {"", TABLES("a\n" ONES, "[{\"a\": 1}, 2]"), "value_invalid", "a row must be an object"},
-        {"", TABLES("{\"columns\": {\"a\": 1}}", "a\n1"), "value_invalid", "must be an array"},
-        {"", TABLES("a\n" ONES, "a,b\n1\n"), "csv_malformed", ""},
+         "current: no column is compared: of the reference the first one is 'a'"},
+        {"", TABLES("a\n" ONES, "[{\"a\": 1}, 2]"), "value_invalid",
+         "current: a row must be an object"},
+        {"", TABLES("{\"columns\": {\"a\": 1}}", "a\n1"), "value_invalid",
+         "reference: a column must be an array"},
+        {"", TABLES("a\n" ONES, "a,b\n1\n"), "csv_malformed", "current: "},
         {"", TABLES("PK\3\4", "a\n1\n"), "media_type_unsupported", "ZIP archive"},
     };
     struct api_service service = monitors_new(10);
@@ -110,6 +121,38 @@ Test(monitors_compare_tables, refuses_what_is_no_pair_of_tables)
         answer_free(&answer);
     }
     monitors_refused(&service, "POST /compare", "{}", "media_type_unsupported ~curl -F reference=");
+    monitors_end(&service);
+}
+
+/* 250 columns of 1,000 intervals. */
+Test(monitors_compare_tables, bounds_the_bins_of_all_columns)
+{
+    struct api_service service = monitors_new(10);
+    struct api_buffer table = {0}, form = {0};
+    for (int row = -1; row < 2; row++)
+        for (int i = 0; i < 250; i++)
+            api_append_format(&table, "%s%s%d",
+                              i         ? ","
+                              : row < 0 ? ""
+                                        : "\n",
+                              row < 0 ? "c" : "", row < 0 ? i : row * 1000 + i);
+    for (int i = 0; i < 2; i++) {
+        api_append_text(&form, i ? PART("current") : PART("reference"));
+        api_append(&form, table.data, table.size);
+        api_append_text(&form, "\r\n");
+    }
+    api_append_text(&form, "--b--\r\n");
+    api_append(&form, "", 1);
+    struct answer answer = compare(&service, "?method=width&bins=1000", form.data);
+    cr_expect_eq(answer.status, 422);
+    cr_expect(strstr(text_at(answer.json, "detail"), "bins together, and at most 200000"), "%s",
+              text_at(answer.json, "detail"));
+    answer_free(&answer);
+    answer = compare(&service, "?method=width&bins=700", form.data);
+    cr_expect_eq(answer.status, 200);
+    answer_free(&answer);
+    api_buffer_free(&table);
+    api_buffer_free(&form);
     monitors_end(&service);
 }
 

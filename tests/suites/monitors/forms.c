@@ -390,10 +390,12 @@ Test(monitors_forms, two_tables_compare_as_a_reference_and_an_evaluation)
         can = can && write_form(&m, forms[1], &bodies[1]);
         struct answer put = {.status = 0};
         if (can)
-            put = monitors_send(
-                &service,
-                &(struct monitors_request){
-                    "PUT /monitors/g?bins=7", of_parts[0], bodies[0].data, bodies[0].size, {{0}}});
+            put =
+                monitors_send(&service, &(struct monitors_request){"PUT /monitors/g?bins=7&pool=1",
+                                                                   of_parts[0],
+                                                                   bodies[0].data,
+                                                                   bodies[0].size,
+                                                                   {{0}}});
         if (put.status == 201) {
             json_t *evaluated =
                 send_table(&service, "POST /monitors/g/evaluate", of_parts[1], &bodies[1], 200);

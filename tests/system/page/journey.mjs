@@ -235,7 +235,7 @@ async function checkFiles({browser, report, binary}) {
             await choose(page, /current/i, current);
             const [told] = await waitForText(page, /1 of 5 columns drift/);
             await waitForText(page, /id: the reference has no such column/);
-            await waitForText(page, /old: 'current' has no such column/);
+            await waitForText(page, /old: the current table has no such column/);
             const first = await page.$eval("main tbody tr", row => row.textContent ?? "");
             expect(/^income.*critical.*mean .* → /.test(first), `first row: ${first}`);
             await waitForText(page, /kldiv 'last month.csv' this.csv.gz --html report.html/);

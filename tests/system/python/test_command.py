@@ -3,9 +3,11 @@ import asyncio
 import gzip
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 import numpy as np
@@ -156,13 +158,37 @@ class Command(unittest.TestCase):
         told = run(train, lines, "--encoding", "cp1252", status=2)
         self.assertIn("“ü”, never seen before, is ", told)
         self.assertIn("\nnew: the reference has no such column\n", told)
-        for arguments, words in [((train, "none.csv"), "none.csv"), (("-", "-"), "standard input"), ((train, page), "does not end with"),
+        broken, empty = (os.path.join(self.directory.name, name) for name in ("broken.csv.gz", "empty.csv"))
+        with open(broken, "wb") as file:
+            file.write(gzip.compress(body)[:-50])
+        with open(empty, "wb") as file:
+            file.write(b"x,k\n")
+        for arguments, words in [((train, broken), broken), ((train, empty), f"{empty}: the table has no rows"),
+                                 ((empty, train), f"{empty}: "), ((train, "none.csv"), "none.csv"), (("-", "-"), "standard input"), ((train, page), "does not end with"),
                                  ((train, same, "--set", "window=1h"), "without windows")]:
             self.assertIn(words, run(*arguments, status=1))
         self.assertIn("0 of 2", run(train, same, KLDIV_SERVER="", PATH="/nowhere"))  # the wheel has the program
         self.assertIn("does not start", run(train, same, status=1, KLDIV_SERVER="/bin/false"))
         for arguments in (train,), (train, same, same), (train, same, "--no"):
             self.assertIn("usage: ", run(*arguments, status=64))
+
+    def test_an_end_by_a_signal_leaves_nothing(self):
+        fifo, temporary = os.path.join(self.directory.name, "fifo"), os.path.join(self.directory.name, "temporary, with a comma")
+        os.mkdir(temporary)
+        script = ("import os, sys, time\nimport kldiv._local as local\nwith local.LocalService(1000):\n"
+                  f"    open({fifo!r}, 'w').write('x')\n    time.sleep(60)\n")
+        os.mkfifo(fifo)
+        for number in signal.SIGTERM, signal.SIGINT:
+            command = [sys.executable, "-c", f"import sys\nfrom kldiv import __main__\n__main__.run = lambda _: exec({script!r})\n"
+                       "sys.exit(__main__.main(['a.csv', 'b.csv']))"]
+            with subprocess.Popen(command, env={**os.environ, "TMPDIR": temporary}) as process:
+                with open(fifo, encoding="ascii") as file:
+                    file.read()
+                begin = time.monotonic()
+                process.send_signal(number)
+                self.assertIn(process.wait(20), (130, 143))
+            self.assertLess(time.monotonic() - begin, 10)
+            self.assertEqual(os.listdir(temporary), [])
 
     def test_two_tables_in_memory(self):
         x = np.arange(1000) % 10 / 4

@@ -15,13 +15,17 @@ its state; evaluate: the verdict). 0 if not. 1 after an error. 64 if the command
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import os
+import signal
 import sys
 import time
 import warnings
+import zlib
 from typing import Any, NoReturn, Sequence
 
+from ._report import printable
 from ._version import __version__
 from .client import Client
 from .comparison import compare_tables
@@ -139,14 +143,19 @@ def compare(arguments: argparse.Namespace) -> int:
     if files[0] is files[1]:
         raise ValueError("standard input can be one of the files")
     transport = service_of(arguments).transport if hasattr(arguments, "url") else None
-    results = compare_tables(transport, files[0], files[1], arguments.encoding, settings(arguments.set))
+    try:
+        results = compare_tables(transport, files[0], files[1], arguments.encoding, settings(arguments.set))
+    except ServiceError as error:
+        for part in "reference", "current":  # which the service names
+            error.args = (error.args[0].replace(f"{part}: ", f"{getattr(arguments, part)}: ", 1), *error.args[1:])
+        raise
     title = f"{arguments.reference} → {arguments.current}"
     if arguments.html:
         results.save_html(arguments.html, title)
     if getattr(arguments, "json", False):
         print(json.dumps({"columns": results.worst_first(), "warnings": results.warnings}))
     else:
-        print(f"{title}: {results}", *results.notes(), sep="\n")
+        print(f"{printable(title)}: {results}", *map(printable, results.notes()), sep="\n")
     return DRIFT if results.drifting else 0
 
 
@@ -182,9 +191,14 @@ def show_warning(message: Any, *_: Any, **__: Any) -> None:
 def main(argv: Sequence[str] | None = None) -> int:
     arguments = parser().parse_args(with_command(sys.argv[1:] if argv is None else argv))
     warnings.showwarning = show_warning
+    for stream in sys.stdout, sys.stderr:
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+    for number in signal.SIGTERM, signal.SIGHUP:
+        signal.signal(number, lambda number, _: sys.exit(128 + number))
     try:
         return run(arguments)
-    except (ServiceError, OSError, ValueError, TypeError, ImportError) as error:
+    except (ServiceError, OSError, ValueError, TypeError, ImportError, EOFError, zlib.error) as error:
         print(f"kldiv: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import os
 import pathlib
 import shutil
@@ -16,6 +17,10 @@ from ._transport import Transport
 START_SECONDS = 30.0
 RESPONSE_SECONDS = 3600.0  # for tables of gigabytes
 PDEATHSIG = 1  # of prctl
+END_SECONDS = 2.0
+MAX_FOLDER = 80
+REQUEST_MEMORY = 4  # bytes of --max-memory for each of the tables: body, a copy of each part, values
+LEAST_MEMORY = 1 << 30
 
 
 def program() -> str:
@@ -28,8 +33,16 @@ def program() -> str:
     return found
 
 
-def end_with_parent() -> None:
+def end_with_parent(parent: int) -> None:
     ctypes.CDLL(None).prctl(PDEATHSIG, signal.SIGTERM)
+    if os.getppid() != parent:
+        os._exit(1)
+
+
+def folder_for_socket() -> str:
+    """The folder of temporary files, or /tmp: the name of a socket has few bytes, and --listen separates names by commas."""
+    folder = tempfile.gettempdir()
+    return folder if len(os.fsencode(folder)) < MAX_FOLDER and not set(folder) & set(",?#%@") else "/tmp"
 
 
 class LocalService:
@@ -37,28 +50,42 @@ class LocalService:
 
     def __init__(self, max_body: int) -> None:
         self.max_body = max_body
+        self.process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Transport:
-        self.folder = tempfile.TemporaryDirectory(prefix="kldiv-")
+        self.folder = tempfile.TemporaryDirectory(prefix="kldiv-", dir=folder_for_socket())
+        try:
+            return self.start()
+        except BaseException:
+            self.stop()
+            raise
+
+    def start(self) -> Transport:
         socket, log = os.path.join(self.folder.name, "socket"), os.path.join(self.folder.name, "log")
         own = {name: value for name, value in os.environ.items() if not name.startswith("KLDIV_")}
         with open(log, "wb") as errors:
             self.process = subprocess.Popen(
-                [program(), "--listen", f"unix:{socket}", "--listen-mode", "600", "--log-level", "error", "--max-body",
-                 str(self.max_body)], stdin=subprocess.DEVNULL, stdout=errors, stderr=errors, env=own, preexec_fn=end_with_parent)
+                [program(), "--listen", f"unix:{socket}", "--listen-mode", "600", "--log-level", "error", "--drain-timeout", "0",
+                 "--max-body", str(self.max_body), "--max-memory", str(max(LEAST_MEMORY, REQUEST_MEMORY * self.max_body))],
+                stdin=subprocess.DEVNULL, stdout=errors, stderr=errors, env=own,
+                preexec_fn=functools.partial(end_with_parent, os.getpid()))
         end = time.monotonic() + START_SECONDS
         while not os.path.exists(socket):
             if self.process.poll() is not None or time.monotonic() > end:
-                self.stop()
                 with open(log, errors="replace") as errors_of:
                     raise OSError(f"{program()} does not start: {' '.join(errors_of.read().split()) or 'no message'}")
             time.sleep(0.005)
         return Transport(f"unix:{socket}", None, None, RESPONSE_SECONDS, 0)
 
     def stop(self) -> None:
-        self.process.terminate()
-        self.process.wait()
+        if self.process:
+            self.process.terminate()
+            try:
+                self.process.wait(END_SECONDS)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+        self.folder.cleanup()
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.stop()
-        self.folder.cleanup()

@@ -83,6 +83,11 @@ def bars(result: Any) -> str:
             f'<title>{html.escape(result.sentence())}</title>{"".join(drawn)}</svg>')
 
 
+def printable(text: str) -> str:
+    """Without characters that a terminal would obey."""
+    return "".join(c if c.isprintable() else " " for c in text)
+
+
 def headline(results: Any) -> str:
     n = len(results)
     return f"{len(results.drifting)} of {n} {'column' if n == 1 else 'columns'} drift"
@@ -98,7 +103,7 @@ def why(result: Any) -> str:
 def table(results: Any) -> str:
     """Worst first: column, verdict, KL in nats, and of what drifts the reason."""
     rows = [("column", "verdict", "KL (nats)", "why")]
-    rows += [(each.name, each.verdict.replace("_", " "), kl_text(each), why(each)) for each in results.worst_first()]
+    rows += [(printable(each.name), each.verdict.replace("_", " "), kl_text(each), printable(why(each))) for each in results.worst_first()]
     wide = [max(len(row[i]) for row in rows) for i in range(3)]
     lines = [f"{row[0]:{wide[0]}}  {row[1]:{wide[1]}}  {row[2]:>{wide[2]}}  {row[3]}".rstrip() for row in rows]
     return "\n".join([headline(results), "", *lines])

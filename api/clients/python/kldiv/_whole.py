@@ -4,6 +4,7 @@ from __future__ import annotations
 import gzip
 import sys
 import uuid
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +19,10 @@ EVERYTHING = Selection(None, None)
 
 def plain_text(body: bytes, name: str, encoding: str | None) -> bytes:
     """Unpacked, and as UTF-8 if the encoding is another one."""
-    body = gzip.decompress(body) if body.startswith(GZIP) else body
     try:
+        body = gzip.decompress(body) if body.startswith(GZIP) else body
         return body.decode(encoding).encode() if encoding else body
-    except UnicodeError as error:
+    except (UnicodeError, EOFError, OSError, zlib.error) as error:
         raise ValueError(f"{name}: {error}") from None
 
 

@@ -118,8 +118,9 @@ class Results(List[Result]):
 
     def save_html(self, path: Any, title: str = "Drift") -> None:
         """Writes a page of all results, which needs nothing else, to a file."""
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(page(self, title))
+        text = page(self, title)
+        with open(path, "w", encoding="utf-8", errors="replace") as file:
+            file.write(text)
 
     def plot(self) -> Any:
         """A figure of matplotlib, which must be there: the results that drift, or all if none does."""
