@@ -56,7 +56,9 @@ $(WHEEL): $(B)/libkldiv.so build/kldivd $(wildcard $(addprefix api/clients/pytho
 # The package of TypeScript, whose types are made of api/openapi.json, by the tools that the tests have.
 NPM_TOOLS = tests/system/contract/node_modules
 NPM_PACKAGE = build/npm/kldiv-$(VERSION).tgz
-npm: $(NPM_PACKAGE)
+npm:
+	@$(if $(strip $(PACKAGES_NODE)),docker/install-packages.sh $(PACKAGES_NODE))
+	@$(MAKE) --no-print-directory $(NPM_PACKAGE)
 $(NPM_PACKAGE): api/openapi.json $(NPM_TOOLS)/.package-lock.json LICENSE \
                 $(filter-out %/schema.ts,$(wildcard $(addprefix api/clients/typescript/,*.json *.md src/*)))
 	rm -rf build/npm api/clients/typescript/dist

@@ -71,14 +71,16 @@ static bool fail_of(const char *part, struct api_problem *problem)
 /* Opens a table, of which JSON has values alone. */
 static bool open_part(struct api_exchange *x, const char *part, struct api_table *table)
 {
+    static const char *const values[] = {"columns", "rows", NULL};
     const char *name;
     json_t *value;
     if (!api_open_table(x, part, table))
         return fail_of(part, &x->problem);
-    json_object_foreach(table->members, name,
-                        value) if (strcmp(name, "columns") != 0 && strcmp(name, "rows") != 0)
+    json_object_foreach(table->members, name, value)
     {
         char pointer[200];
+        if (api_setting_is_among(name, values))
+            continue;
         api_pointer_to_member(pointer, sizeof pointer, "#/", name);
         api_fail_at(
             &x->problem, API_BODY, pointer, "option_unknown",

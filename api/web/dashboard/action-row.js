@@ -31,10 +31,10 @@ export function actionRow({ paths, owners, muted, wrong, link }, changed) {
     const href = () => new URL(link ?? "", location.href).href;
     const text = element("code", { hidden: true });
     return element("div", { class: "buttons actions", role: "group", "aria-label": "Actions" },
-        owners && element("span", {}, owners.length > 0 ? `Owner: ${list(owners.map(isolate))}` : "No owner"),
-        owners && button("Owner …", () => setOwner(owners[0] ?? "", ...paths)),
         wrong && !muted && button("Acknowledge …", () => acknowledge(...paths)),
         muted ? button("Unmute", () => unmute(...paths)) : button("Mute …", () => mute(...paths)),
+        owners && element("span", {}, owners.length > 0 ? `Owner: ${list(owners.map(isolate))}` : "No owner"),
+        owners && button("Owner …", () => setOwner(owners[0] ?? "", ...paths)),
         copyButton("Copy link", href, () => {
             text.hidden = false;
             fill(text, href());

@@ -102,7 +102,7 @@ export class GroupPanel {
             muted ? button("Unmute", () => unmute(path)) : button("Mute …", () => mute(path)),
             button("Note …", async () => this.notes?.write(Date.now())),
             element("button", { type: "button", click: () => saveReport(group) }, "Save report"),
-            element("button", { type: "button", click: async () => {
+            element("button", { type: "button", class: "apart", click: async () => {
                 if (await remove(path))
                     location.assign("?");
             } }, "Delete …"));

@@ -200,7 +200,7 @@ class Monitor {
                 button("New reference …", () => this.takeReference(config)),
                 button("Note …", () => this.writeNote()),
                 element("button", { type: "button", click: () => saveReport(path[2]) }, "Save report"),
-                element("button", { type: "button", click: async () => {
+                element("button", { type: "button", class: "apart", click: async () => {
                     if (await remove(path))
                         location.assign(`?${new URLSearchParams({ group: path[1] })}`);
                 } }, "Delete …")));

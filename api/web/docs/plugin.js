@@ -118,8 +118,35 @@ function opsFilter(tagged, phrase) {
         .filter((/** @type {any} */ tag) => tag.get("operations").size > 0);
 }
 
+/**
+ * What a request sends: a text as it is, anything else as a file.
+ *
+ * @param {any} request Immutable
+ */
+function partsOf(request) {
+    const body = request.get("body");
+    return { url: request.get("url"), method: request.get("method"), headers: request.get("headers")?.toJS() ?? {},
+             body: typeof body === "string" ? JSON.stringify(body) : body ? null : undefined };
+}
+
+/** @param {any} request */
+function python(request) {
+    const { url, method, headers, body } = partsOf(request);
+    const data = body === undefined ? "" : `,\n    data=${body ?? 'open("FILE", "rb")'}`;
+    return `import requests\n\nresponse = requests.request(\n    ${JSON.stringify(method)}, ${JSON.stringify(url)},\n` +
+        `    headers=${JSON.stringify(headers)}${data})\nprint(response.status_code, response.text)`;
+}
+
+/** @param {any} request */
+function javascript(request) {
+    const { url, method, headers, body } = partsOf(request);
+    const data = body === undefined ? "" : `,\n    body: ${body ?? "file"}`;
+    return `const response = await fetch(${JSON.stringify(url)}, {\n    method: ${JSON.stringify(method)},\n` +
+        `    headers: ${JSON.stringify(headers)}${data},\n});\nconsole.log(response.status, await response.text());`;
+}
+
 export const plugin = {
-    fn: { opsFilter },
+    fn: { opsFilter, requestSnippetGenerator_python: python, requestSnippetGenerator_javascript: javascript },
     components: { ParameterIncludeEmpty: () => null, ServersContainer: () => null }, /* there is one server: this */
     wrapComponents: { JsonSchemaForm: formField, DeepLink: deepLink, InfoContainer: landmark("About"), FilterContainer: landmark("Filter"), operations },
     statePlugins: { auth: { wrapActions: actions } },

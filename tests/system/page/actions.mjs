@@ -90,7 +90,7 @@ async function checkSettings({binary, browser, report}) {
             const row = async () => (await page.$eval("[role=group][aria-label=Actions]", each =>
                 /** @type {HTMLElement} */ (each).innerText)).replace(/\s+/g, " ");
             await shown(page);
-            expectSame(await row(), "No owner Owner … Acknowledge … Mute … Copy link", "row");
+            expectSame(await row(), "Acknowledge … Mute … No owner Owner … Copy link", "row");
             await click(page, "button", "Acknowledge …");
             await fill(page, /^Who looks at it/, "Ann, new form");
             await auditAccess(page);

@@ -181,7 +181,8 @@ class Command(unittest.TestCase):
         for number in signal.SIGTERM, signal.SIGINT:
             command = [sys.executable, "-c", f"import sys\nfrom kldiv import __main__\n__main__.run = lambda _: exec({script!r})\n"
                        "sys.exit(__main__.main(['a.csv', 'b.csv']))"]
-            with subprocess.Popen(command, env={**os.environ, "TMPDIR": temporary}) as process:
+            with subprocess.Popen(command, env={**os.environ, "TMPDIR": temporary},  # shells have what they put behind ignore SIGINT
+                                  preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)) as process:
                 with open(fifo, encoding="ascii") as file:
                     file.read()
                 begin = time.monotonic()
