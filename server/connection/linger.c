@@ -138,6 +138,17 @@ void srv_linger(int fd, bool patient, uint64_t left)
         close(fd);
 }
 
+void srv_send_last(int fd, const char *response, size_t size)
+{
+    enum { PIECES = 16 }; /* of what has come; more may come for ever */
+    char ignored[4096];
+    if (send(fd, response, size, MSG_NOSIGNAL | MSG_DONTWAIT) <= 0)
+        return;
+    shutdown(fd, SHUT_WR);
+    for (int i = 0; i < PIECES && recv(fd, ignored, sizeof ignored, MSG_DONTWAIT) > 0; i++)
+        ;
+}
+
 void srv_linger_stop(unsigned long long ms)
 {
     unsigned long long end = api_now_ms() + ms;

@@ -19,5 +19,9 @@ void srv_linger_init(size_t capacity);
  * call it. */
 void srv_linger(int fd, bool patient, uint64_t left);
 
+/* Sends a last response that the socket takes at once, and reads some of what the client has sent: an end with unread bytes
+ * would be a reset. The caller closes the descriptor. */
+void srv_send_last(int fd, const char *response, size_t size);
+
 /* Closes the connections when each is finished, or after `ms`; those that come later at once. */
 void srv_linger_stop(unsigned long long ms);

@@ -1,5 +1,7 @@
 #include "server/connection/tls.h"
 
+#include "server/connection/linger.h"
+
 #include <errno.h>
 #include <gnutls/abstract.h>
 #include <gnutls/gnutls.h>
@@ -264,7 +266,7 @@ static ssize_t result_of(ssize_t n)
     return errno == 0 ? 0 : -1;
 }
 
-/* Tells a client that speaks HTTP, and reads what it has sent: an end with unread bytes would be a reset. */
+/* Answers a client that speaks HTTP. */
 static void refuse_plain(int fd)
 {
     static const char response[] = "HTTP/1.1 400 Bad Request\r\n"
@@ -272,13 +274,7 @@ static void refuse_plain(int fd)
                                    "Content-Length: 38\r\n"
                                    "Connection: close\r\n\r\n"
                                    "this address speaks TLS: use https://\n";
-    enum { PIECES = 16 };
-    char ignored[4096];
-    if (send(fd, response, sizeof response - 1, MSG_NOSIGNAL | MSG_DONTWAIT) <= 0)
-        return;
-    shutdown(fd, SHUT_WR);
-    for (int i = 0; i < PIECES && recv(fd, ignored, sizeof ignored, MSG_DONTWAIT) > 0; i++)
-        ;
+    srv_send_last(fd, response, sizeof response - 1);
 }
 
 /* Goes on with the handshake. The bytes that the server sends in it fit into the send buffer of a new socket. */

@@ -1,6 +1,7 @@
 #include "server/listen/listener.h"
 
 #include "api/text/clock.h"
+#include "server/connection/linger.h"
 #include "server/telemetry/log.h"
 #include "server/telemetry/metrics.h"
 
@@ -75,14 +76,8 @@ void srv_turn_away(int client)
                                    "Retry-After: 1\r\n"
                                    "Content-Length: 0\r\n"
                                    "Connection: close\r\n\r\n";
-    enum { PIECES = 16 }; /* of what the client has sent; more may come for ever */
-    char ignored[4096];
     srv_metrics_connection_refused();
-    if (send(client, response, sizeof response - 1, MSG_NOSIGNAL | MSG_DONTWAIT) > 0) {
-        shutdown(client, SHUT_WR);
-        for (int i = 0; i < PIECES && recv(client, ignored, sizeof ignored, MSG_DONTWAIT) > 0; i++)
-            ;
-    }
+    srv_send_last(client, response, sizeof response - 1);
 }
 
 /* Answers a client for which there is no descriptor; without an answer it would wait in the backlog. */

@@ -45,12 +45,11 @@ static bool check(struct api_exchange *x)
                     "'current': curl -F reference=@last.csv -F current=@this.csv");
 }
 
-/* Some milliseconds at least: bins and responses of small tables may be large. */
+/* Adds 1 ms, so that a job does the work: a small table may have many bins, and a large response. */
 static bool estimate(struct api_exchange *x)
 {
-    static const double least_ns = 1e6;
     api_estimate_documents(x);
-    x->cost_ns += least_ns;
+    x->cost_ns += 1e6;
     return true;
 }
 

@@ -205,6 +205,14 @@ export async function checkDocs(room) {
     await checkFailure(room, server.url);
     await checkLooks(room, server.url);
     await checkToken(room);
+    await room.report.check("operations are filtered by words of their path and summary", () =>
+        visiting(room.browser, `${server.url}/docs`, {}, async ({page}) => {
+            await page.waitForSelector(".operation-filter-input");
+            await page.type(".operation-filter-input", "Compares tables");
+            await page.waitForFunction(() => document.querySelectorAll(".opblock").length === 1);
+            const path = await page.$eval(".opblock", each => each.textContent ?? "");
+            expect(path.includes("compare"), `found: ${path}`);
+        }));
     const proxy = await startProxy(server.url, "/company/drift");
     await room.report.check("a loss behind a path prefix", () =>
         visiting(room.browser, `${proxy.url}/docs`, {}, async ({page}) => {

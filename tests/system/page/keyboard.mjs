@@ -1,7 +1,7 @@
 // The dashboard by keyboard alone: each stop of Tab is seen, and leads where its name says.
 import {visiting} from "./browser.mjs";
 import {expect, expectSame} from "./report.mjs";
-import {find, focused} from "./roles.mjs";
+import {find, focused, waitForText} from "./roles.mjs";
 import {rowsOf} from "./overview.mjs";
 import {shown} from "./monitor.mjs";
 
@@ -76,5 +76,31 @@ export async function checkKeyboard({browser, filled, report}) {
             await shown(page);
             const stops = await tabTo(page, "Licences");
             return `${stops.length} stops`;
+        }));    await report.check("/ goes to the search, j and k from monitor to monitor, ? lists the keys", () =>
+        visiting(browser, url, {}, async ({page}) => {
+            await rowsOf(page);
+            const at = () => page.evaluate(() => document.activeElement?.getAttribute("type") ??
+                document.activeElement?.textContent ?? "");
+            for (let i = 0; i < 2; i++) await page.keyboard.press("j");
+            const second = await at();
+            await page.keyboard.press("k");
+            const first = await at();
+            const names = await page.$$eval("main a.monitor", links => links.slice(0, 2).map(each => each.textContent));
+            expectSame([first, second].join(), names.join(), "monitors that have the focus");
+            await page.keyboard.press("?");
+            await waitForText(page, /the next monitor/);
+            await page.keyboard.press("Escape");
+            await page.keyboard.press("/");
+            expectSame(await at(), "search", "focus after /");
+            await page.keyboard.type("j?");
+            expectSame(await page.$eval("main input[type=search]", each => /** @type {HTMLInputElement} */ (each).value), "j?",
+                       "keys in a text");
+        }));
+    await report.check("changes of state are chosen by the state", () =>
+        visiting(browser, `${url}?events`, {}, async ({page}) => {
+            await waitForText(page, /→\s*critical/);
+            await page.select("#to", "ok");
+            await page.waitForFunction(() => location.search.includes("to_state=ok") &&
+                ![...document.querySelectorAll("main .feed li")].some(each => /→\s*(critical|warning)/.test(each.textContent ?? "")));
         }));
 }

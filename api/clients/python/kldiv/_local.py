@@ -1,6 +1,7 @@
 """A service of this process alone: kldivd on a unix socket in a folder of its own."""
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
 import os
@@ -45,7 +46,7 @@ def folder_for_socket() -> str:
     return folder if len(os.fsencode(folder)) < MAX_FOLDER and not set(folder) & set(",?#%@") else "/tmp"
 
 
-class LocalService:
+class LocalService(contextlib.AbstractContextManager[Transport]):
     """Runs from `with` to its end; no one else can reach it. Bodies have at most `max_body` bytes."""
 
     def __init__(self, max_body: int) -> None:

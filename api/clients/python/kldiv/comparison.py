@@ -1,7 +1,8 @@
 """Two tables, column by column."""
 from __future__ import annotations
 
-from typing import Any
+import contextlib
+from typing import Any, ContextManager
 
 from ._local import LocalService
 from ._transport import Transport, body_size
@@ -17,13 +18,9 @@ def compare_tables(transport: Transport | None, reference: Any, current: Any, en
                    settings: dict[str, Any]) -> Results:
     """By a service, or, without a transport, by one that runs for this call."""
     media_type, body = form({"reference": whole_table(reference, encoding), "current": whole_table(current, encoding)})
-    if transport is None:
-        with LocalService(body_size(body)) as local:
-            answer = local.request("POST", "/compare", settings, {"Content-Type": media_type}, body, repeatable=True).json(COMPARED)
-            local.close()
-    else:
-        answer = transport.request("POST", "/compare", settings, {"Content-Type": media_type}, body,
-                                   repeatable=True).json(COMPARED)
+    of: ContextManager[Transport] = LocalService(body_size(body)) if transport is None else contextlib.nullcontext(transport)
+    with of as service:
+        answer = service.request("POST", "/compare", settings, {"Content-Type": media_type}, body, repeatable=True).json(COMPARED)
     results = Results(answer["columns"], answer["warnings"])
     times = time_columns(reference)
     for result in results:
