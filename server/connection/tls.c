@@ -277,13 +277,15 @@ static void refuse_plain(int fd)
     srv_send_last(fd, response, sizeof response - 1);
 }
 
-/* Goes on with the handshake. The bytes that the server sends in it fit into the send buffer of a new socket. */
+/* Goes on with the handshake. The bytes that the server sends in it fit into the send buffer of a new socket. What it
+ * has read is acknowledged at once: a client without TCP_NODELAY waits for that before its next message or its first
+ * request (Nagle's algorithm), and a delayed acknowledgement takes 40 ms. */
 static int shake_hands(struct srv_session *s)
 {
     static const int now = 1;
     int result = gnutls_handshake(s->session);
     s->is_connected = result == 0;
-    if (s->is_connected) /* a client without TCP_NODELAY waits for this before its request, else for 40 ms */
+    if (!gnutls_error_is_fatal(result))
         setsockopt(s->fd, IPPROTO_TCP, TCP_QUICKACK, &now, sizeof now);
     if (result < 0 && gnutls_error_is_fatal(result) && s->is_plain)
         refuse_plain(s->fd);

@@ -2,6 +2,7 @@
  * none of its calls has failed. A preloaded library, tests/tools/preload/faults.c, fails them. The server is sandboxed,
  * as users run it. */
 #include "tests/suites/faults/client.h"
+#include "tests/suites/support/crowd.h"
 #include "tests/suites/support/support.h"
 
 #include <criterion/criterion.h>
@@ -90,15 +91,6 @@ static void fail_each(const struct sweep *s, const struct kind *kind, bool stick
         cr_assert_lt(n, 100000, "%s, %s: it never comes through", s->asked->name, kind->name);
         passed = fail_one(s, kind, n, sticky) ? 0 : passed + 1;
     }
-}
-
-static double metric(const struct server *server, const char *name)
-{
-    struct fetched f = fetch(server, "GET", "/metrics", NULL, NULL, 0);
-    const char *line = strstr(f.body.data, name);
-    double value = line ? atof(line + strlen(name)) : -1;
-    fetched_free(&f);
-    return value;
 }
 
 /* held: what must be as before after a sweep. */

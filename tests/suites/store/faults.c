@@ -44,9 +44,13 @@ static long observe(struct tally *tally)
     return status;
 }
 
+/* While a disk takes more than 5 s for a sync, /metrics has no lines of monitors. */
 static double stored(const struct server *server)
 {
-    return metric(server, "\nkldiv_monitor_observations_total{group=\"g\",monitor=\"m\"} ");
+    double value = -1;
+    for (double end = now_seconds() + PATIENCE; value < 0 && now_seconds() < end;)
+        value = metric(server, "\nkldiv_monitor_observations_total{group=\"g\",monitor=\"m\"} ");
+    return value;
 }
 
 static void define(const struct server *server)

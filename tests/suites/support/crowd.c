@@ -56,6 +56,7 @@ double metric(const struct server *server, const char *name)
     struct fetched f = fetch(server, "GET", "/metrics", NULL, NULL, 0);
     const char *line = strstr(f.body.data, name);
     double value = line ? atof(line + strlen(name)) : -1;
+    cr_expect_eq(f.status, 200, "/metrics: %ld %.300s", f.status, f.body.data);
     fetched_free(&f);
     return value;
 }
