@@ -1,5 +1,6 @@
 #include "tests/suites/faults/client.h"
 
+#include "tests/suites/support/crowd.h"
 #include "tests/suites/support/support.h"
 
 #include <criterion/criterion.h>
@@ -16,13 +17,6 @@
 /* RELEASE: time, in seconds, after which calls that fail one and all do so no longer. PAUSE: of a slow
  * reader. */
 static const double release = 0.1, pause_s = 0.02;
-
-double seconds_now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
 
 /* ---- Faults */
 
@@ -112,7 +106,7 @@ struct answered converse(const struct server *server, const struct asked *asked)
 {
     struct answered a = {0};
     int fd = dial(server);
-    double start = seconds_now(), now = start;
+    double start = now_seconds(), now = start;
     size_t sent = 0;
     bool open = true;
     while (open && !is_whole(&a) && now < start + PATIENCE) {
@@ -123,7 +117,7 @@ struct answered converse(const struct server *server, const struct asked *asked)
             send_more(fd, &asked->bytes, &sent);
         if (p.revents & ~POLLOUT)
             open = read_more(fd, &a);
-        now = seconds_now();
+        now = now_seconds();
         if (now > start + release)
             faults_disarm();
     }

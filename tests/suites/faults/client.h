@@ -44,5 +44,3 @@ void list_fields(const struct answered *answered, char *to, size_t size);
 /* True if both answers have the same status, fields and body, as far as they do not vary. The body of a
  * problem may be missing. */
 bool is_same(const struct asked *asked, const struct answered *a, const struct answered *b);
-
-double seconds_now(void);

@@ -1,5 +1,6 @@
 /* Calls that fail while a server starts, writes its log, and ends. */
 #include "tests/suites/faults/client.h"
+#include "tests/suites/support/crowd.h"
 #include "tests/suites/support/store.h"
 #include "tests/suites/support/support.h"
 
@@ -86,7 +87,7 @@ Test(faults_process, calls_that_fail_from_then_on_while_a_server_starts) { start
 static bool is_logged(const struct server *server, const char *text)
 {
     bool found = false;
-    for (double end = seconds_now() + PATIENCE; !found && seconds_now() < end;) {
+    for (double end = now_seconds() + PATIENCE; !found && now_seconds() < end;) {
         char *log = server_log_text(server);
         found = strstr(log, text) != NULL;
         free(log);
@@ -150,13 +151,13 @@ Test(faults_process, nothing_keeps_a_process_after_the_drain)
         free(
             expect_status(&server, "PUT", i ? "/monitors/a/c" : "/monitors/a/b", "a\n1\n2\n", 201));
         faults_arm(&stuck[i], 0, true);
-        double start = seconds_now();
+        double start = now_seconds();
         kill(server.pid, SIGTERM);
         cr_expect(
             server_logs(&server, " error a thread did not end in time after --drain-timeout", 1));
         cr_expect_eq(server_stop(&server, true), 2, "%s", stuck[i].name);
-        cr_expect(seconds_now() - start > 5 && seconds_now() - start < 9, "%s: %g s", stuck[i].name,
-                  seconds_now() - start);
+        cr_expect(now_seconds() - start > 5 && now_seconds() - start < 9, "%s: %g s", stuck[i].name,
+                  now_seconds() - start);
         faults_disarm();
     }
     faults_unload();

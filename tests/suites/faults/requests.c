@@ -70,8 +70,8 @@ static bool fail_one(const struct sweep *s, const struct kind *kind, long n, boo
 {
     faults_arm(kind, n, sticky);
     struct answered a = converse(&s->server, s->asked);
-    double start = seconds_now();
-    while (atomic_load(&faults->failed) == 0 && seconds_now() < start + settle)
+    double start = now_seconds();
+    while (atomic_load(&faults->failed) == 0 && now_seconds() < start + settle)
         wait_us(100);
     faults_disarm();
     bool failed = atomic_load(&faults->failed) > 0;
@@ -127,14 +127,14 @@ static struct held look(const struct server *server)
  * changes. Keeps the smallest number of files: a connection more is not what the server holds. */
 static struct held look_at_rest(const struct server *server)
 {
-    double start = seconds_now(), files = HUGE_VAL;
+    double start = now_seconds(), files = HUGE_VAL;
     struct held last, now = look(server);
     do {
         last = now;
         now = look(server);
         files = fmin(files, now.files);
-    } while (seconds_now() < start + 2 ||
-             (memcmp(&now, &last, sizeof now) != 0 && seconds_now() < start + PATIENCE));
+    } while (now_seconds() < start + 2 ||
+             (memcmp(&now, &last, sizeof now) != 0 && now_seconds() < start + PATIENCE));
     now.files = files;
     return now;
 }
@@ -143,11 +143,11 @@ static struct held look_at_rest(const struct server *server)
  * is kept; that is then what was before. */
 static bool keeps_nothing(const struct sweep *s, struct held *before)
 {
-    double end = seconds_now() + PATIENCE;
+    double end = now_seconds() + PATIENCE;
     struct held now = look(&s->server), was = *before;
     was.blocks += s->asked->libzip_loses;
     while ((now.blocks > was.blocks || now.mapped != was.mapped || now.files > was.files) &&
-           seconds_now() < end)
+           now_seconds() < end)
         now = look(&s->server);
     cr_expect(now.requests == 1 && now.reserved == 0 && now.threads == was.threads,
               "%s: %g requests, %g bytes, %g threads", s->asked->name, now.requests, now.reserved,

@@ -22,6 +22,12 @@ static inline double uniform(unsigned long long *state)
     return (double)(*state >> 11) * 0x1p-53;
 }
 
+/* A random number of 0 to n - 1. */
+static inline size_t uniform_below(unsigned long long *state, size_t n)
+{
+    return (size_t)(uniform(state) * (double)n);
+}
+
 static inline size_t whole_pages(size_t size)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);

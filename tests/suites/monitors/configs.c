@@ -7,7 +7,7 @@
 #include <string.h>
 
 static unsigned long long seed;
-static size_t pick(size_t n) { return (size_t)(uniform(&seed) * (double)n); }
+static size_t pick(size_t n) { return uniform_below(&seed, n); }
 
 /* ---- Random configs */
 

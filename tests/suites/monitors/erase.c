@@ -15,33 +15,7 @@ enum { BINS = 5, BEGIN = 1600000020, MAX_VALUES = 400, BODY = 1 << 13 };
     "{\"bins\":{\"labels\":[\"a\",\"b\",\"c\",\"d\",\"e\"]},"                                      \
     "\"reference\":{\"counts\":[1000,1000,1000,1000,1000],\"other\":5}}"
 
-static size_t pick(unsigned long long *seed, size_t n)
-{
-    return (size_t)(uniform(seed) * (double)n);
-}
-
 /* ---- Histories */
-
-static void make_settings(unsigned long long *seed, bool time, char *to, size_t size)
-{
-    static const int pools[] = {1, 1, 2, 4, 16, 16, 64};
-    static const double warnings[] = {0.005, 0.02, 0.05}, significances[] = {1e-4, 0.01, 1};
-    char compare[80] = "\"reference\"";
-    double warning = warnings[pick(seed, COUNT(warnings))];
-    size_t kind = pick(seed, 4);
-    if (kind > 1 && time)
-        snprintf(compare, sizeof compare, "{\"previous\":%zu,\"period\":%zu}", 1 + pick(seed, 5),
-                 60 * (1 + pick(seed, 4)));
-    else if (kind == 1)
-        snprintf(compare, sizeof compare, "{\"previous\":%zu,\"period\":null}", 1 + pick(seed, 9));
-    snprintf(to, size,
-             "{\"pool\":%d,\"fire_after\":%zu,\"clear_after\":%zu,\"compare\":%s,"
-             "\"min_observations\":%zu,\"retention_days\":36500,"
-             "\"thresholds\":{\"warning\":%g,\"critical\":%g,\"significance\":%g}}",
-             pools[pick(seed, COUNT(pools))], 1 + pick(seed, 3) / 2, 1 + pick(seed, 6), compare,
-             1 + 40 * pick(seed, 3), warning, warning * (double)(1 + 3 * pick(seed, 2)),
-             significances[pick(seed, 3)]);
-}
 
 static void make_monitor(const struct api_service *service, const char *name, bool labels,
                          const char *window, const char *settings)
@@ -66,21 +40,21 @@ static void next_body(struct stream *s, char *to)
 {
     static const char *const others[] = {"x", "y", "z"};
     char *p = to + sprintf(to, "{\"values\":[");
-    if (pick(&s->seed, 8) == 0)
-        s->shift = 0.2 * (double)pick(&s->seed, 4);
-    size_t n = s->size + pick(&s->seed, 30);
+    if (uniform_below(&s->seed, 8) == 0)
+        s->shift = 0.2 * (double)uniform_below(&s->seed, 4);
+    size_t n = s->size + uniform_below(&s->seed, 30);
     for (size_t i = 0; i < n; i++) {
-        size_t bin = uniform(&s->seed) < s->shift ? 0 : pick(&s->seed, BINS);
+        size_t bin = uniform(&s->seed) < s->shift ? 0 : uniform_below(&s->seed, BINS);
         p += sprintf(p, i ? "," : "");
         if (!s->labels)
             p += sprintf(p, "%zu.5", bin);
         else if (uniform(&s->seed) < s->shift / 4)
-            p += sprintf(p, "\"%s\"", others[pick(&s->seed, 3)]);
+            p += sprintf(p, "\"%s\"", others[uniform_below(&s->seed, 3)]);
         else
             p += sprintf(p, "\"%c\"", (char)('a' + (int)bin));
     }
     sprintf(p, "],\"timestamp\":%ld}", s->time);
-    s->time += 60 * (1 + (long)(pick(&s->seed, 6) == 0));
+    s->time += 60 * (1 + (long)(uniform_below(&s->seed, 6) == 0));
 }
 
 /* ---- Comparison */
@@ -156,14 +130,16 @@ static void run_history(unsigned long long seed, bool by_period)
     struct database database = database_new();
     struct api_service service = monitors_new_at(10, database.location);
     struct stream s = {.seed = seed * 7 + 1, .labels = seed % 5 == 4, .time = BEGIN};
-    make_settings(&s.seed, seed % 2 == 0, settings, sizeof settings);
+    monitors_random_settings(&s.seed, seed % 2 == 0, "\"retention_days\":36500", settings,
+                             sizeof settings);
     make_monitor(&service, "one", s.labels, windows[seed % COUNT(windows)], settings);
     make_monitor(&service, "two", s.labels, windows[seed % COUNT(windows)], settings);
-    s.size = 20 + 60 * pick(&s.seed, 4);
-    size_t n = 10 + pick(&s.seed, MAX - 10), erased = 1 + pick(&s.seed, 3);
+    s.size = 20 + 60 * uniform_below(&s.seed, 4);
+    size_t n = 10 + uniform_below(&s.seed, MAX - 10), erased = 1 + uniform_below(&s.seed, 3);
     for (size_t i = 0; i < erased && !by_period; i++)
-        gone[pick(&s.seed, 4) ? pick(&s.seed, n) : n - 1] = true;
-    size_t last = by_period ? pick(&s.seed, n) : 0, first = pick(&s.seed, last + 1);
+        gone[uniform_below(&s.seed, 4) ? uniform_below(&s.seed, n) : n - 1] = true;
+    size_t last = by_period ? uniform_below(&s.seed, n) : 0,
+           first = uniform_below(&s.seed, last + 1);
     long period[2] = {0, 0};
     for (size_t i = first; i <= last && by_period; i++)
         gone[i] = true;

@@ -20,7 +20,7 @@ struct model {
     char texts[MAX_COLUMNS][MAX_ROWS][TEXT];
 };
 
-static size_t pick(struct model *m, size_t n) { return (size_t)(uniform(&m->state) * (double)n); }
+static size_t pick(struct model *m, size_t n) { return uniform_below(&m->state, n); }
 
 static double random_number(struct model *m, enum kind kind)
 {

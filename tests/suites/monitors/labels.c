@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 static unsigned long long seed;
-static size_t pick(size_t n) { return (size_t)(uniform(&seed) * (double)n); }
+static size_t pick(size_t n) { return uniform_below(&seed, n); }
 
 /* Appends a text in which each @ becomes `n` letters. */
 static void expand(struct api_buffer *to, const char *text, size_t n)

@@ -15,7 +15,7 @@ enum { MAX = 3000 };
 
 static unsigned long long seed;
 
-static size_t pick(size_t n) { return (size_t)(uniform(&seed) * (double)n); }
+static size_t pick(size_t n) { return uniform_below(&seed, n); }
 
 /* A value of a world: small ones, times in seconds, heavy tails, whole ones. */
 static double draw(size_t world)

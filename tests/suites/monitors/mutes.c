@@ -11,20 +11,6 @@
 #define UNTIL "\"until\":\"2099-01-01T00:00:00Z\""
 #define MUTED(reason, scope) "{\"reason\":\"" reason "\",\"scope\":\"" scope "\"," UNTIL "}"
 
-static void make_monitors(const struct api_service *service)
-{
-    monitors_expect(service, "PUT /monitors/g/a", CONFIG, 201);
-    monitors_expect(service, "PUT /monitors/g/b", CONFIG, 201);
-    monitors_expect(service, "PUT /monitors/h/a", CONFIG, 201);
-}
-
-static struct api_service make(void)
-{
-    struct api_service service = monitors_new(100);
-    make_monitors(&service);
-    return service;
-}
-
 /* Expects the member at a path of the answer to a GET. */
 static void expect_muted(const struct api_service *service, const char *target, const char *path,
                          const char *expected)
@@ -49,7 +35,7 @@ static void expect_metric(const struct api_service *service, const char *labels,
 
 Test(monitors_mutes, of_a_monitor_are_shown_wherever_it_is)
 {
-    struct api_service service = make();
+    struct api_service service = monitors_three();
     json_t *answer = monitors_get(&service, "POST /monitors/g/a/mute",
                                   "{" UNTIL ",\"reason\":\"New \\\"app\\\"\"}", 200);
     expect_at(answer, "muted", MUTED("New \\\"app\\\"", "monitor"));
@@ -80,7 +66,7 @@ Test(monitors_mutes, of_a_monitor_are_shown_wherever_it_is)
 /* A monitor is muted while it or its group is: what ends last counts. */
 Test(monitors_mutes, of_a_group_are_those_of_its_monitors)
 {
-    struct api_service service = make();
+    struct api_service service = monitors_three();
     monitors_expect(&service, "POST /groups/g/mute", "{" UNTIL "}", 200);
     expect_muted(&service, "/groups", "groups.0.muted", MUTED("", "group"));
     expect_muted(&service, "/groups", "groups.1.muted", "null");
@@ -100,7 +86,7 @@ Test(monitors_mutes, of_a_group_are_those_of_its_monitors)
 
 Test(monitors_mutes, end_by_themselves)
 {
-    struct api_service service = make();
+    struct api_service service = monitors_three();
     monitors_expect(&service, "POST /monitors/g/a/mute", "{\"seconds\":1}", 200);
     monitors_expect(&service, "POST /groups/h/mute", "{\"seconds\":1}", 200);
     expect_muted(&service, "/monitors/g/a", "muted.scope", "\"monitor\"");
@@ -116,7 +102,7 @@ Test(monitors_mutes, go_with_what_they_are_of)
 {
     static const char *const deletions[] = {"DELETE /monitors/g/a", "DELETE /monitors/g"};
     for (size_t i = 0; i < COUNT(deletions); i++) {
-        struct api_service service = make();
+        struct api_service service = monitors_three();
         monitors_expect(&service, "POST /monitors/g/a/mute", "{\"seconds\":1000}", 200);
         monitors_expect(&service, "POST /groups/g/mute", "{" UNTIL "}", 200);
         monitors_expect(&service, deletions[i], NULL, 204);
@@ -133,7 +119,7 @@ Test(monitors_mutes, outlive_the_process)
 {
     struct database database = database_new();
     struct api_service service = monitors_new_at(100, database.location);
-    make_monitors(&service);
+    monitors_make_three(&service);
     monitors_expect(&service, "POST /monitors/g/a/mute", "{" UNTIL ",\"reason\":\"\u00e4\"}", 200);
     monitors_expect(&service, "POST /groups/h/mute", "{" UNTIL "}", 200);
     monitors_restart(&service, 100);
@@ -150,7 +136,7 @@ Test(monitors_mutes, say_whose_token_muted)
     static const char text[] = "ann ann-ann-ann-ann-ann\nbare-bare-bare-bare\n";
     struct database database = database_new();
     struct api_service service = monitors_new_at(100, database.location);
-    make_monitors(&service);
+    monitors_make_three(&service);
     struct api_tokens *tokens = api_tokens_new();
     struct api_parse_error error;
     cr_assert(api_tokens_read(tokens, text, sizeof text - 1, &error), "%s", error.what);
@@ -204,7 +190,7 @@ Test(monitors_mutes, refuse_what_is_no_mute)
         {"{\"seconds\":9,\"reason\":7}", "option_invalid #/reason"},
         {"{\"seconds\":9,\"reason\":\"a\\nb\"}", "option_invalid #/reason"},
         {"{\"seconds\":9,\"resaon\":\"a\"}", "option_unknown #/resaon ~reason"}};
-    struct api_service service = make();
+    struct api_service service = monitors_three();
     for (size_t i = 0; i < COUNT(cases); i++) {
         monitors_refused(&service, "POST /monitors/g/a/mute", cases[i].body, cases[i].problem);
         monitors_refused(&service, "POST /groups/g/mute", cases[i].body, cases[i].problem);

@@ -10,20 +10,6 @@
 #define TEXT "\"text\":\"Version 3\""
 #define PERIOD "\"from\":\"2026-01-02T00:00:00Z\",\"to\":\"2026-01-03T00:00:00Z\""
 
-static void make_monitors(const struct api_service *service)
-{
-    monitors_expect(service, "PUT /monitors/g/a", CONFIG, 201);
-    monitors_expect(service, "PUT /monitors/g/b", CONFIG, 201);
-    monitors_expect(service, "PUT /monitors/h/a", CONFIG, 201);
-}
-
-static struct api_service make(void)
-{
-    struct api_service service = monitors_new(100);
-    make_monitors(&service);
-    return service;
-}
-
 /* Writes a note at a second of 1970; returns its number. */
 static long long write_note(const struct api_service *service, const char *path, int from, int to)
 {
@@ -53,7 +39,7 @@ static void expect_notes(const struct api_service *service, const char *target,
 
 Test(monitors_notes, are_listed_as_they_were_written)
 {
-    struct api_service service = make();
+    struct api_service service = monitors_three();
     json_t *note = monitors_get(&service, "POST /monitors/g/a/notes",
                                 "{\"text\":\"\u00e4 \\\"b\\\"\"," PERIOD "}", 201);
     expect_at(note, "id", "1");
@@ -72,7 +58,7 @@ Test(monitors_notes, are_listed_as_they_were_written)
 /* Without times a note is of now, as a deployment writes it. */
 Test(monitors_notes, are_of_now_without_a_time)
 {
-    struct api_service service = make();
+    struct api_service service = monitors_three();
     json_t *note = monitors_get(&service, "POST /groups/g/notes", "{" TEXT ",\"to\":null}", 201);
     cr_expect_str_eq(text_at(note, "from"), text_at(note, "created"));
     cr_expect_str_eq(text_at(note, "to"), text_at(note, "created"));
@@ -84,7 +70,7 @@ Test(monitors_notes, are_of_now_without_a_time)
 /* A monitor has its own and its group's; a group has those of its monitors, too. */
 Test(monitors_notes, of_a_group_are_those_of_its_monitors)
 {
-    struct api_service service = make();
+    struct api_service service = monitors_three();
     write_note(&service, "/monitors/g/a", 10, 20);
     write_note(&service, "/monitors/g/b", 12, 12);
     write_note(&service, "/groups/g", 11, 30);
@@ -111,7 +97,7 @@ Test(monitors_notes, are_found_by_time)
     } cases[] = {{"", "3 2 4 1 "},        {"?from=20", "3 2 4 1 "}, {"?from=21", "3 2 4 "},
                  {"?from=31", "3 4 "},    {"?to=10", ""},           {"?to=11", "4 1 "},
                  {"?from=40&to=41", "3 "}};
-    struct api_service service = make();
+    struct api_service service = monitors_three();
     write_note(&service, "/monitors/g/a", 10, 20);
     write_note(&service, "/monitors/g/a", 30, 30);
     write_note(&service, "/monitors/g/a", 40, 50);
@@ -133,7 +119,7 @@ Test(monitors_notes, are_found_by_time)
 /* A note goes with what it is on: a monitor that is made later under the name has none. Numbers do not come again. */
 Test(monitors_notes, go_with_what_they_are_of)
 {
-    struct api_service service = make();
+    struct api_service service = monitors_three();
     write_note(&service, "/monitors/g/a", 10, 20);
     write_note(&service, "/groups/g", 30, 30);
     write_note(&service, "/monitors/h/a", 40, 50);
@@ -155,7 +141,7 @@ Test(monitors_notes, outlive_the_process)
 {
     struct database database = database_new();
     struct api_service service = monitors_new_at(100, database.location);
-    make_monitors(&service);
+    monitors_make_three(&service);
     write_note(&service, "/monitors/g/a", 10, 20);
     write_note(&service, "/groups/h", 10, 20);
     monitors_restart(&service, 100);
@@ -167,7 +153,7 @@ Test(monitors_notes, outlive_the_process)
 
 Test(monitors_notes, of_a_group_have_a_limit)
 {
-    struct api_service service = make();
+    struct api_service service = monitors_three();
     for (int i = 0; i < 999; i++)
         write_note(&service, "/monitors/g/a", i, i);
     write_note(&service, "/groups/g", 5, 5);
@@ -196,7 +182,7 @@ Test(monitors_notes, refuse_what_is_no_note)
                  {"{" TEXT ",\"from\":11,\"to\":10}", "timestamp_invalid #/to"},
                  {"{" TEXT ",\"to\":10}", "timestamp_invalid #/to"},
                  {"{" TEXT ",\"until\":10}", "option_unknown #/until"}};
-    struct api_service service = make();
+    struct api_service service = monitors_three();
     for (size_t i = 0; i < COUNT(cases); i++) {
         monitors_refused(&service, "POST /monitors/g/a/notes", cases[i].body, cases[i].problem);
         monitors_refused(&service, "POST /groups/g/notes", cases[i].body, cases[i].problem);

@@ -45,7 +45,7 @@ struct rule {
     size_t events;
 };
 
-static size_t pick(struct rule *r, size_t n) { return (size_t)(uniform(&r->seed) * (double)n); }
+static size_t pick(struct rule *r, size_t n) { return uniform_below(&r->seed, n); }
 
 /* ---- The rule */
 

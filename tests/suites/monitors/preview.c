@@ -12,34 +12,7 @@ enum { BINS = 5, BEGIN = 1600000020, DAY = 86400 };
     "{\"bins\":{\"edges\":[0,1,2,3,4,5]},"                                                         \
     "\"reference\":{\"counts\":[1000,1000,1000,1000,1000]}}"
 
-static size_t pick(unsigned long long *seed, size_t n)
-{
-    return (size_t)(uniform(seed) * (double)n);
-}
-
 /* ---- Histories: windows of time, of requests, or of numbers, in order */
-
-/* Makes settings as a JSON merge patch. Those of a season need windows of time. */
-static void make_settings(unsigned long long *seed, bool time, char *to, size_t size)
-{
-    static const int pools[] = {1, 1, 2, 4, 16, 16, 64};
-    static const double warnings[] = {0.005, 0.02, 0.05}, significances[] = {1e-4, 0.01, 1};
-    char compare[80] = "\"reference\"";
-    double warning = warnings[pick(seed, COUNT(warnings))];
-    size_t kind = pick(seed, 4);
-    if (kind > 1 && time)
-        snprintf(compare, sizeof compare, "{\"previous\":%zu,\"period\":%zu}", 1 + pick(seed, 5),
-                 60 * (1 + pick(seed, 4)));
-    else if (kind == 1)
-        snprintf(compare, sizeof compare, "{\"previous\":%zu,\"period\":null}", 1 + pick(seed, 9));
-    snprintf(to, size,
-             "{\"pool\":%d,\"fire_after\":%zu,\"clear_after\":%zu,\"compare\":%s,"
-             "\"min_observations\":%zu,\"pseudocount\":%g,"
-             "\"thresholds\":{\"warning\":%g,\"critical\":%g,\"significance\":%g}}",
-             pools[pick(seed, COUNT(pools))], 1 + pick(seed, 3) / 2, 1 + pick(seed, 6), compare,
-             1 + 40 * pick(seed, 3), pick(seed, 2) ? 0.5 : 0, warning,
-             warning * (double)(1 + 3 * pick(seed, 2)), significances[pick(seed, 3)]);
-}
 
 /* Makes a monitor with settings; `window` is its parameter. */
 static void make_monitor(const struct api_service *service, const char *name, const char *window,
@@ -56,20 +29,20 @@ static void make_monitor(const struct api_service *service, const char *name, co
 static void observe(const struct api_service *service, unsigned long long *seed, size_t n)
 {
     double shift = 0;
-    size_t size = 20 + 60 * pick(seed, 4);
+    size_t size = 20 + 60 * uniform_below(seed, 4);
     long time = BEGIN;
     for (size_t i = 0; i < n; i++) {
         size_t counts[BINS] = {0};
         char body[200];
-        if (pick(seed, 10) == 0)
-            shift = 0.2 * (double)pick(seed, 4);
+        if (uniform_below(seed, 10) == 0)
+            shift = 0.2 * (double)uniform_below(seed, 4);
         for (size_t j = 0; j < size; j++)
-            counts[uniform(seed) < shift ? 0 : pick(seed, BINS)]++;
+            counts[uniform(seed) < shift ? 0 : uniform_below(seed, BINS)]++;
         snprintf(body, sizeof body, "{\"counts\":[%zu,%zu,%zu,%zu,%zu],\"timestamp\":%ld}",
                  counts[0], counts[1], counts[2], counts[3], counts[4], time);
         monitors_expect(service, "POST /monitors/g/a/observations", body, 200);
         monitors_expect(service, "POST /monitors/g/b/observations", body, 200);
-        time += 60 * (1 + (long)(pick(seed, 6) == 0));
+        time += 60 * (1 + (long)(uniform_below(seed, 6) == 0));
     }
 }
 
@@ -109,15 +82,18 @@ Test(monitors_preview, of_the_same_settings_are_the_events_and_of_others_those_w
     size_t changes = 0;
     for (unsigned long long seed = 0; seed < SOME_OF(80); seed++) {
         struct api_service service = monitors_new(10);
+        static const char *const pseudocounts[] = {"\"pseudocount\":0", "\"pseudocount\":0.5"};
         unsigned long long random = seed;
         char a[400], b[400];
         const char *window = windows[seed % COUNT(windows)];
         bool time = seed % 2 == 0;
-        make_settings(&random, time, a, sizeof a);
-        make_settings(&random, time, b, sizeof b);
+        monitors_random_settings(&random, time, pseudocounts[uniform_below(&random, 2)], a,
+                                 sizeof a);
+        monitors_random_settings(&random, time, pseudocounts[uniform_below(&random, 2)], b,
+                                 sizeof b);
         make_monitor(&service, "a", window, a);
         make_monitor(&service, "b", window, b);
-        observe(&service, &random, 20 + pick(&random, 60));
+        observe(&service, &random, 20 + uniform_below(&random, 60));
         json_t *before = monitors_get(&service, "GET /monitors/g/a", NULL, 200);
         changes += expect_events(&service, "a", "{}", seed);
         changes += expect_events(&service, "b", b, seed);

@@ -32,7 +32,7 @@ struct model {
     struct cell cells[MAX_COLUMNS][MAX_ROWS];
 };
 
-static size_t pick(struct model *m, size_t n) { return (size_t)(uniform(&m->state) * (double)n); }
+static size_t pick(struct model *m, size_t n) { return uniform_below(&m->state, n); }
 
 static const char *const missing[] = {"", "NA", "NaN", "null", "None"};
 static const char *const markers[] = {"?", "N/A", "NULL", "A", "true", "-", "nan", " ", "unknown"};

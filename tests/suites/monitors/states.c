@@ -101,7 +101,7 @@ struct order {
     bool batches;
 };
 
-static size_t pick(struct order *o, size_t n) { return (size_t)(uniform(&o->seed) * (double)n); }
+static size_t pick(struct order *o, size_t n) { return uniform_below(&o->seed, n); }
 
 /* Observes a window that is alike, shifted, far off, or too small. */
 static void observe(struct order *o, size_t minute)

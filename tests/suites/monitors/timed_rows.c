@@ -9,7 +9,7 @@
 #include <time.h>
 
 unsigned long long timed_seed;
-static size_t pick(size_t n) { return (size_t)(uniform(&timed_seed) * (double)n); }
+static size_t pick(size_t n) { return uniform_below(&timed_seed, n); }
 
 struct timed_row timed_rows[TIMED_ROWS];
 

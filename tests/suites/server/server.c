@@ -1,4 +1,5 @@
 /* The server as a process: sockets, signals, metrics. */
+#include "tests/suites/support/crowd.h"
 #include "tests/suites/support/process.h"
 #include "tests/suites/support/support.h"
 
@@ -12,13 +13,6 @@
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
-
-static double seconds(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
 
 Test(server, answers_with_the_loss_and_its_headers)
 {
@@ -135,9 +129,9 @@ Test(server, a_slow_header_ends_while_others_are_served)
 {
     struct server server = server_start(NULL);
     int slow = dial(&server);
-    double start = seconds();
+    double start = now_seconds();
     bool ended = false;
-    while (!ended && seconds() - start < 20) {
+    while (!ended && now_seconds() - start < 20) {
         char answer[2000];
         ended = send(slow, "G", 1, MSG_NOSIGNAL) < 0 ||
                 recv(slow, answer, sizeof answer, MSG_DONTWAIT) == 0;
@@ -146,7 +140,8 @@ Test(server, a_slow_header_ends_while_others_are_served)
         fetched_free(&f);
         nanosleep(&(struct timespec){.tv_nsec = 200000000}, NULL);
     }
-    cr_expect(ended && seconds() - start > 9 && seconds() - start < 13, "%g s", seconds() - start);
+    cr_expect(ended && now_seconds() - start > 9 && now_seconds() - start < 13, "%g s",
+              now_seconds() - start);
     close(slow);
     cr_expect_eq(server_stop(&server, false), 0);
 }
@@ -273,9 +268,9 @@ Test(server, sigterm_ends_it_while_connections_keep_coming)
     for (size_t i = 0; i < COUNT(clients); i++)
         pthread_create(&clients[i], NULL, keep_dialling, &load);
     nanosleep(&(struct timespec){.tv_nsec = 200000000}, NULL);
-    double start = seconds();
+    double start = now_seconds();
     cr_expect_eq(server_stop(&server, true), 0);
-    cr_expect_lt(seconds() - start, 6);
+    cr_expect_lt(now_seconds() - start, 6);
     atomic_store(&load.stop, true);
     for (size_t i = 0; i < COUNT(clients); i++)
         pthread_join(clients[i], NULL);

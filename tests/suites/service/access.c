@@ -3,6 +3,7 @@
 #include "api/endpoints.h"
 #include "api/text/hosts.h"
 #include "api/web/web.h"
+#include "tests/suites/support/monitors.h"
 #include "tests/suites/support/support.h"
 
 #include <criterion/criterion.h>
@@ -11,14 +12,6 @@
 #define READER "Bearer reader-reader-reader"
 #define WRITER "Bearer writer-writer-writer"
 #define BOTH "Bearer both-both-both-both"
-
-static const char *header_of(const struct answer *answer, const char *name)
-{
-    for (size_t i = 0; i < answer->response.n_headers; i++)
-        if (strcmp(answer->response.headers[i].name, name) == 0)
-            return answer->response.headers[i].value;
-    return "";
-}
 
 static bool put(struct api_exchange *x)
 {
@@ -102,7 +95,7 @@ Test(access, tokens_open_what_their_scopes_name)
                                           .path = cases[i].path,
                                           .others = {{"Authorization", cases[i].token}}};
         struct answer answer = ask_question(&question, &service, "", 0);
-        const char *wanted = header_of(&answer, "WWW-Authenticate");
+        const char *wanted = header_of_answer(&answer, "WWW-Authenticate");
         cr_expect_eq(answer.status, cases[i].status, "case %zu: %d", i, answer.status);
         if (cases[i].says)
             cr_expect(strncmp(wanted, challenge, sizeof challenge - 1) == 0 &&
@@ -110,7 +103,7 @@ Test(access, tokens_open_what_their_scopes_name)
                       "case %zu: %s", i, wanted);
         else
             cr_expect_str_eq(wanted, "", "case %zu", i);
-        cr_expect(answer.status != 401 || !*header_of(&answer, "Allow"));
+        cr_expect(answer.status != 401 || !*header_of_answer(&answer, "Allow"));
         answer_free(&answer);
     }
     api_tokens_free(service.tokens);
@@ -406,13 +399,14 @@ Test(access, browsers_are_told_what_they_must_not_do)
             const struct question question = {.method = cases[i].method, .path = cases[i].path};
             struct answer answer = ask_question(&question, &service, "", 0);
             bool is_shown = cases[i].is_shown;
-            cr_expect_str_eq(header_of(&answer, "X-Content-Type-Options"), "nosniff");
-            cr_expect_str_eq(header_of(&answer, "Strict-Transport-Security"),
+            cr_expect_str_eq(header_of_answer(&answer, "X-Content-Type-Options"), "nosniff");
+            cr_expect_str_eq(header_of_answer(&answer, "Strict-Transport-Security"),
                              service.tls ? "max-age=31536000" : "");
-            cr_expect_str_eq(header_of(&answer, "Content-Security-Policy"),
+            cr_expect_str_eq(header_of_answer(&answer, "Content-Security-Policy"),
                              is_shown ? "default-src 'none'; frame-ancestors 'none'" : "");
-            cr_expect_str_eq(header_of(&answer, "Referrer-Policy"), is_shown ? "no-referrer" : "");
-            cr_expect_str_eq(header_of(&answer, "Cross-Origin-Resource-Policy"),
+            cr_expect_str_eq(header_of_answer(&answer, "Referrer-Policy"),
+                             is_shown ? "no-referrer" : "");
+            cr_expect_str_eq(header_of_answer(&answer, "Cross-Origin-Resource-Policy"),
                              is_shown && !service.cors_origin ? "same-origin" : "");
             cr_expect_lt(answer.response.n_headers, COUNT(answer.response.headers), "room for all");
             answer_free(&answer);

@@ -1,6 +1,7 @@
 /* An endpoint for tests in one file and two rows: a row of the table suffices for a resource. */
 #include "api/endpoints.h"
 #include "api/request/response.h"
+#include "tests/suites/support/monitors.h"
 #include "tests/suites/support/support.h"
 
 #include <criterion/criterion.h>
@@ -70,14 +71,6 @@ static struct answer ask_rows(const struct question *question, const char *body)
     service.endpoints = rows;
     service.cors_origin = "https://friend.example";
     return ask_question(question, &service, body, strlen(body));
-}
-
-static const char *header_of(const struct answer *answer, const char *name)
-{
-    for (size_t i = 0; i < answer->response.n_headers; i++)
-        if (strcmp(answer->response.headers[i].name, name) == 0)
-            return answer->response.headers[i].value;
-    return "";
 }
 
 Test(endpoint_rows, carry_captures_headers_statuses_and_flags)
@@ -180,9 +173,9 @@ Test(endpoint_rows, carry_captures_headers_statuses_and_flags)
         else if (cases[i].content)
             cr_expect_eq(answer.response.body.size, 0);
         if (answer.status == 201)
-            cr_expect_str_eq(header_of(&answer, "ETag"), "\"1\"");
+            cr_expect_str_eq(header_of_answer(&answer, "ETag"), "\"1\"");
         if (answer.status == 405)
-            cr_expect_str_eq(header_of(&answer, "Allow"), "PUT, DELETE");
+            cr_expect_str_eq(header_of_answer(&answer, "Allow"), "PUT, DELETE");
         answer_free(&answer);
     }
 }
@@ -192,8 +185,8 @@ Test(endpoint_rows, preflights_list_their_methods)
     const struct question question = {.method = "OPTIONS", .path = "/things/a/b"};
     struct answer answer = ask_rows(&question, "");
     cr_expect_eq(answer.status, 204);
-    cr_expect_str_eq(header_of(&answer, "Access-Control-Allow-Methods"), "PUT, DELETE");
-    const char *allowed = header_of(&answer, "Access-Control-Allow-Headers");
+    cr_expect_str_eq(header_of_answer(&answer, "Access-Control-Allow-Methods"), "PUT, DELETE");
+    const char *allowed = header_of_answer(&answer, "Access-Control-Allow-Headers");
     cr_expect(strstr(allowed, "If-Match") && strstr(allowed, "If-None-Match"), "%s", allowed);
     answer_free(&answer);
 }
@@ -222,8 +215,8 @@ Test(endpoint_rows, no_header_field_is_left_out)
         for (size_t i = 0; i < answer.response.n_headers; i++)
             own += strcmp(answer.response.headers[i].name, "X-Own") == 0;
         bool is_whole = answer.response.status == 204 && own == n &&
-                        *header_of(&answer, "X-Content-Type-Options") &&
-                        *header_of(&answer, "Access-Control-Expose-Headers");
+                        *header_of_answer(&answer, "X-Content-Type-Options") &&
+                        *header_of_answer(&answer, "Access-Control-Expose-Headers");
         bool is_refused = answer.response.status == 500 && own == 0 &&
                           strcmp(answer.response.code, "internal_error") == 0;
         cr_expect(n <= 8 ? is_whole : is_whole || is_refused, "%d: status %d, %d of them", n,

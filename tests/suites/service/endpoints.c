@@ -1,27 +1,20 @@
 /* Paths, methods, media types, and the headers of answers. */
 #include "api/endpoints.h"
 #include "api/loss/codecs.h"
+#include "tests/suites/support/monitors.h"
 #include "tests/suites/support/support.h"
 
 #include <criterion/criterion.h>
 #include <stdint.h>
 #include <string.h>
 
-static const char *header_of(const struct answer *answer, const char *name)
-{
-    for (size_t i = 0; i < answer->response.n_headers; i++)
-        if (strcmp(answer->response.headers[i].name, name) == 0)
-            return answer->response.headers[i].value;
-    return "";
-}
-
 Test(endpoints, deprecation_warnings_come_with_a_link)
 {
     struct answer answer = ask_loss("reduce=true", "{\"input\": 1, \"target\": 1}");
-    cr_expect(strstr(header_of(&answer, "Link"), "rel=\"deprecation\""));
+    cr_expect(strstr(header_of_answer(&answer, "Link"), "rel=\"deprecation\""));
     answer_free(&answer);
     answer = ask_loss("reduction=sum", "{\"input\": 1, \"target\": 1}");
-    cr_expect_str_eq(header_of(&answer, "Link"), "");
+    cr_expect_str_eq(header_of_answer(&answer, "Link"), "");
     answer_free(&answer);
 }
 
@@ -54,7 +47,7 @@ Test(endpoints, unknown_paths_and_methods_are_told_apart)
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct answer answer = ask(cases[i].method, cases[i].path, NULL, NULL, NULL, 0);
         cr_expect_eq(answer.status, cases[i].status, "%s %s", cases[i].method, cases[i].path);
-        cr_expect_str_eq(header_of(&answer, "Allow"), cases[i].allow);
+        cr_expect_str_eq(header_of_answer(&answer, "Allow"), cases[i].allow);
         answer_free(&answer);
     }
 }
@@ -119,7 +112,7 @@ Test(endpoints, refused_types_come_with_those_that_are_read)
     api_codec_list_readable(readable, sizeof readable);
     struct answer answer = ask("POST", "/kl_div", NULL, "text/csv", "", 0);
     cr_expect_eq(answer.status, 415);
-    cr_expect_str_eq(header_of(&answer, "Accept"), readable);
+    cr_expect_str_eq(header_of_answer(&answer, "Accept"), readable);
     cr_expect(strstr(readable, "application/octet-stream"));
     answer_free(&answer);
 }
@@ -184,7 +177,7 @@ Test(endpoints, bodies_that_look_like_another_format_are_told)
         cr_expect_eq(answer.status, 415, "case %zu: %d", i, answer.status);
         cr_expect(strstr(text_of(answer.json, "detail"), cases[i].says), "case %zu: %s", i,
                   text_of(answer.json, "detail"));
-        cr_expect(strstr(header_of(&answer, "Accept"), "application/x-npz"), "case %zu", i);
+        cr_expect(strstr(header_of_answer(&answer, "Accept"), "application/x-npz"), "case %zu", i);
         answer_free(&answer);
     }
 }
@@ -272,9 +265,9 @@ Test(endpoints, a_negative_divergence_is_told_of)
         cr_assert_eq(answer.status, 200, "case %zu: %d", i, answer.status);
         bool is_told =
             memmem(answer.response.body.data, answer.response.body.size, "loss_negative", 13) ||
-            strstr(header_of(&answer, "KL-Div-Warnings"), "loss_negative");
+            strstr(header_of_answer(&answer, "KL-Div-Warnings"), "loss_negative");
         cr_expect_eq(is_told, cases[i].is_told, "case %zu", i);
-        cr_expect_eq(*header_of(&answer, "Link"), '\0', "case %zu: no deprecation", i);
+        cr_expect_eq(*header_of_answer(&answer, "Link"), '\0', "case %zu: no deprecation", i);
         answer_free(&answer);
     }
 }
@@ -322,8 +315,9 @@ Test(endpoints, large_json_answers_are_compressed)
                                           .accept_encoding = cases[i].accept_encoding};
         struct answer answer = ask_question(&question, NULL, body.data, body.size);
         cr_expect_eq(answer.status, 200);
-        cr_expect_str_eq(header_of(&answer, "Content-Encoding"), cases[i].coding, "case %zu", i);
-        cr_expect_str_eq(header_of(&answer, "Vary"), cases[i].vary, "case %zu", i);
+        cr_expect_str_eq(header_of_answer(&answer, "Content-Encoding"), cases[i].coding, "case %zu",
+                         i);
+        cr_expect_str_eq(header_of_answer(&answer, "Vary"), cases[i].vary, "case %zu", i);
         cr_expect_eq(answer.json == NULL, *cases[i].coding != 0);
         answer_free(&answer);
         api_buffer_free(&body);

@@ -12,7 +12,7 @@ static struct api_service service;
 
 static unsigned long long state;
 
-static size_t pick(size_t n) { return (size_t)(uniform(&state) * (double)n); }
+static size_t pick(size_t n) { return uniform_below(&state, n); }
 
 /* Texts that some parameter may find hard; the second half is not UTF-8, or has what headers cannot have. */
 static const char *const hard[] = {"",

@@ -242,3 +242,43 @@ size_t monitors_warnings(const json_t *json)
     }
     return n;
 }
+
+void monitors_make_three(const struct api_service *service)
+{
+    static const char config[] =
+        "{\"bins\":{\"edges\":[0,1,2]},\"reference\":{\"counts\":[500,500]}}";
+    monitors_expect(service, "PUT /monitors/g/a", config, 201);
+    monitors_expect(service, "PUT /monitors/g/b", config, 201);
+    monitors_expect(service, "PUT /monitors/h/a", config, 201);
+}
+
+struct api_service monitors_three(void)
+{
+    struct api_service service = monitors_new(100);
+    monitors_make_three(&service);
+    return service;
+}
+
+void monitors_random_settings(unsigned long long *seed, bool time, const char *more, char *to,
+                              size_t size)
+{
+    static const int pools[] = {1, 1, 2, 4, 16, 16, 64};
+    static const double warnings[] = {0.005, 0.02, 0.05}, significances[] = {1e-4, 0.01, 1};
+    char compare[80] = "\"reference\"";
+    double warning = warnings[uniform_below(seed, COUNT(warnings))];
+    size_t kind = uniform_below(seed, 4);
+    if (kind > 1 && time)
+        snprintf(compare, sizeof compare, "{\"previous\":%zu,\"period\":%zu}",
+                 1 + uniform_below(seed, 5), 60 * (1 + uniform_below(seed, 4)));
+    else if (kind == 1)
+        snprintf(compare, sizeof compare, "{\"previous\":%zu,\"period\":null}",
+                 1 + uniform_below(seed, 9));
+    snprintf(to, size,
+             "{\"pool\":%d,\"fire_after\":%zu,\"clear_after\":%zu,\"compare\":%s,"
+             "\"min_observations\":%zu,%s,"
+             "\"thresholds\":{\"warning\":%g,\"critical\":%g,\"significance\":%g}}",
+             pools[uniform_below(seed, COUNT(pools))], 1 + uniform_below(seed, 3) / 2,
+             1 + uniform_below(seed, 6), compare, 1 + 40 * uniform_below(seed, 3), more, warning,
+             warning * (double)(1 + 3 * uniform_below(seed, 2)),
+             significances[uniform_below(seed, 3)]);
+}

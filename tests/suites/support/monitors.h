@@ -12,6 +12,14 @@ void monitors_end(struct api_service *service);
 /* Closes the store of monitors that were made last, and opens it again. */
 void monitors_restart(struct api_service *service, size_t max);
 
+/* Makes g/a, g/b and h/a, each with two bins and a reference of 500 and 500; in the second form in a service of their own. */
+void monitors_make_three(const struct api_service *service);
+struct api_service monitors_three(void);
+
+/* Writes random settings as a JSON merge patch with `more` members. A comparison with a season needs windows of `time`. */
+void monitors_random_settings(unsigned long long *seed, bool time, const char *more, char *to,
+                              size_t size);
+
 /* Asks "METHOD /path?query" with a body, which is JSON if it begins with {; NULL is none. */
 struct answer monitors_ask(const struct api_service *service, const char *request,
                            const char *body);

@@ -21,7 +21,7 @@ struct model {
     char texts[MAX_COLUMNS][MAX_ROWS][TEXT];
 };
 
-static size_t pick(struct model *m, size_t n) { return (size_t)(uniform(&m->state) * (double)n); }
+static size_t pick(struct model *m, size_t n) { return uniform_below(&m->state, n); }
 
 /* No text looks like a number, nor has a dot, which would undo the decimal comma. */
 static void random_text(struct model *m, char *to)

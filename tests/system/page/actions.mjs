@@ -6,7 +6,7 @@ import {auditAccess} from "./audit.mjs";
 import {visiting} from "./browser.mjs";
 import {postMinutes, twoLabels} from "./fixtures.mjs";
 import {expect, expectSame} from "./report.mjs";
-import {choose, click, fill, find, findAll, textOf, waitForText} from "./roles.mjs";
+import {choose, click, clickMenu, fill, find, findAll, textOf, waitForText} from "./roles.mjs";
 import {startServer} from "./server.mjs";
 import {pageOf, shown} from "./monitor.mjs";
 import {rowsOf} from "./overview.mjs";
@@ -45,7 +45,7 @@ async function checkSettings({binary, browser, report}) {
         visiting(browser, url, {}, async visit => {
             const {page} = visit;
             await shown(page);
-            await click(page, "button", "Settings …");
+            await clickMenu(page, "Settings …");
             const [before] = await waitForText(page, /would have raised 1 alarm: .* critical/);
             await fill(page, "Warning, nats", "1");
             await fill(page, "Critical, nats", "2");
@@ -63,7 +63,7 @@ async function checkSettings({binary, browser, report}) {
     await report.check("what the server refuses is told in the dialog, which stays", () =>
         visiting(browser, url, {expected: [/422/]}, async ({page}) => {
             await shown(page);
-            await click(page, "button", "Settings …");
+            await clickMenu(page, "Settings …");
             await fill(page, "Warning, nats", "5");
             await click(page, "button", "Save");
             await page.waitForFunction(() =>
@@ -90,7 +90,7 @@ async function checkSettings({binary, browser, report}) {
             const row = async () => (await page.$eval("[role=group][aria-label=Actions]", each =>
                 /** @type {HTMLElement} */ (each).innerText)).replace(/\s+/g, " ");
             await shown(page);
-            expectSame(await row(), "Acknowledge … Mute … No owner Owner … Copy link", "row");
+            expectSame(await row(), "Acknowledge … Mute … No owner ⋯", "row");
             await click(page, "button", "Acknowledge …");
             await fill(page, /^Who looks at it/, "Ann, new form");
             await auditAccess(page);
@@ -122,13 +122,13 @@ async function checkSettings({binary, browser, report}) {
         visiting(browser, url, {}, async visit => {
             const {page} = visit;
             await shown(page);
-            await click(page, "button", "Note …");
+            await clickMenu(page, "Note …");
             await fill(page, "Text", "Version 3 is live");
             await auditAccess(page);
             await click(page, "button", "Write");
             await closed(page);
             await waitForText(page, /Version 3 is live\s+Delete/);
-            await click(page, "button", "Note …");
+            await clickMenu(page, "Note …");
             await fill(page, "Text", "Sale");
             await choose(page, "On", "group");
             await click(page, "button", "Write");
@@ -148,7 +148,7 @@ async function checkSettings({binary, browser, report}) {
     await report.check("a monitor is compared with windows before it, as its settings say", () =>
         visiting(browser, url, {}, async ({page}) => {
             await shown(page);
-            await click(page, "button", "Settings …");
+            await clickMenu(page, "Settings …");
             await choose(page, "Compared with", '{"previous":3}');
             await click(page, "button", "Save");
             await closed(page);
@@ -158,7 +158,7 @@ async function checkSettings({binary, browser, report}) {
     await report.check("windows of the last time that it was ok are offered as the reference", () =>
         visiting(browser, url, {expected: [/404/]}, async ({page}) => {
             await shown(page);
-            await click(page, "button", "New reference …");
+            await clickMenu(page, "New reference …");
             await click(page, "button", "Take it as the reference");
             await closed(page);
             await waitForText(page, /Revision\n+2/);
@@ -195,7 +195,7 @@ async function checkGroups({binary, browser, report}) {
             await click(page, "link", "shop");
             await waitForText(page, /1 of 1 monitor drift, since /);
             expectSame((await rowsOf(page)).length, 1, "rows");
-            await click(page, "button", "Settings of all …");
+            await clickMenu(page, "Settings of all …");
             await fill(page, "Pool, windows", "1");
             await click(page, "button", "Save");
             await closed(page);
@@ -223,6 +223,9 @@ async function checkGroups({binary, browser, report}) {
             const {events} = await api.get("/events");
             const entries = await page.$$eval(".feed li", all => all.length);
             expectSame(entries, events.length, "entries");
+            const rise = events.find((/** @type {any} */ {to, window}) => to === "critical" && window !== null);
+            const {sentence} = await api.get(`${monitorPath(rise.group, rise.name)}/windows/${rise.window}`);
+            await waitForText(page, new RegExp(sentence.replace(/[^\w ]/g, ".*")));
             await visit.picture("events", true);
             await auditAccess(page);
             return `${entries} changes`;
@@ -278,7 +281,7 @@ async function checkPeriods({binary, browser, report}) {
             await client.send("Browser.setDownloadBehavior", {
                 behavior: "allow", downloadPath: server.folder,
                 browserContextId: /** @type {any} */ (page.browserContext()).id});
-            await click(page, "button", "Save report");
+            await clickMenu(page, "Save report");
             const file = join(server.folder, `basket-${new Date().toISOString().slice(0, 10)}.html`);
             const text = await wait(() => readFileSync(file, "utf8"));
             expect(text.includes(String(verdict)), `no verdict: ${verdict}`);
@@ -403,7 +406,7 @@ async function checkMarks({binary, browser, report}) {
     await report.check("the preview of settings tells alarms from what fell", () =>
         visiting(browser, url, {zone: "UTC"}, async ({page}) => {
             await shown(page);
-            await click(page, "button", "Settings …");
+            await clickMenu(page, "Settings …");
             const {preview} = await api.send("PATCH", `${path}?dry_run=true`, {});
             const [, alarms, falls] = await waitForText(page, /would have raised 1 alarm: (.*)\.\s+Falls: (.*)\./);
             expect(/^[^,]* critical$/.test(alarms), `alarms: ${alarms}`);

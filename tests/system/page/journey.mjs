@@ -86,9 +86,15 @@ async function travel({binary, browser}, give, group) {
             await find(page, "heading", /verdicts on the batch/i);
             await visit.picture(`results-${give.name}`, true);
             await auditAccess(page);
-            const first = await page.$$eval("main table", tables =>
-                tables[tables.length - 1].querySelector("tbody tr")?.textContent ?? "");
+            const {first, above} = await page.evaluate(() => {
+                const row = [...document.querySelectorAll("main h2")].find(each => each.textContent?.includes("Verdicts"))
+                    ?.parentElement?.querySelector("tbody tr");
+                const preview = document.querySelector("main .small");
+                return {first: row?.textContent ?? "",
+                        above: row && preview && row.getBoundingClientRect().top < preview.getBoundingClientRect().top};
+            });
             expect(/^income.*critical/.test(first), `first row: ${first}`);
+            expect(above, "the verdicts stand above the previews");
             await click(page, "link", "income");
             await shown(page);
             const path = monitorPath(group, "income", "windows", "latest");

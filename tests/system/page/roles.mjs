@@ -74,6 +74,17 @@ export async function click(page, role, name) {
 }
 
 /**
+ * Clicks a button of the menu "More actions", which is opened first.
+ * @param {Page} page
+ * @param {string} name
+ */
+export async function clickMenu(page, name) {
+    if (!await page.$(".menu > [aria-expanded=true]"))
+        await click(page, "button", "More actions");
+    await click(page, "button", name);
+}
+
+/**
  * Replaces the text of a field, as a paste would.
  * @param {Page} page
  * @param {string | RegExp} name
