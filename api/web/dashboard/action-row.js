@@ -19,10 +19,25 @@ import { mutedText } from "./row.js";
  */
 
 /**
+ * What is done less often, behind a button.
+ *
+ * @param {...import("./dom.js").Child} actions
+ */
+export function menu(...actions) {
+    const rest = element("span", { hidden: true }, ...actions);
+    const button = element("button", { type: "button", "aria-label": "More actions", title: "More actions", "aria-expanded": false, click: () => {
+        rest.hidden = !rest.hidden;
+        button.setAttribute("aria-expanded", String(!rest.hidden));
+    } }, "⋯");
+    return element("span", { class: "menu" }, button, rest);
+}
+
+/**
  * @param {Subject} subject
  * @param {() => void} changed called after a change
+ * @param {import("./dom.js").Child[]} [more] actions that stand in a menu, with those of the row that are done less often
  */
-export function actionRow({ paths, owners, muted, wrong, link }, changed) {
+export function actionRow({ paths, owners, muted, wrong, link }, changed, more) {
     const button = (/** @type {string} */ name, /** @type {() => Promise<unknown>} */ action) =>
         element("button", { type: "button", click: async () => {
             if (await action() !== false)
@@ -30,17 +45,36 @@ export function actionRow({ paths, owners, muted, wrong, link }, changed) {
         } }, name);
     const href = () => new URL(link ?? "", location.href).href;
     const text = element("code", { hidden: true });
-    return element("div", { class: "buttons actions", role: "group", "aria-label": "Actions" },
-        wrong && !muted && button("Acknowledge …", () => acknowledge(...paths)),
-        muted ? button("Unmute", () => unmute(...paths)) : button("Mute …", () => mute(...paths)),
-        owners && element("span", {}, owners.length > 0 ? `Owner: ${list(owners.map(isolate))}` : "No owner"),
+    const rest = [
         owners && button("Owner …", () => setOwner(owners[0] ?? "", ...paths)),
         copyButton("Copy link", href, () => {
             text.hidden = false;
             fill(text, href());
             getSelection()?.selectAllChildren(text);
         }),
-        text, muted && element("span", { class: "quiet" }, mutedText(muted)));
+        text,
+    ];
+    return element("div", { class: "buttons actions", role: "group", "aria-label": "Actions" },
+        wrong && !muted && button("Acknowledge …", () => acknowledge(...paths)),
+        muted ? button("Unmute", () => unmute(...paths)) : button("Mute …", () => mute(...paths)),
+        owners && element("span", {}, owners.length > 0 ? `Owner: ${list(owners.map(isolate))}` : "No owner"),
+        ...(more ? [menu(...rest, ...more)] : rest), muted && element("span", { class: "quiet" }, mutedText(muted)));
+}
+
+/**
+ * Shows other actions; an open menu stays open, and the button that has the focus keeps it.
+ *
+ * @param {HTMLElement} parent
+ * @param {...HTMLElement} actions
+ */
+export function renewActions(parent, ...actions) {
+    const buttons = () => [...parent.querySelectorAll("button")];
+    const focused = buttons().findIndex((each) => each === document.activeElement);
+    const open = parent.querySelector(".menu > [aria-expanded=true]");
+    fill(parent, ...actions);
+    if (open)
+        parent.querySelector(".menu > button")?.dispatchEvent(new Event("click"));
+    buttons()[focused]?.focus();
 }
 
 /**

@@ -71,7 +71,7 @@ class Adding {
         this.button = element("button", { type: "submit", class: "primary" }, CREATE);
         this.isSample = false;
         this.settings = this.makeSettings();
-        this.proposal = element("section", { "aria-live": "polite" });
+        this.proposal = element("section", { class: "panel", "aria-live": "polite" });
         this.made = element("section", { "aria-live": "polite" });
         this.results = element("section", { "aria-live": "polite" });
         fill(main,
@@ -84,8 +84,8 @@ class Adding {
                         : ["Each column becomes a monitor."])),
                 fileChooser("Reference table", (file) => this.propose(file)),
                 element("p", {}, element("button", { type: "button", click: () => this.useSample() }, "Use a sample")),
-                this.settings, this.proposal),
-            this.made, this.results);
+                this.settings),
+            this.made, this.results, this.proposal);
         document.title = "Add monitors · kldiv";
         main.setAttribute("aria-busy", "false");
         const file = droppedFile();

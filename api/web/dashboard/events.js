@@ -1,11 +1,12 @@
 /* Changes of state of all monitors, newest first. */
 import { address, call } from "./api.js";
 import { element, fill } from "./dom.js";
-import { ago, number, time } from "./format.js";
+import { ago, isolateLabels, number, time } from "./format.js";
 import { HealthAlert } from "./health.js";
 import { Notifications } from "./notifications.js";
 import { boundsOf, changeAddress, rangeOf, RangePicker } from "./range.js";
 import { Refresher } from "./refresh.js";
+import { isOfWindow, rises } from "./spans.js";
 import { badge } from "./states.js";
 
 /**
@@ -15,6 +16,9 @@ import { badge } from "./states.js";
 
 /** Changes that are listed at first, and that each "Load more" adds. */
 const FEW = 100;
+
+/** Changes whose cause is read, each by a request of its own. */
+const EXPLAINED = 20;
 
 /** States by which changes are chosen. */
 const STATES = [["", "any state"], ["critical", "critical"], ["warning", "warning"], ["ok", "ok"], ["stale", "silent"]];
@@ -29,6 +33,8 @@ class Events {
         this.query = query;
         this.limit = FEW;
         this.shown = "";
+        /** @type {Map<string, Promise<string>>} sentences of windows */
+        this.causes = new Map();
         this.health = new HealthAlert();
         this.notifications = new Notifications();
         this.refresher = new Refresher({
@@ -76,8 +82,24 @@ class Events {
         this.shown = text;
         fill(this.list,
             changes.length === 0 ? element("p", { class: "quiet" }, "No monitor has changed its state in this time.")
-                : element("ol", { class: "feed" }, ...changes.map(entry)),
+                : element("ol", { class: "feed" }, ...changes.map((change, i) => entry(change, i < EXPLAINED && this.cause(change)))),
             more && element("button", { type: "button", click: () => this.loadMore() }, "Load more"));
+    }
+
+    /**
+     * Why a state rose, read once; "" where the window is kept no more. False for other changes.
+     *
+     * @param {Event} change
+     */
+    cause(change) {
+        if (!isOfWindow(change) || !rises(change))
+            return false;
+        const { group = "", name = "", window } = change;
+        const path = ["monitors", group, name, "windows", String(window)];
+        const key = path.join("/");
+        const cause = this.causes.get(key) ?? call("GET", address(path)).then(({ sentence }) => sentence ?? "", () => "");
+        this.causes.set(key, cause);
+        return cause;
     }
 
     /** @param {Record<string, string | null>} changes of the address */
@@ -102,16 +124,23 @@ function looked(state) {
     return state === "stale" ? "silent" : state;
 }
 
-/** @param {Event} change */
-function entry({ group = "", name = "", at, from, to, window, kl, infinite }) {
+/**
+ * @param {Event} change
+ * @param {Promise<string> | false} cause
+ */
+function entry({ group = "", name = "", at, from, to, window, kl, infinite }, cause) {
     const query = new URLSearchParams({ group, monitor: name });
     if (window !== null)
         query.set("window", String(window));
+    const why = element("span", { class: "cause" });
+    if (cause)
+        cause.then((sentence) => fill(why, isolateLabels(sentence)));
     return element("li", {},
         element("time", { datetime: at, title: ago(at) }, time(at)),
         element("span", {}, badge(looked(from)), " → ", badge(looked(to))),
         element("a", { href: `?${query}` }, element("bdi", {}, group), " / ", element("bdi", {}, name)),
-        (kl !== null || infinite) && element("span", { class: "quiet" }, `KL ${number(infinite ? null : kl)} nats`));
+        (kl !== null || infinite) && element("span", { class: "quiet" }, `KL ${number(infinite ? null : kl)} nats`),
+        cause && why);
 }
 
 /** @type {import("./start.js").Show} */

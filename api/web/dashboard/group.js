@@ -1,8 +1,9 @@
-/* One group: how it is, since when, how much of it drifted over time, who is silent, and what can be done to it. */
+/* One group: how it is, since when, how much of it drifted over time, and what can be done to it. */
+import { menu, renewActions } from "./action-row.js";
 import { editSettings, mute, remove, unmute } from "./actions.js";
 import { address, call } from "./api.js";
 import { element, fill, renew, svg } from "./dom.js";
-import { ago, isolate, lasting, list, time } from "./format.js";
+import { isolate, lasting, list, time } from "./format.js";
 import { drifting } from "./groups.js";
 import { Incidents } from "./incidents.js";
 import { Notes } from "./notes.js";
@@ -13,7 +14,7 @@ import { badge, isAlarm, lookOf } from "./states.js";
 
 /** @typedef {import("./types.js").Group} Group */
 
-/** Silent monitors that are named. */
+/** Columns that are named. */
 const NAMED = 8;
 
 /** Size of the chart of the past, in its own units. */
@@ -28,7 +29,6 @@ export class GroupPanel {
         this.state = element("span");
         this.text = element("p");
         this.incidents = new Incidents(() => this.refresher.load());
-        this.silent = element("p");
         this.columns = element("p");
         this.past = element("div");
         this.actions = element("div", { class: "buttons" });
@@ -40,7 +40,7 @@ export class GroupPanel {
         this.group = null;
         this.node = element("section", { class: "panel", "aria-label": "Group" },
             element("div", { class: "title" }, this.state, this.actions),
-            this.text, this.incidents.node, this.past, this.written, this.silent, this.columns);
+            this.text, this.incidents.node, this.past, this.written, this.columns);
     }
 
     /**
@@ -71,15 +71,12 @@ export class GroupPanel {
 
     /** @param {Group} group */
     show(group) {
-        const silent = group.silent ?? [];
         this.group = group;
         renew(this.state, badge(lookOf(group)), group.stale > 0 && isAlarm(group.state) && silentTag(`${group.stale} silent`));
         renew(this.text, `${drifting(group)}${group.since && lookOf(group) !== "silent" ? `, since ${time(group.since)}, for ${lasting(group.since)}` : ""}. `,
             group.muted && `${mutedText(group.muted)}. `,
             element("a", { href: `?${new URLSearchParams({ events: "", group: group.group })}` }, "Changes of state"));
         this.incidents.show(group);
-        renew(this.silent, silent.length > 0 && `Silent: ${list(silent.slice(0, NAMED).map(({ name, last_observation: last }) =>
-            `${name} (${last ? ago(last) : "never seen"})`))}${silent.length > NAMED ? " …" : ""}.`);
         renew(this.columns, ...columns(group));
         fill(this.past, ...course([...(group.history ?? [])].reverse(), this.range, group.silent?.length === group.monitors));
         const text = JSON.stringify([group.muted, group.group]);
@@ -97,11 +94,11 @@ export class GroupPanel {
         };
         const button = (/** @type {string} */ text, /** @type {() => Promise<unknown>} */ action) =>
             element("button", { type: "button", click: () => act(action) }, text);
-        fill(this.actions,
-            button("Settings of all …", () => editSettings(path, null)),
+        renewActions(this.actions,
             muted ? button("Unmute", () => unmute(path)) : button("Mute …", () => mute(path)),
-            button("Note …", async () => this.notes?.write(Date.now())),
-            element("button", { type: "button", click: () => saveReport(group) }, "Save report"),
+            menu(button("Settings of all …", () => editSettings(path, null)),
+                 button("Note …", async () => this.notes?.write(Date.now())),
+                 element("button", { type: "button", click: () => saveReport(group) }, "Save report")),
             element("button", { type: "button", class: "apart", click: async () => {
                 if (await remove(path))
                     location.assign("?");

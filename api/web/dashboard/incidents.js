@@ -1,4 +1,5 @@
-/* Incidents of a group: which monitors began to drift together, since when, which was first, because of what. */
+/* Incidents of a group: how many monitors began to drift together, since when, which was first, because of what. The table below
+ * names all of them, and those that drift alone. */
 import { openRow } from "./action-row.js";
 import { address, call } from "./api.js";
 import { element, fill } from "./dom.js";
@@ -16,9 +17,8 @@ import { badge } from "./states.js";
  * @property {Drifting[]} monitors worst first
  */
 
-/** Incidents that are shown at once, monitors of one that are named, and characters of a name. */
+/** Incidents that are shown at once, and characters of a name. */
 const SHOWN = 5;
-const NAMED = 8;
 const LONGEST = 40;
 
 const HOUR_MS = 3600e3;
@@ -41,7 +41,7 @@ function onset({ since }) {
  * that is longer.
  *
  * @param {Group} group
- * @returns {Incident[]} worst first, of equal states the newest
+ * @returns {Incident[]} those of two monitors or more; worst first, of equal states the newest
  */
 function incidentsOf({ drifting = [], history: [newest] = [] }) {
     const longest = Math.max(HOUR_MS, newest ? Date.parse(newest.end) - Date.parse(newest.start) : 0);
@@ -57,8 +57,9 @@ function incidentsOf({ drifting = [], history: [newest] = [] }) {
         incidentOf.set(each, incidents[0]);
     });
     drifting.forEach((each) => incidentOf.get(each)?.monitors.push(each));
+    const together = incidents.filter(({ monitors }) => monitors.length > 1);
     const isWarning = (/** @type {Incident} */ { monitors }) => Number(monitors[0].state === "warning");
-    return incidents.sort((a, b) => isWarning(a) - isWarning(b));
+    return together.sort((a, b) => isWarning(a) - isWarning(b));
 }
 
 /** How an incident is called. @param {Incident} incident */
@@ -99,7 +100,7 @@ async function subjectOf(group, { monitors }) {
 }
 
 /**
- * "5 columns since 12:00: age, income …; first was age", and why.
+ * "5 columns since 12:00; first was age", and why.
  *
  * @param {string} group
  * @param {Incident} incident
@@ -107,11 +108,9 @@ async function subjectOf(group, { monitors }) {
  */
 function line(group, incident, changed) {
     const { first, monitors } = incident;
-    const names = monitors.slice(0, NAMED).flatMap(({ name }, i) => [i > 0 && ", ", linkOf(group, name)]);
     return element("li", {},
         badge(monitors[0].state), " ",
-        element("span", {}, `${nameOf(incident)}: `, ...names, monitors.length > NAMED && " …",
-            ...(first && monitors.length > 1 ? ["; first was ", linkOf(group, first.name)] : [])),
+        element("span", {}, `${nameOf(incident)}; ${first ? "first was " : "the worst is "}`, linkOf(group, (first ?? monitors[0]).name)),
         " ", element("span", { class: "quiet" }, isolateLabels((first ?? monitors[0]).sentence)), " ",
         element("span", { class: "act" },
             element("button", { type: "button", class: "open", "aria-label": `Actions on ${nameOf(incident)}`,

@@ -1,5 +1,5 @@
 /* The page of one monitor. */
-import { actionRow, subjectOf } from "./action-row.js";
+import { actionRow, renewActions, subjectOf } from "./action-row.js";
 import { editSettings, lastOk, remove, takeReference } from "./actions.js";
 import { address, ApiError, call } from "./api.js";
 import { BinChart } from "./bars.js";
@@ -18,6 +18,7 @@ import { loadPlot } from "./plot.js";
 import { changeAddress, rangeOf, RangePicker } from "./range.js";
 import { Refresher } from "./refresh.js";
 import { saveReport } from "./report.js";
+import { isOfWindow } from "./spans.js";
 import { badge, lookOf, shape, word } from "./states.js";
 import { Timeline } from "./timeline.js";
 import { WindowTable } from "./windows.js";
@@ -38,14 +39,6 @@ import { WindowTable } from "./windows.js";
 /** Changes of state that one response lists, and that the chart shows, at most. */
 const LISTED = 1000;
 
-/**
- * @param {import("./types.js").Event} event
- * @returns {event is Change}
- */
-function isOfWindow(event) {
-    return event.window !== null;
-}
-
 class Monitor {
     /**
      * @param {HTMLElement} main
@@ -65,7 +58,7 @@ class Monitor {
         this.compare = new Compare(this.path, () => this.period(), (periods) => this.name({ compare: periods }));
         this.health = new HealthAlert();
         this.notes = new Notes(this.path[1], this.path[2], () => this.refresher.load());
-        this.actions = element("div");
+        this.actions = element("div", { class: "buttons" });
         this.table = new WindowTable((id) => this.select(id));
         this.badge = element("span", { "aria-live": "polite" });
         this.summary = element("section", { "aria-label": "Verdict" });
@@ -191,21 +184,16 @@ class Monitor {
                 if (await action() !== false)
                     changed();
             } }, name);
-        const buttons = () => [...this.actions.querySelectorAll("button")];
-        const focused = buttons().indexOf(/** @type {HTMLButtonElement} */ (document.activeElement));
-        fill(this.actions,
-            actionRow(subjectOf(config), changed),
-            element("div", { class: "buttons" },
+        renewActions(this.actions,
+            actionRow(subjectOf(config), changed, [
                 button("Settings …", () => editSettings(path, config)),
                 button("New reference …", () => this.takeReference(config)),
                 button("Note …", () => this.writeNote()),
-                element("button", { type: "button", click: () => saveReport(path[2]) }, "Save report"),
-                element("button", { type: "button", class: "apart", click: async () => {
-                    if (await remove(path))
-                        location.assign(`?${new URLSearchParams({ group: path[1] })}`);
-                } }, "Delete …")));
-        if (focused >= 0)
-            buttons()[focused]?.focus();
+                element("button", { type: "button", click: () => saveReport(path[2]) }, "Save report")]),
+            element("button", { type: "button", class: "apart", click: async () => {
+                if (await remove(path))
+                    location.assign(`?${new URLSearchParams({ group: path[1] })}`);
+            } }, "Delete …"));
     }
 
     /** @param {Config} config */

@@ -50,7 +50,7 @@ class Overview {
             failed: (error) => this.failed(error),
         });
         this.heading = element("h1", {}, "Monitors");
-        this.crumbs = element("p", { class: "crumbs", hidden: true }, element("a", { href: "?" }, "Monitors"), " ›");
+        this.crumbs = element("p", { class: "crumbs", hidden: true }, element("a", { href: "?" }, "Monitors"));
         this.counts = element("span");
         this.worst = element("a", {});
         this.cause = element("span");
@@ -120,6 +120,8 @@ class Overview {
             fill(this.content, this.glance, this.heard, this.past, this.cards.node, this.all, this.panel.node,
                 element("div", { class: "filters" }, this.chips, this.search, this.group), this.table.node);
         const one = this.query.get("group");
+        this.glance.hidden = one !== null;
+        this.table.node.classList.toggle("of-group", one !== null);
         this.showGroup(one);
         this.showGlance();
         this.showChips();

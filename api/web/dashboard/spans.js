@@ -36,6 +36,16 @@ export function spansOf(changes) {
     return spans;
 }
 
+/**
+ * True of changes but for those of silence.
+ *
+ * @param {import("./types.js").Event} event
+ * @returns {event is Change}
+ */
+export function isOfWindow(event) {
+    return event.window !== null;
+}
+
 /** True if a change is to something worse. @param {Change} change */
 export function rises(change) {
     return isAlarm(change.to) && STATES.indexOf(change.to) < STATES.indexOf(change.from);
