@@ -19,6 +19,8 @@ struct form {
     const char *digits; /* of a text */
     bool has_unit[2];   /* s, m, h, d or w behind the digits */
     char separator;
+    const char *word; /* that may stand for the second number, as this value; or NULL */
+    double value;
 };
 #define DIGITS "0123456789"
 
@@ -37,6 +39,27 @@ static double read_number(const char **p, const char *digits, bool has_unit)
     return !has_unit ? number : unit ? number * seconds[unit - units] : (double)NAN;
 }
 
+/* Reads the second number of a text; moves to what follows. */
+static double read_second(const struct form *form, const char **p)
+{
+    size_t length = form->word ? strlen(form->word) : 0;
+    if (length == 0 || strncmp(*p, form->word, length) != 0)
+        return read_number(p, form->digits, form->has_unit[1]);
+    *p += length;
+    return form->value;
+}
+
+/* A number of an object, or the word of its form. NaN if it is none. */
+static double number_of(const struct form *form, const json_t *member, size_t i)
+{
+    double number = json_is_number(member) ? json_number_value(member) : (double)NAN;
+    if (i == 0 || !form->word)
+        return number;
+    if (json_is_string(member) && strcmp(json_string_value(member), form->word) == 0)
+        return form->value;
+    return number != form->value ? number : (double)NAN;
+}
+
 /* Reads a text, or else an object. An optional number that is absent stays as it is. */
 static bool read_form(const struct form *form, const char *text, const json_t *object, double *to)
 {
@@ -45,16 +68,16 @@ static bool read_form(const struct form *form, const char *text, const json_t *o
         to[n++] = read_number(&text, form->digits, form->has_unit[0]);
         if (form->separator && *text == form->separator) {
             text++;
-            to[n++] = read_number(&text, form->digits, form->has_unit[1]);
+            to[n++] = read_second(form, &text);
         }
     } else {
         const json_t *member;
         for (; n < 2 && (member = api_json_unboxed(json_object_get(object, form->names[n]))); n++)
-            to[n] = json_is_number(member) ? json_number_value(member) : (double)NAN;
+            to[n] = number_of(form, member, n);
     }
     for (size_t i = 0; i < n; i++)
         if (!(to[i] >= form->min[i] && to[i] <= form->max[i]) ||
-            (form->is_whole && to[i] != floor(to[i])))
+            (form->is_whole && to[i] != floor(to[i]) && to[i] != form->value))
             return false;
     return n >= (form->is_optional ? 1 : 2) && (text ? !*text : json_object_size(object) == n);
 }
@@ -64,8 +87,9 @@ static bool read_window(const struct api_value *value, union api_field_value *to
                         struct kl_problem *problem)
 {
     static const struct form time = {{"seconds", "grace"}, {1, 0}, {1e9, 1e9}, true, true, DIGITS,
-                                     {true, true},         ','},
-                             count = {{"count", NULL}, {1}, {1e9}, true, true, DIGITS, {false}, 0};
+                                     {true, true},         ',',    NULL,       0},
+                             count = {{"count", NULL}, {1},     {1e9}, true, true,
+                                      DIGITS,          {false}, 0,     NULL, 0};
     const char *text = value->kind == API_STRING ? value->text : NULL;
     bool counts =
         text ? !text[strspn(text, DIGITS)] : json_object_get(value->json, "count") != NULL;
@@ -76,12 +100,13 @@ static bool read_window(const struct api_value *value, union api_field_value *to
     return read_form(counts ? &count : &time, text, value->json, to->numbers + 1);
 }
 
-/* Reads "reference"; "previous:7" and "previous:7@24h"; and objects. */
+/* Reads "reference"; "previous:7", "previous:7@24h" and "previous:3@month"; and objects. */
 static bool read_compare(const struct api_value *value, union api_field_value *to,
                          struct kl_problem *problem)
 {
     static const struct form form = {
-        {"previous", "period"}, {1, 1}, {1000, 1e9}, true, true, DIGITS, {false, true}, '@'};
+        {"previous", "period"}, {1, 1}, {1000, 1e9}, true,     true, DIGITS,
+        {false, true},          '@',    "month",     API_MONTH};
     static const char previous[] = "previous:";
     const char *text = value->kind == API_STRING ? value->text : NULL;
     (void)problem;
@@ -96,8 +121,16 @@ static bool read_compare(const struct api_value *value, union api_field_value *t
 static bool read_ratio(const struct api_value *value, union api_field_value *to,
                        struct kl_problem *problem)
 {
-    static const struct form form = {
-        {"warning", "critical"}, {1, 1}, {1e9, 1e9}, false, false, DIGITS ".", {false}, ','};
+    static const struct form form = {{"warning", "critical"},
+                                     {1, 1},
+                                     {1e9, 1e9},
+                                     false,
+                                     false,
+                                     DIGITS ".",
+                                     {false},
+                                     ',',
+                                     NULL,
+                                     0};
     const char *text = value->kind == API_STRING ? value->text : NULL;
     (void)problem;
     if (value->kind == API_NULL || (text && strcmp(text, "null") == 0))
@@ -143,7 +176,8 @@ const struct api_field api_monitor_setting_rows[] = {
     {"compare", FIELDS(previous, 2), .read = read_compare, .fallback = "reference",
      .expected =
          "\"reference\", {\"previous\": K} or {\"previous\": K, \"period\": S}, K from 1 to "
-         "1000, S whole seconds to 1e9; in a query reference, previous:K or previous:K@24h"},
+         "1000, S whole seconds to 1e9 or \"month\"; in a query reference, previous:K, "
+         "previous:K@24h or previous:K@month"},
     {"timezone", FIELD(zone), .read = read_timezone, .fallback = "UTC",
      .expected = "UTC, an offset such as +02:00, or a name such as Europe/Berlin"},
     {"pseudocount", FIELD(pseudocount), NUMBER("0.5", 0, 1e9)},
@@ -331,7 +365,11 @@ json_t *api_settings_from_query(struct api_monitor_settings *settings, const cha
 
 bool api_settings_check(const struct api_monitor_settings *settings, struct api_problem *problem)
 {
-    bool is_season = settings->period > 0;
+    bool is_month = settings->period == API_MONTH, is_season = settings->period > 0 && !is_month;
+    if (is_month && (settings->window != API_SECONDS || fmod(86400, settings->window_size) != 0))
+        return api_fail_at(problem, API_BODY, "#/compare", "option_invalid",
+                           "a period of a month needs windows of a day, or of a part of it: "
+                           "with window 1d, the last days of months are compared with one another");
     if (is_season &&
         (settings->window != API_SECONDS || fmod(settings->period, settings->window_size) != 0))
         return api_fail_at(problem, API_BODY, "#/compare", "option_invalid",
@@ -377,6 +415,8 @@ void api_write_compare(const struct api_monitor_settings *settings, struct api_b
         api_append_text(out, "\"reference\"");
     else if (settings->period == 0)
         api_write_json(out, "{'previous':%g}", settings->previous);
+    else if (settings->period == API_MONTH)
+        api_write_json(out, "{'previous':%g,'period':'month'}", settings->previous);
     else
         api_write_json(out, "{'previous':%g,'period':%g}", settings->previous, settings->period);
 }

@@ -19,7 +19,7 @@ struct api_monitor_settings {
     double window_size; /* seconds, or the number of observations that closes it */
     double grace;       /* seconds that a window stays open after its end */
     double previous;    /* windows before that a window is compared with; 0: with the reference */
-    double period;      /* seconds between those, of a season; 0: they are the last ones */
+    double period;      /* seconds between those, of a season, or API_MONTH; 0: they are the last ones */
     const struct api_zone *zone; /* of days, weeks, and periods of whole days */
     double pseudocount;
     double min_observations; /* NaN: max(50, 5 times the bins) */
@@ -31,6 +31,9 @@ struct api_monitor_settings {
     double stale_after; /* seconds; NaN: three windows of time, or never */
     double retention_days;
 };
+
+/* A period that is a calendar month: the seconds of the longest. Other periods are whole numbers. */
+#define API_MONTH 2678400.5
 
 /* Sets all defaults. */
 void api_settings_init(struct api_monitor_settings *settings);

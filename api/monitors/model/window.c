@@ -1,8 +1,11 @@
 #include "api/monitors/model/window.h"
 
+#include "api/text/date.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 const struct api_window api_no_window = {.end = API_NO_TIME,
                                          .n = (double)NAN,
@@ -76,12 +79,39 @@ struct api_window_span api_window_span(const struct api_monitor_settings *settin
     return span;
 }
 
+/* Days from 1970 to the first of a month; months count from the year 0. */
+static int64_t first_of_month(int64_t month)
+{
+    return api_days_since_1970(month / 12, (unsigned)(month % 12) + 1, 1);
+}
+
+/* The same time on the same day of a month that is so many before; of a last day, on the last, and of no other day.
+ * API_NO_TIME if that month has no such day. */
+static int64_t months_before(int64_t local, int64_t months)
+{
+    int64_t midnight = align(local, API_DAY_US), day = midnight / API_DAY_US;
+    time_t seconds = midnight / API_SECOND_US;
+    struct tm tm;
+    gmtime_r(&seconds, &tm);
+    int64_t month = (tm.tm_year + 1900) * INT64_C(12) + tm.tm_mon,
+            first = first_of_month(month - months);
+    int64_t last = first_of_month(month - months + 1) - 1, same = first + tm.tm_mday - 1;
+    bool is_last = day + 1 == first_of_month(month + 1);
+    if (same >= last && !is_last)
+        return API_NO_TIME;
+    return (is_last ? last : same) * API_DAY_US + local - midnight;
+}
+
 int64_t api_window_before(const struct api_monitor_settings *settings, int64_t start, int64_t k)
 {
     int64_t skipped, shift = k * (int64_t)settings->period * API_SECOND_US;
+    bool is_month = settings->period == API_MONTH;
     if (shift % API_DAY_US != 0)
         return start - shift;
-    int64_t local = api_zone_to_local(settings->zone, start, NULL) - shift;
+    int64_t local = api_zone_to_local(settings->zone, start, NULL);
+    local = is_month ? months_before(local, k) : local - shift;
+    if (local == API_NO_TIME)
+        return API_NO_TIME;
     int64_t time = api_zone_to_utc(settings->zone, local, NULL, &skipped);
     return skipped < INT64_MAX ? API_NO_TIME : api_window_span(settings, time).start;
 }

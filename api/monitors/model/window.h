@@ -105,7 +105,8 @@ struct api_window_span {
 struct api_window_span api_window_span(const struct api_monitor_settings *settings, int64_t time);
 
 /* Start of the window that one is compared with which starts k periods later: if a period is whole days, by the date and
- * the time in the zone. API_NO_TIME if the clocks skip that time. */
+ * the time in the zone; if it is a month, by the day of the month, its last day beside last days alone. API_NO_TIME if the clocks skip
+ * that time, or the month has no such day. */
 int64_t api_window_before(const struct api_monitor_settings *settings, int64_t start, int64_t k);
 
 /* api_position: of a window among those of its revision. */

@@ -222,14 +222,15 @@ static bool learn_all(struct judging *j)
 /* ---- What windows are compared with */
 
 /* True if a window of time may have been compared with a deleted one: it starts some periods later, or up to two hours
- * more or less, which clocks are put. */
+ * more or less, which clocks are put; or if the period is a month, up to so many of the longest months later. */
 static bool is_of_season(const struct judging *j, int64_t start)
 {
     int64_t period = (int64_t)j->settings->period * API_SECOND_US, clocks = 2 * HOUR_US;
     int64_t nearest = start - j->gone->last->start, farthest = start - j->gone->first.start;
     if (period == 0 || nearest > (int64_t)j->settings->previous * period + clocks)
         return false;
-    return (farthest + clocks) / period * period >= nearest - clocks;
+    return j->settings->period == API_MONTH ||
+           (farthest + clocks) / period * period >= nearest - clocks;
 }
 
 /* True for windows after which none was compared with a deleted one. */

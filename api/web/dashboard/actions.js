@@ -23,7 +23,7 @@ const DAY_SECONDS = 86400;
 const SETTINGS = [
     { path: ["compare"], label: "Compared with", hint: "Times of day or of the week need windows of time",
       attributes: {}, choices: ["reference", { previous: 1 }, { previous: 3 }, { previous: 7, period: DAY_SECONDS },
-                                { previous: 4, period: 7 * DAY_SECONDS }], told: comparedWith },
+                                { previous: 4, period: 7 * DAY_SECONDS }, { previous: 3, period: "month" }], told: comparedWith },
     { path: ["thresholds", "warning"], label: "Warning, nats", attributes: { min: 0, step: "any" } },
     { path: ["thresholds", "critical"], label: "Critical, nats", attributes: { min: 0, step: "any" } },
     { path: ["thresholds", "significance"], label: "Significance", hint: "1 turns the test off",

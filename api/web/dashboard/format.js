@@ -149,6 +149,8 @@ export function comparedWith(compare) {
     if (typeof compare === "string")
         return "its reference";
     const windows = compare.previous === 1 ? "window" : `${compare.previous} windows`;
+    if (compare.period === "month")
+        return `the same day of the ${compare.previous === 1 ? "month" : `${compare.previous} months`} before`;
     return compare.period ? `the ${windows} before, ${duration(compare.period)} apart` : `the ${windows} before`;
 }
 

@@ -181,7 +181,7 @@ export interface Config {
         choosing?: number;
     };
     window: string | { seconds?: number; grace?: number; count?: number };
-    compare: string | { previous: number; period?: number };
+    compare: string | { previous: number; period?: number | "month" };
     pool: number;
     ratio: { warning: number; critical: number } | null;
     since: string | null;
