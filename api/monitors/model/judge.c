@@ -454,6 +454,13 @@ static enum api_verdict judge_ratios(const struct api_evidence *evidence, const 
     return worst;
 }
 
+/* True if an exact reference has no `other`, and the sum has: joined labels would hide that the divergence is infinite. */
+static bool is_other_impossible(const struct judging *j)
+{
+    return j->evidence->exact && j->other < j->sum->n_bins && j->sum->reference[j->other] == 0 &&
+           j->sum->counts[j->other] > 0;
+}
+
 /* True if the reference holds `other` alone, beside missing values: what it consists of is not known. */
 static bool is_all_other(const struct judging *j)
 {
@@ -478,7 +485,7 @@ enum api_verdict api_judge(const struct api_evidence *evidence, const struct api
     begin(&j, evidence, sum, labelled);
     j.level = API_INSUFFICIENT;
     j.pooled = pooled;
-    make_cells(&j, false, &cells);
+    make_cells(&j, is_other_impossible(&j), &cells);
     test(&j, &cells, cells.joined == 0 ? known : NULL, NULL, NULL);
     if (evidence->settings->ratio_warning > 0) {
         struct judging joined;

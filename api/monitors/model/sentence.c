@@ -130,13 +130,20 @@ static void write_unseen(const struct kl_drift_bin *bin, const struct api_scores
         api_append_format(out, " (other new labels %s)", percent);
 }
 
+/* True for labels that the reference has none of, and of which one is known. */
+static bool is_new_label(const struct api_bins *bins, size_t bin, const struct kl_drift_bin *of_bin,
+                         const struct api_unseen *unseen)
+{
+    return bins->labelled && bin == api_bins_other(bins) && of_bin->reference == 0 &&
+           unseen->count > 0;
+}
+
 static void write_clause(const struct api_bins *bins, size_t bin, const struct api_scores *scores,
                          const struct kl_drift_bin *of_bins, const struct api_unseen *unseen,
                          struct api_buffer *out)
 {
     const struct kl_drift_bin *of_bin = &of_bins[bin];
-    if (bins->labelled && bin == api_bins_other(bins) && of_bin->reference == 0 &&
-        unseen->count > 0) {
+    if (is_new_label(bins, bin, of_bin, unseen)) {
         write_unseen(of_bin, scores, unseen, out);
     } else if (write_subject(bins, bin, out) && of_bin->reference == 0) {
         write_new(of_bin->current, out);
@@ -171,20 +178,47 @@ static void write_spread(const struct api_scores *scores, struct api_buffer *out
     api_append_text(out, "; ");
 }
 
-/* Appends the cell that was judged by its ratio: "fraud: 0.2 % → 0.4 %, 2 times". */
-static void write_ratio(const struct api_bins *bins, const struct api_pooled_ratio *ratio,
+/* Index of the bin that has at least half of the change of a cell that was judged by its ratio, and its shares: the cell may be
+ * of bins that were joined. The cell itself if no bin has. */
+static size_t bin_of_ratio(const struct api_bins *bins, const struct api_pooled_ratio *ratio,
+                           const struct kl_drift_bin *of_bins, struct kl_drift_bin *bin)
+{
+    size_t cell = (size_t)ratio->bin - 1;
+    bool is_joined = cell == (bins->labelled ? api_bins_other(bins) : bins->n_bins);
+    for (size_t i = 0; is_joined && i < bins->n_bins; i++) {
+        *bin = of_bins[i];
+        bool is_within = bin->reference <= ratio->reference && bin->current <= ratio->current;
+        if (is_within && (ratio->ratio >= 1 ? 2 * bin->current >= ratio->current
+                                            : 2 * bin->reference >= ratio->reference))
+            return i;
+    }
+    *bin = (struct kl_drift_bin){.reference = ratio->reference, .current = ratio->current};
+    return cell;
+}
+
+/* Appends what was judged by its ratio: "fraud: 0.2 % → 0.4 %, 2 times"; how many times if the bin is all of the cell, and the
+ * reference has some of it. */
+static void write_ratio(const struct api_bins *bins, size_t i, const struct kl_drift_bin *bin,
+                        const struct api_scores *scores, const struct api_unseen *unseen,
                         struct api_buffer *out)
 {
-    const struct kl_drift_bin bin = {.reference = ratio->reference, .current = ratio->current};
-    size_t i = (size_t)ratio->bin - 1;
+    const struct api_pooled_ratio *ratio = &scores->pooled.ratio;
+    if (i < bins->n_bins && is_new_label(bins, i, bin, unseen)) {
+        write_unseen(bin, scores, unseen, out);
+        return;
+    }
     if (i < bins->n_bins)
         write_subject(bins, i, out);
     else
         api_append_text(out, "rare values together");
     api_append_text(out, i < bins->n_bins && i == api_bins_missing(bins) ? " " : ": ");
-    write_change(&bin, out);
-    if (isfinite(ratio->ratio))
-        api_append_format(out, ", %.2g times", ratio->ratio);
+    write_change(bin, out);
+    if (!isfinite(ratio->ratio) || ratio->reference == 0 ||
+        ratio->current - bin->current + ratio->reference - bin->reference > 1e-9)
+        return;
+    api_append_text(out, ", ");
+    write_number(rounded(ratio->ratio, 2), out);
+    api_append_text(out, " times");
 }
 
 void api_sentence_write(const struct api_bins *bins, const struct api_scores *scores,
@@ -196,18 +230,20 @@ void api_sentence_write(const struct api_bins *bins, const struct api_scores *sc
     api_buffer_borrow(&out, memory, sizeof memory);
     const struct api_pooled_ratio *ratio = &scores->pooled.ratio;
     bool has_ratio = ratio->bin > 0 && ratio->bin <= (double)bins->n_bins + 1;
+    struct kl_drift_bin changed;
+    size_t of_ratio = has_ratio ? bin_of_ratio(bins, ratio, of_bins, &changed) : 0;
     bool says_anything = api_top_at(scores->top, 0) || has_ratio;
     if (says_anything && windows > 1)
         api_append_format(&out, "with the %zu before: ", windows - 1);
     if (says_anything)
         write_spread(scores, &out);
     if (has_ratio)
-        write_ratio(bins, ratio, &out);
+        write_ratio(bins, of_ratio, &changed, scores, unseen, &out);
     for (size_t rank = 0; rank < API_TOP; rank++) {
         size_t bin = api_top_at(scores->top, rank);
         if (bin == 0 || (rank > 0 && !(of_bins[bin - 1].contribution >= scores->drift.kl / 20)))
             break;
-        if (has_ratio && (bin == (size_t)ratio->bin || ratio->is_alone))
+        if (has_ratio && (bin == of_ratio + 1 || ratio->is_alone))
             continue;
         api_append_text(&out, rank > 0 || has_ratio ? "; " : "");
         write_clause(bins, bin - 1, scores, of_bins, unseen, &out);

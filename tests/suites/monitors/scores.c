@@ -274,3 +274,21 @@ Test(monitors_scores, a_table_is_evaluated_as_each_of_its_columns_is)
                     "{\"bins\":{\"edges\":[0,1]},\"reference\":{\"counts\":[5]}}", 201);
     monitors_end(&service);
 }
+
+/* Labels that are joined do not hide a text that exact probabilities say is impossible. */
+Test(monitors_scores, a_text_that_is_impossible_is_critical_beside_joined_labels)
+{
+    struct api_service service = monitors_new(10);
+    monitors_expect(
+        &service, "PUT /monitors/g/m?min_observations=1",
+        "{\"bins\":{\"labels\":[\"a\",\"b\"]},\"reference\":{\"probabilities\":[0.5,0.5]}}", 201);
+    for (int with = 0; with <= 1; with++) {
+        json_t *json = monitors_get(
+            &service, "POST /monitors/g/m/evaluate",
+            with ? "{\"values\":[\"a\",\"b\",\"x\"]}" : "{\"values\":[\"a\",\"b\"]}", 200);
+        expect_at(json, "infinite", with ? "true" : "false");
+        expect_at(json, "verdict", with ? "\"critical\"" : "\"ok\"");
+        json_decref(json);
+    }
+    monitors_end(&service);
+}

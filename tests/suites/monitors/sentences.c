@@ -203,3 +203,39 @@ Test(monitors_sentences, tell_of_intervals_as_people_write_them)
     expect_sentence(&service, "{\"counts\":[500,400,100]}", "(0, 800): 4 % → 40 %; 0: 92 % → 50 %");
     monitors_end(&service);
 }
+
+/* Appends a text so many times as JSON. */
+static void append_texts(struct api_buffer *to, const char *text, int n)
+{
+    for (int i = 0; i < n; i++)
+        api_append_format(to, "%s\"%s\"", to->data[to->size - 1] == '[' ? "" : ",", text);
+}
+
+/* A bin that is judged by its ratio: how many times, unless the reference has none of it. */
+Test(monitors_sentences, tell_how_many_times_where_there_was_some)
+{
+    static const struct {
+        const char *other;
+        int n;
+        const char *expected;
+    } cases[] = {
+        {"fraud", 60, "“fraud”: 0.2 % → 6 %, 30 times"},
+        {"fraud", 300, "“fraud”: 0.2 % → 30 %, 150 times"},
+        {"XX", 100, "“XX”, never seen before, is 10 %"},
+        {"", 100, "missing 0 % → 10 %"},
+    };
+    struct api_service service = monitors_new(10);
+    monitors_expect(
+        &service, "PUT /monitors/g/m?ratio=2,4&pool=1",
+        "{\"bins\":{\"labels\":[\"good\",\"fraud\"]},\"reference\":{\"counts\":[49900,100]}}", 201);
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct api_buffer body = {0};
+        api_append_text(&body, "{\"values\":[");
+        append_texts(&body, "good", 1000 - cases[i].n);
+        append_texts(&body, cases[i].other, cases[i].n);
+        api_append(&body, "]}", 3);
+        expect_sentence(&service, body.data, cases[i].expected);
+        api_buffer_free(&body);
+    }
+    monitors_end(&service);
+}
