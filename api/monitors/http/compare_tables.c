@@ -97,7 +97,7 @@ static bool open_part(struct api_exchange *x, const char *part, struct api_table
 /* Reads settings of the query; refuses those that only windows have. */
 static bool read_query(struct api_exchange *x)
 {
-    static const char *const known[] = {"include", "exclude", NULL};
+    static const char *const known[] = {"include", "exclude", "presence", NULL};
     static const char *const of_windows[] = {
         "window", "compare", "pool", "fire_after", "clear_after", "stale_after", "retention_days"};
     struct api_replacing *d = x->state;

@@ -12,9 +12,9 @@ static bool check(struct api_exchange *x) { return api_check_names(x) && api_che
  * `time`. */
 static bool read_query(struct api_exchange *x)
 {
-    static const char *const known[] = {"include", "exclude", "dry_run", NULL};
+    static const char *const known[] = {"include", "exclude", "presence", "dry_run", NULL};
     struct api_problem *problem = &x->problem;
-    if (api_replacing_begin(x, known + (api_name_of(x) ? 2 : 0), true))
+    if (api_replacing_begin(x, known + (api_name_of(x) ? 3 : 0), true))
         return true;
     if (!api_name_of(x) && strcmp(problem->code, "option_unknown") == 0 &&
         strcmp(problem->location, "time") == 0) {

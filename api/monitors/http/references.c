@@ -3,14 +3,16 @@
 
 #include "api/monitors/model/sample.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* MIN_BYTES: bytes of values that are collected at once, however small the body is. */
 enum { MIN_BYTES = 16 << 20 };
 
-/* choice: what a request says of a column. LABELLED: it is included, and its monitor has labels. */
-enum choice { NOTHING, INCLUDED, LABELLED, EXCLUDED };
+/* choice: what a request says of a column. LABELLED, PRESENCE: it is included, and its monitor has labels, or bins of
+ * presence. */
+enum choice { NOTHING, INCLUDED, LABELLED, PRESENCE, EXCLUDED };
 
 /* reading: a table that is read. */
 struct reading {
@@ -30,7 +32,7 @@ static enum choice choice_of(const struct reading *r, size_t column)
 static bool is_included(const struct reading *r, size_t column)
 {
     enum choice choice = choice_of(r, column);
-    return choice == INCLUDED || choice == LABELLED;
+    return choice == INCLUDED || choice == LABELLED || choice == PRESENCE;
 }
 
 /* Columns that are collected at once, so that their values take about a third of the body. */
@@ -68,26 +70,80 @@ static void leave_out(const struct reading *r, const char *code, const char *nam
         api_append_text(left_out, " ...");
 }
 
+/* Makes a monitor that tells values from missing ones; a style tells how many of the missing values are unreadable texts. */
+static bool configure_presence(const struct reading *r, const struct api_sample *sample,
+                               const char *name)
+{
+    struct api_bins bins;
+    struct api_weights reference = {.n = 0};
+    size_t values = sample->n_texts + sample->n_numbers;
+    bool texts_are_missing = sample->n_dates == 0 && !sample->is_labelled;
+    uint64_t counts[] = {values, 0, sample->n_missing - (texts_are_missing ? sample->n_texts : 0)};
+    bool good =
+        (api_bins_of_presence(&bins) && api_weights_of_counts(&reference, counts, bins.n_bins)) ||
+        api_fail_oom(r->problem);
+    good = good && configure(r, name, &bins, &reference);
+    api_bins_free(&bins);
+    api_weights_free(&reference);
+    return good;
+}
+
+/* reason: why bins of a column's values would tell nothing about later ones; `include` may ask for them all the same. */
+struct reason {
+    const char *code, *what;
+    size_t count;
+    bool may_include;
+};
+
+/* Has a column be watched for missing values alone, or leaves it out. */
+static bool watch_presence(const struct reading *r, const struct api_sample *sample,
+                           const struct reason *reason)
+{
+    const char *name = r->table->columns[sample->column].name;
+    char message[500];
+    snprintf(message, sizeof message, "%.300s: %s%s", reason->what,
+             r->d->leaves_out ? "the column gets no monitor"
+                              : "of the column only missing values are watched",
+             reason->may_include ? ", unless ?include= names it" : "");
+    if (r->d->leaves_out) {
+        leave_out(r, reason->code, name, reason->count, message);
+        return true;
+    }
+    api_warn(&r->d->warnings, reason->code, name, reason->count, 0, message);
+    return configure_presence(r, sample, name);
+}
+
+/* True for ids, dates and free text; but not if the request names the column, or it is the only one. */
+static bool tells_nothing(const struct reading *r, const struct api_sample *sample,
+                          struct reason *reason)
+{
+    size_t n = sample->n_texts + sample->n_numbers;
+    bool is_wanted = is_included(r, sample->column);
+    if (api_sample_repeats_nothing(sample))
+        *reason =
+            (struct reason){"nearly_unique", "hardly any of the texts occurs twice", n, false};
+    else if (sample->n_dates > 0 && !is_wanted)
+        *reason = (struct reason){"dates",
+                                  "most values are dates or times, of which each later one is new",
+                                  sample->n_dates, true};
+    else if (!is_wanted && r->table->n_columns > 1 && api_sample_is_nearly_unique(sample))
+        *reason = (struct reason){
+            "nearly_unique", "most values are distinct, as those of an id or free text", n, true};
+    return reason->code != NULL;
+}
+
 /* True for a column of numbers with decimal points and others with decimal commas. */
 static bool is_mixed(const struct api_sample *sample)
 {
     return sample->style == API_EITHER && sample->styles.points > 0 && sample->styles.commas > 0;
 }
 
-/* Warns of a column whose values look like another kind of data; true if the column is to have a monitor all the
- * same. */
-static bool warn_of_values(const struct reading *r, const struct api_sample *sample,
-                           const char *name, bool is_named)
+/* Warns of a column whose values look like another kind of data. */
+static void warn_of_values(const struct reading *r, const struct api_sample *sample,
+                           const char *name)
 {
     struct api_buffer *warnings = &r->d->warnings;
     size_t n = sample->n_texts + sample->n_numbers;
-    bool is_only = r->table->n_columns == 1;
-    if (sample->n_dates > 0 && !is_named) {
-        leave_out(r, "dates", name, sample->n_dates,
-                  "most values are dates or times, of which each later one is new: the column gets "
-                  "no monitor; ?time= takes it for the times of the rows");
-        return false;
-    }
     size_t formatted = sample->is_text ? api_sample_formatted_numbers(sample) : 0;
     if (formatted > 0 && 2 * formatted >= n)
         api_warn(warnings, "numbers_as_text", name, formatted, 0,
@@ -105,28 +161,21 @@ static bool warn_of_values(const struct reading *r, const struct api_sample *sam
                        "1234.5"
                      : "values have separators of thousands, and are read without them: 1,234.5 is "
                        "1234.5");
-    if (is_named || !api_sample_is_nearly_unique(sample))
-        return true;
-    if (!is_only)
-        leave_out(r, "nearly_unique", name, n,
-                  "most values are distinct, as those of an id or free text; the column gets no "
-                  "monitor unless ?include= names it");
-    else
+    if (!is_included(r, sample->column) && api_sample_is_nearly_unique(sample))
         api_warn(warnings, "nearly_unique", name, n, 0,
                  "most values are distinct, as those of an id or free text; the column has a "
                  "monitor because it is the only one");
-    return is_only;
 }
 
-/* Leaves a column out whose labels are too large; false for other problems. */
-static bool leave_out_labels(const struct reading *r, const char *name)
+/* Has a column whose labels are too large be watched for missing values alone; false for other problems. */
+static bool watch_large(const struct reading *r, const struct api_sample *sample)
 {
     struct api_problem problem = *r->problem;
+    const struct reason reason = {problem.code, problem.detail, 0, false};
     if (!problem.code || strcmp(problem.code, "labels_too_large") != 0)
         return false;
     *r->problem = (struct api_problem){0};
-    leave_out(r, problem.code, name, 0, problem.detail);
-    return true;
+    return watch_presence(r, sample, &reason);
 }
 
 /* The style of the fields, which the reference keeps: plain if they do not tell. */
@@ -156,19 +205,17 @@ static bool configure_column(const struct reading *r, struct api_sample *sample,
                         : "a column without a name gets no monitor");
         return true;
     }
-    if (api_sample_repeats_nothing(sample)) {
-        if (is_single || r->table->n_columns == 1)
-            return api_fail(r->problem, "nothing_to_compare",
-                            "hardly any of the %zu texts of '%.80s' occurs twice: a monitor of "
-                            "them could never tell of a change",
-                            sample->n_texts + sample->n_numbers, name);
-        leave_out(r, "nearly_unique", name, sample->n_texts + sample->n_numbers,
-                  "hardly any of the texts occurs twice: the column gets no monitor, which could "
-                  "never tell of a change");
-        return true;
-    }
-    if (!warn_of_values(r, sample, name, is_included(r, sample->column)))
-        return true;
+    struct reason reason = {.code = NULL};
+    if (choice_of(r, sample->column) == PRESENCE)
+        return configure_presence(r, sample, name);
+    if (api_sample_repeats_nothing(sample) && (is_single || r->table->n_columns == 1))
+        return api_fail(r->problem, "nothing_to_compare",
+                        "hardly any of the %zu texts of '%.80s' occurs twice: a monitor of "
+                        "them could never tell of a change",
+                        sample->n_texts + sample->n_numbers, name);
+    if (tells_nothing(r, sample, &reason))
+        return watch_presence(r, sample, &reason);
+    warn_of_values(r, sample, name);
     bool good = api_sample_bins(sample, settings, &bins, &reference, r->problem);
     reference.style = style_of(sample);
     good = good && configure(r, name, &bins, &reference);
@@ -186,7 +233,7 @@ static bool configure_column(const struct reading *r, struct api_sample *sample,
                  "counted as other");
     if (good)
         api_warn_of_unreadable(warnings, name, &sample->unreadable);
-    return good || (!is_single && leave_out_labels(r, name));
+    return good || (!is_single && watch_large(r, sample));
 }
 
 /* Tells what is wrong with a column; true if it can be read all the same. */
@@ -289,7 +336,10 @@ static bool choose_known(const struct reading *r, enum choice *choices)
         if (choices[i] == EXCLUDED)
             continue;
         const struct api_known *known = api_known_find(r->d->x->known, name);
-        choices[i] = !known ? EXCLUDED : known->config->bins.labelled ? LABELLED : INCLUDED;
+        choices[i] = !known                            ? EXCLUDED
+                     : known->config->bins.is_presence ? PRESENCE
+                     : known->config->bins.labelled    ? LABELLED
+                                                       : INCLUDED;
         if (!known && r->d->include)
             return api_fail_at(r->problem, API_QUERY, "include", "column_missing",
                                "the group has no monitor '%.128s'", name);

@@ -21,6 +21,11 @@ bool api_replacing_begin(struct api_exchange *x, const char *const *known, bool 
                                             known, &x->problem);
     d->include = json_string_value(json_object_get(d->parameters, "include"));
     d->exclude = json_string_value(json_object_get(d->parameters, "exclude"));
+    const char *presence = json_string_value(json_object_get(d->parameters, "presence"));
+    d->leaves_out = presence && strcmp(presence, "no") == 0;
+    if (presence && !d->leaves_out && strcmp(presence, "yes") != 0)
+        return api_fail_at(&x->problem, API_QUERY, "presence", "option_invalid",
+                           "presence must be yes or no");
     const char *dry = json_string_value(json_object_get(d->parameters, "dry_run"));
     d->is_dry = dry && strcmp(dry, "true") == 0;
     if (d->is_dry)

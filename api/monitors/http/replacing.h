@@ -10,6 +10,7 @@ struct api_replacing {
     struct api_exchange *x;
     json_t *parameters;
     struct api_monitor_settings settings; /* of the query */
+    bool leaves_out;                      /* columns of ids, dates and free text get no monitor */
     const char *include, *exclude;        /* names with commas between, of the query; or NULL */
     bool is_dry;   /* true if nothing is to be stored: the client wants to see the result */
     bool previews; /* a dry run tells what the windows of a monitor would have raised */

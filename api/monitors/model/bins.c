@@ -59,6 +59,15 @@ bool api_bins_of_labels(struct api_bins *bins, const struct api_label *labels, s
     return true;
 }
 
+bool api_bins_of_presence(struct api_bins *bins)
+{
+    static char present[] = "present";
+    const struct api_label label = {.text = present};
+    bool good = api_bins_of_labels(bins, &label, 1);
+    bins->is_presence = true;
+    return good;
+}
+
 void api_bins_free(struct api_bins *bins)
 {
     api_labels_free(&bins->labels);
@@ -152,9 +161,14 @@ bool api_bins_from_json(struct api_bins *bins, const json_t *object, struct api_
 {
     const json_t *edges = json_object_get(object, "edges"),
                  *labels = json_object_get(object, "labels");
-    if (!json_is_object(object) || json_object_size(object) != 1 || (!edges && !labels))
+    bool is_presence = json_is_true(json_object_get(object, "presence"));
+    if (!json_is_object(object) || json_object_size(object) != 1 ||
+        (!edges && !labels && !is_presence))
         return api_fail_at(problem, API_BODY, "#/bins", "bins_invalid",
-                           "bins must be {\"edges\": [...]} or {\"labels\": [...]}");
+                           "bins must be {\"edges\": [...]}, {\"labels\": [...]} or "
+                           "{\"presence\": true}");
+    if (is_presence)
+        return api_bins_of_presence(bins) || api_fail_oom(problem);
     return edges ? read_edges(bins, edges, problem) : read_labels(bins, labels, problem);
 }
 
@@ -181,6 +195,10 @@ void api_bins_write(const struct api_bins *bins, struct api_buffer *out)
 {
     char text[API_DECIMAL_MAX + 1];
     size_t n = bins->labelled ? bins->n : bins->n + 1;
+    if (bins->is_presence) {
+        api_append_text(out, "{\"presence\":true}");
+        return;
+    }
     api_append_text(out, bins->labelled ? "{\"labels\":[" : "{\"edges\":[");
     for (size_t i = 0; i < n; i++) {
         const char *label = bins->labelled ? api_bins_label(bins, i) : text;

@@ -1,4 +1,4 @@
-/* api_bins: the bins of a monitor: intervals of numbers, or labels; and outer bins beside them. */
+/* api_bins: the bins of a monitor: intervals of numbers, or labels, or one of any value; and outer bins beside them. */
 #pragma once
 
 #include "api/json/problem.h"
@@ -14,9 +14,10 @@
 enum { API_MAX_LABEL = 1 << 10, API_MAX_LABELS = 64 << 10 };
 
 /* In order, intervals have underflow, the n intervals, overflow, missing; labels have the n
- * labels, other, missing. Empty if zeroed. */
+ * labels, other, missing. Empty if zeroed. Bins of presence are of the label `present`, which any value has that is not
+ * missing. */
 struct api_bins {
-    bool labelled;
+    bool labelled, is_presence;
     size_t n;      /* intervals or labels */
     size_t n_bins; /* with the outer bins */
     double *edges; /* n + 1, ascending; the outer ones may be infinite */
@@ -25,7 +26,7 @@ struct api_bins {
     uint32_t *described_at;      /* their offsets, with the end; NULL before they are made */
 };
 
-/* Reads {"edges": [...]} or {"labels": [...]}; labels are strings, or numbers and booleans, which become
+/* Reads {"edges": [...]}, {"labels": [...]} or {"presence": true}; labels are strings, or numbers and booleans, which become
  * texts as values of those types do. */
 bool api_bins_from_json(struct api_bins *bins, const json_t *object, struct api_problem *problem);
 
@@ -36,6 +37,7 @@ bool api_bins_check(const struct api_bins *bins, struct api_problem *problem);
  * exhausted. */
 bool api_bins_of_edges(struct api_bins *bins, const double *edges, size_t n);
 bool api_bins_of_labels(struct api_bins *bins, const struct api_label *labels, size_t n);
+bool api_bins_of_presence(struct api_bins *bins);
 void api_bins_free(struct api_bins *bins);
 
 /* Bytes that they hold. */
@@ -69,7 +71,7 @@ static inline double api_counts_sum(const double *counts, size_t n)
     return sum;
 }
 
-/* Appends {"edges": [...]} or {"labels": [...]}. */
+/* Appends what api_bins_from_json reads. */
 void api_bins_write(const struct api_bins *bins, struct api_buffer *out);
 
 /* Appends the name of a bin as a JSON string: "[0, 1)", a label, an outer bin's. */

@@ -116,8 +116,8 @@ static size_t find_number(const struct api_counting *counting, double number, en
 {
     char text[API_DECIMAL_MAX];
     const struct api_bins *bins = counting->bins;
-    if (isnan(number))
-        return api_bins_missing(bins);
+    if (isnan(number) || bins->is_presence)
+        return isnan(number) ? api_bins_missing(bins) : 0;
     size_t bin = api_bins_find(bins, text, api_label_of_value(text, dtype, number));
     if (bin < bins->n_bins)
         return bin;
@@ -148,12 +148,15 @@ size_t api_counting_find(const struct api_counting *counting, const struct api_c
     const struct api_bins *bins = counting->bins;
     bool is_text = api_cell_is_text(cell), is_boolean = cell->kind == API_CELL_BOOLEAN;
     bool value = cell->number != 0;
-    size_t bin = is_text ? api_bins_find(bins, cell->text, cell->size) : bins->n_bins;
+    size_t bin =
+        is_text && !bins->is_presence ? api_bins_find(bins, cell->text, cell->size) : bins->n_bins;
     double number;
     if (bin < bins->n_bins)
         return bin;
     if (api_cell_is_missing(cell))
         return api_bins_missing(bins);
+    if (bins->is_presence && cell->kind != API_CELL_NUMBER)
+        return 0;
     if (is_boolean)
         bin = api_bins_find(bins, value ? "true" : "false", value ? 4 : 5);
     if (bin == bins->n_bins &&

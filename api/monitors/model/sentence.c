@@ -241,8 +241,11 @@ void api_sentence_write(const struct api_bins *bins, const struct api_scores *sc
         write_ratio(bins, of_ratio, &changed, scores, unseen, &out);
     for (size_t rank = 0; rank < API_TOP; rank++) {
         size_t bin = api_top_at(scores->top, rank);
-        if (bin == 0 || (rank > 0 && !(of_bins[bin - 1].contribution >= scores->drift.kl / 20)))
+        if (bin == 0 || (rank > 0 && (bins->is_presence ||
+                                      !(of_bins[bin - 1].contribution >= scores->drift.kl / 20))))
             break;
+        if (bins->is_presence)
+            bin = api_bins_missing(bins) + 1;
         if (has_ratio && (bin == of_ratio + 1 || ratio->is_alone))
             continue;
         api_append_text(&out, rank > 0 || has_ratio ? "; " : "");

@@ -47,7 +47,7 @@ class Adding {
         this.include = query.get("include"); /* the columns that get a monitor; null: all */
         /** @type {Set<string>} columns that the service left out, and the reader wants */
         this.watched = new Set();
-        /** @type {string[]} names of the proposed monitors */
+        /** @type {string[]} names of the proposed monitors of values */
         this.proposed = [];
         this.seen = ""; /* the choices whose bins are shown */
         this.replaces = false;
@@ -165,7 +165,7 @@ class Adding {
             return;
         this.stop();
         const configs = /** @type {Config[]} */ (response.monitors);
-        this.proposed = configs.map(({ name }) => name);
+        this.proposed = configs.filter(({ bins }) => !bins.presence).map(({ name }) => name);
         const replaced = configs.map(({ name }) => name).filter((name) => before.has(name));
         this.seen = choices;
         this.replaces = replaced.length > 0;
@@ -203,8 +203,8 @@ class Adding {
         return element("section", { class: "panel small" },
             element("h3", {}, element("bdi", {}, config.name)),
             element("p", { class: "quiet" },
-                `${plural(inner.length, config.bins.labels ? "label" : "interval")}: ${names}` +
-                `${inner.length > 3 ? ", …" : ""}`), chart.node, table(bins));
+                config.bins.presence ? "values, and missing ones"
+                    : `${plural(inner.length, config.bins.labels ? "label" : "interval")}: ${names}${inner.length > 3 ? ", …" : ""}`), chart.node, table(bins));
     }
 
     /** Makes the monitors, unless that would replace some and the reader does not know yet. */
@@ -330,7 +330,7 @@ function binsOf(config) {
     const { counts = [], underflow = 0, overflow = 0, other = 0, missing = 0 } = reference;
     const n = [...counts, underflow, overflow, other, missing].reduce((sum, each) => sum + each, 0);
     const part = (/** @type {number} */ of) => (n > 0 ? of / n : 0);
-    const { labels = [] } = config.bins, edges = (config.bins.edges ?? []).map(Number);
+    const labels = config.bins.presence ? ["present"] : config.bins.labels ?? [], edges = (config.bins.edges ?? []).map(Number);
     const inner = counts.map((of, i) => labels.length > 0
         ? bin(labels[i], "label", part(of))
         : { ...bin(intervalName(edges, i), "interval", part(of)), lower: edges[i], upper: edges[i + 1] });

@@ -32,7 +32,7 @@ function rows(config) {
     const owner = Object.entries(config.annotations).flatMap(([key, value], i) =>
         [`${i > 0 ? ", " : ""}${key}: `, annotation(value)]);
     return [
-        ["Bins", bins.labels ? labelsText(bins.labels.length, config.reference?.choosing)
+        ["Bins", bins.presence ? "values, and missing ones" : bins.labels ? labelsText(bins.labels.length, config.reference?.choosing)
             : `${plural((bins.edges?.length ?? 1) - 1, "interval")} from ` +
               `${number(Number(bins.edges?.[0]))} to ${number(Number(bins.edges?.at(-1)))}`],
         ["Window", windowText(config.window)],

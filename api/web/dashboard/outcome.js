@@ -9,7 +9,7 @@ export function rank(result) {
     return result.kl ?? (result.infinite ? Infinity : -1);
 }
 
-/** Columns that were left out, and may have a monitor if the reader wants. */
+/** Columns whose values have no bins of their own, and may have them if the reader wants. */
 const MAY_BE_WATCHED = ["nearly_unique", "dates"];
 
 /**
@@ -20,7 +20,7 @@ export function warnings(all, watch) {
     return all.map(({ code, column, message }) => element("p", { class: "alert" },
         column && element("bdi", {}, element("b", {}, column)), column && ": ", message, " ",
         watch && column && MAY_BE_WATCHED.includes(code) && element("button", {
-            type: "button", "aria-label": `Watch ${column}`, click: () => watch(column) }, "Watch it")));
+            type: "button", "aria-label": `Watch the values of ${column}`, click: () => watch(column) }, "Watch its values")));
 }
 
 /**

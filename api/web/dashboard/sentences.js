@@ -109,7 +109,7 @@ export function whatMoved(result) {
  * @param {Config} config
  */
 function needed(config) {
-    const intervals = config.bins.labels ? 0 : (config.bins.edges?.length ?? 1) - 1;
+    const intervals = Math.max(0, (config.bins.edges?.length ?? 1) - 1);
     return config.min_observations ?? Math.max(50, 5 * intervals);
 }
 

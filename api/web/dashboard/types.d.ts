@@ -171,7 +171,7 @@ export interface Config {
     name: string;
     state: State;
     revision: number;
-    bins: { edges?: number[]; labels?: string[] };
+    bins: { edges?: number[]; labels?: string[]; presence?: true };
     reference?: {
         counts?: number[];
         underflow?: number;

@@ -45,7 +45,7 @@ Test(monitors_columns, of_distinct_values_get_no_monitor_unless_they_are_named)
         struct api_buffer body = {0};
         append_ids(&body, cases[i].n, cases[i].distinct);
         bool is_unique = cases[i].is_id_unique, repeats = cases[i].repeats;
-        json_t *json = monitors_get(&service, "PUT /monitors/g", body.data, 201);
+        json_t *json = monitors_get(&service, "PUT /monitors/g?presence=no", body.data, 201);
         expect_names(json, names[is_unique][repeats]);
         if (is_unique) {
             expect_at(json, "warnings.0.code", "\"nearly_unique\"");
@@ -55,7 +55,7 @@ Test(monitors_columns, of_distinct_values_get_no_monitor_unless_they_are_named)
             cr_expect_eq(json_array_size(at(json, "warnings")), 2);
         }
         json_decref(json);
-        json = monitors_get(&service, "PUT /monitors/g?include=id,text", body.data,
+        json = monitors_get(&service, "PUT /monitors/g?presence=no&include=id,text", body.data,
                             is_unique ? 201 : 200);
         expect_names(json, repeats ? (const char *const[]){"id", "text", NULL}
                                    : (const char *const[]){"id", NULL});
@@ -78,8 +78,8 @@ Test(monitors_columns, of_ids_may_rise_or_fall)
                                            : i * 77 % 199,
                               i % 4);
         api_append(&body, "", 1);
-        json_t *json =
-            monitors_get(&service, "PUT /monitors/g", body.data, which ? 200 + (which > 1) : 201);
+        json_t *json = monitors_get(&service, "PUT /monitors/g?presence=no", body.data,
+                                    which ? 200 + (which > 1) : 201);
         expect_names(json, which < 2 ? (const char *const[]){"x", NULL}
                                      : (const char *const[]){"id", "x", NULL});
         json_decref(json);
@@ -140,7 +140,7 @@ Test(monitors_columns, of_dates_get_no_monitor_unless_they_are_named)
             }
             api_append(&body, "", 1);
             bool are_dates = cases[i].are_dates && !others;
-            json_t *json = monitors_get(&service, "PUT /monitors/g", body.data, 201);
+            json_t *json = monitors_get(&service, "PUT /monitors/g?presence=no", body.data, 201);
             expect_names(json, are_dates ? (const char *const[]){"x", NULL}
                                          : (const char *const[]){"day", "x", NULL});
             cr_expect_eq(strcmp(text_at(json, "warnings.0.code"), "dates") == 0, are_dates, "%s",
@@ -148,7 +148,7 @@ Test(monitors_columns, of_dates_get_no_monitor_unless_they_are_named)
             if (are_dates)
                 expect_at(json, "warnings.0.count", "60");
             json_decref(json);
-            json = monitors_get(&service, "PUT /monitors/g?include=day", body.data,
+            json = monitors_get(&service, "PUT /monitors/g?presence=no&include=day", body.data,
                                 are_dates ? 201 : 200);
             expect_names(json, (const char *const[]){"day", NULL});
             json_decref(json);
@@ -170,11 +170,11 @@ Test(monitors_columns, of_long_free_text_do_not_refuse_the_table)
         api_append_format(&body, ",%zu\n", i % 5);
     }
     api_append(&body, "", 1);
-    json_t *json = monitors_get(&service, "PUT /monitors/g", body.data, 201);
+    json_t *json = monitors_get(&service, "PUT /monitors/g?presence=no", body.data, 201);
     expect_names(json, (const char *const[]){"x", NULL});
     expect_at(json, "warnings.0.code", "\"nearly_unique\"");
     json_decref(json);
-    monitors_refused(&service, "PUT /monitors/g?include=note", body.data,
+    monitors_refused(&service, "PUT /monitors/g?presence=no&include=note", body.data,
                      "reference_empty ~'note' (nearly_unique)");
     api_buffer_free(&body);
     monitors_end(&service);
@@ -214,16 +214,17 @@ Test(monitors_columns, are_chosen_by_their_names)
 Test(monitors_columns, that_are_all_left_out_are_named_with_the_reason)
 {
     struct api_service service = monitors_new(10);
-    monitors_refused(&service, "PUT /monitors/g", "day,a,\n2026-11-25,,1\n2026-11-26,NA,2\n",
+    monitors_refused(&service, "PUT /monitors/g?presence=no",
+                     "day,a,\n2026-11-25,,1\n2026-11-26,NA,2\n",
                      "reference_empty ~'day' (dates), 'a' (column_empty), '' (column_unnamed); "
                      "?include=");
-    monitors_refused(&service, "PUT /monitors/g", "{\"columns\":{}}",
+    monitors_refused(&service, "PUT /monitors/g?presence=no", "{\"columns\":{}}",
                      "reference_empty ~no columns");
     struct api_buffer body = {0};
     for (int i = 0; i < 100; i++)
         api_append_format(&body, i ? ",column %d" : "column %d", i);
     api_append(&body, "\n", 2);
-    monitors_refused(&service, "PUT /monitors/g", body.data,
+    monitors_refused(&service, "PUT /monitors/g?presence=no", body.data,
                      "reference_empty ~'column 0' (column_empty), 'column 1'");
     api_buffer_free(&body);
     monitors_end(&service);

@@ -35,10 +35,11 @@ static const struct {
     {"PUT /monitors/g/m", "{\"reference\":{\"values\":[null,\"b\",\"@\"]}}",
      "labels_too_large #/reference/values/2 ~1025"},
     {"PUT /monitors/g/m", "m\nb\n@\n", "labels_too_large ~line 3, column 'm'"},
-    {"PUT /monitors/g", "b\nx\n@\n", "reference_empty ~'b' (labels_too_large)"},
-    {"PUT /monitors/g", "{\"columns\":{\"b\":[\"x\",\"@\"]}}",
+    {"PUT /monitors/g?presence=no", "b\nx\n@\n", "reference_empty ~'b' (labels_too_large)"},
+    {"PUT /monitors/g?presence=no", "{\"columns\":{\"b\":[\"x\",\"@\"]}}",
      "reference_empty ~'b' (labels_too_large)"},
-    {"PUT /monitors/g", "{\"rows\":[{\"b\":\"@\"},{}]}", "reference_empty ~'b' (labels_too_large)"},
+    {"PUT /monitors/g?presence=no", "{\"rows\":[{\"b\":\"@\"},{}]}",
+     "reference_empty ~'b' (labels_too_large)"},
 };
 
 Test(monitors_labels, texts_of_more_than_a_kilobyte_are_refused_with_their_place)
@@ -64,7 +65,7 @@ Test(monitors_labels, texts_of_more_than_a_kilobyte_leave_their_column_out)
     struct api_service service = monitors_new(10);
     struct api_buffer body = {0};
     expand(&body, "a,b\n1,x\n2,\"\n\"\n3,@\n", API_MAX_LABEL + 1);
-    json_t *json = monitors_get(&service, "PUT /monitors/g", body.data, 201);
+    json_t *json = monitors_get(&service, "PUT /monitors/g?presence=no", body.data, 201);
     cr_expect_eq(json_array_size(at(json, "monitors")), 1);
     expect_at(json, "warnings.0.code", "\"labels_too_large\"");
     expect_at(json, "warnings.0.column", "\"b\"");
@@ -98,9 +99,9 @@ Test(monitors_labels, those_of_a_monitor_have_64_kilobytes_in_all)
          "]},\"compare\":\"previous:1\"}", "labels_too_large #/bins/labels ~65538"},
         {"PUT /monitors/g/m?method=labels", "{\"reference\":{\"values\":[", ",", "\"", "]}}",
          "labels_too_large #/reference/values"},
-        {"PUT /monitors/g?method=labels", "{\"columns\":{\"b/c\":[", ",", "\"", "]}}",
+        {"PUT /monitors/g?method=labels&presence=no", "{\"columns\":{\"b/c\":[", ",", "\"", "]}}",
          "reference_empty ~'b/c' (labels_too_large)"},
-        {"PUT /monitors/g?method=labels", "b\n", "\n", "", "\n",
+        {"PUT /monitors/g?method=labels&presence=no", "b\n", "\n", "", "\n",
          "reference_empty ~'b' (labels_too_large)"},
     };
     struct api_service service = monitors_new(10);

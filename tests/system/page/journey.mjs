@@ -258,12 +258,12 @@ async function checkFiles({browser, report, binary}) {
     const dated = join(server.folder, "dated.csv");
     const rows = Array.from({length: 300}, (_, i) => `${i % 7},2025-${String(1 + i % 12).padStart(2, "0")}-${10 + i % 18}`);
     writeFileSync(dated, `n,day\n${rows.join("\n")}\n`);
-    await report.check("a column that was left out is watched by a click", () =>
+    await report.check("a column of dates is watched for missing values, by a click for its values", () =>
         visiting(browser, `${server.url}/dashboard/?add`, {}, async ({page}) => {
             await choose(page, /reference/i, dated);
-            await waitForText(page, /1 monitor, with these bins/);
-            await click(page, "button", "Watch day");
-            return (await waitForText(page, /2 monitors, with these bins/))[0];
+            await waitForText(page, /2 monitors, with these bins.*day\s+values, and missing ones/s);
+            await click(page, "button", "Watch the values of day");
+            return (await waitForText(page, /2 monitors, with these bins.*day\s+\d+ intervals/s))[0].slice(0, 60);
         }));
     await report.check("a file that is no table is refused, and names the reason", () =>
         visiting(browser, `${server.url}/dashboard/?files`, {expected: [/4\d\d/]}, async ({page}) => {

@@ -26,7 +26,8 @@ TABLES = next(path for folder in pathlib.Path(__file__).resolve().parents
 WORDS = ["", "NA", "None", "null", "NaN", "nan", "true", "False", "TRUE", "1", "1.0", "2.5", "-0", "1e3", "Inf", "-Infinity",
          "inf", "١", "１２", "1,5", "1_000", "a", "ü", "a b", " 1", "0x1", "+1", "007", "x" * 70]
 BINS = {"a": {"edges": [-1, 0, 1, 2.5, 1000]}, "b": {"labels": ["a", "1", "true", "false", "2.5", "ü", "1,5", "x"]},
-        "c": {"labels": ["True", "False"]}, "d": {"labels": ["NA", "Infinity", "", "12"]}}
+        "c": {"labels": ["True", "False"]}, "d": {"labels": ["NA", "Infinity", "", "12"]},
+        "e": {"presence": True}}
 
 
 class Counting(unittest.TestCase):
@@ -50,7 +51,7 @@ class Counting(unittest.TestCase):
 
     def monitors(self, bins):
         for name, each in bins.items():
-            n = len(each.get("labels", each.get("edges"))) - ("edges" in each)
+            n = len(each.get("labels", each.get("edges", ["present"]))) - ("edges" in each)
             self.client.request("PUT", f"/monitors/{groups.segment(self.group.name)}/{name}",
                                 json_body={"bins": each, "reference": {"counts": [1] * n}})
 
@@ -260,9 +261,9 @@ class Counting(unittest.TestCase):
 
     def test_names_with_commas(self):
         table = {name: np.arange(200.0) * 37 % 200 for name in ("a,b", "a", "b", "c", "d")}
-        table["d"] = np.arange(200.0)  # gets no monitor unless it is included
-        for chosen, names in ({"exclude": ["c", "a,b"]}, "a b"), ({"include": ["a", "b", "a,b"]}, "a a,b b"), \
-                ({"include": ["d", "a,b"]}, "a,b d"), ({"kinds": {"c": "labels", "a,b": "labels"}}, "a a,b b c"), \
+        table["d"] = np.arange(200.0)  # an id
+        for chosen, names in ({"exclude": ["c", "a,b"]}, "a b d"), ({"include": ["a", "b", "a,b"]}, "a a,b b"), \
+                ({"include": ["d", "a,b"]}, "a,b d"), ({"kinds": {"c": "labels", "a,b": "labels"}}, "a a,b b c d"), \
                 ({"include": "a,b"}, "a b"):
             self.assertEqual(sorted(config["name"] for config in self.group.reference(table, **chosen)), names.split(), chosen)
         path = self.path(b'"a,b",a,c\n' + b"1,2,3\n4,5,6\n" * 9)

@@ -339,9 +339,10 @@ class Groups(unittest.TestCase):
             with mock.patch.object(groups, "MAX_REQUEST", 1), mock.patch.object(sources, "PIECE_SIZE", 18):
                 self.group.observe(self.write_csv("many.csv", {"age": ["many", "1"], "other": [1, 2]}))
         self.assertEqual([":".join(str(w.message).split(":")[:2]) for w in given],
-                         ["nearly_unique: column 'id'", "column_unknown: column 'new'",
-                          "column_unknown: column 'new'", "column_absent: column 'country'", "column_absent: column 'member'",
-                          "column_unknown: column 'other'", "column_absent: column 'country'", "column_absent: column 'member'",
+                         ["nearly_unique: column 'id'", "column_unknown: column 'new'", "column_absent: column 'id'",
+                          "column_unknown: column 'new'", "column_absent: column 'country'", "column_absent: column 'id'",
+                          "column_absent: column 'member'", "column_unknown: column 'other'", "column_absent: column 'country'",
+                          "column_absent: column 'id'", "column_absent: column 'member'",
                           "values_unreadable: column 'age'", "batches_too_small: column 'age'"])
         self.assertEqual({w.filename for w in given}, {__file__})
         self.assertRaises(ValueError, self.group.observe, iter([{"no": [1]}, {"no": [2]}]))

@@ -30,9 +30,10 @@ kl_reference <- function(df, group, ..., client = kl_client()) {
   tell(json)
   bins <- lapply(json$monitors, function(monitor) monitor$bins)
   is_labels <- vapply(bins, function(bins) !is.null(bins$labels), NA)
-  n_bins <- vapply(bins, function(bins) length(c(bins$labels, bins$edges)), 0L) - !is_labels
+  is_presence <- vapply(bins, function(bins) !is.null(bins$presence), NA)
+  n_bins <- ifelse(is_presence, 1L, vapply(bins, function(bins) length(c(bins$labels, bins$edges)), 0L) - !is_labels)
   frame <- data.frame(name = texts_at(json$monitors, "name"), state = texts_at(json$monitors, "state"),
-                      kind = ifelse(is_labels, "labels", "numbers"), bins = n_bins,
+                      kind = ifelse(is_presence, "presence", ifelse(is_labels, "labels", "numbers")), bins = n_bins,
                       revision = numbers_at(json$monitors, "revision"))
   structure(frame, json = json)
 }

@@ -72,7 +72,8 @@ class Counts:
         self.name: str = config["name"]
         self.revision = config.get("revision")
         self.bins = bins = config["bins"]
-        self.labels: list[str] | None = bins.get("labels")
+        self.is_presence: bool = bins.get("presence", False)  # one label, which any value has that is not missing
+        self.labels: list[str] | None = ["present"] if self.is_presence else bins.get("labels")
         self.edges = None if self.labels is not None else np.array([float(edge) for edge in bins["edges"]])
         n = len(self.labels) if self.labels is not None else len(bins["edges"]) + 2
         # Intervals: underflow, the intervals, overflow, missing. Labels: they, other, missing.
@@ -132,6 +133,8 @@ class Counts:
     def _bin(self, value: Any) -> int:
         """The bin of a value of a monitor of labels."""
         other, missing = len(self.index), len(self.index) + 1
+        if self.is_presence:
+            return missing if value is None or (isinstance(value, str) and value in MISSING) else 0
         if isinstance(value, str):
             if value in self.index:
                 return self.index[value]

@@ -66,8 +66,8 @@ NUMBER, TEXT = (int, float, type(None)), (str, type(None))
 WARNING = {"code": str, "column": TEXT, "message": str}
 G_TEST = ({"p_value": (int, float)}, type(None))
 WINDOW = {"window?": dict, "kl?": NUMBER, "g_test?": G_TEST}
-CONFIG = {"name": str, "revision": int, "bins": ({"labels": list}, {"edges": [(int, float)]}), "annotations?": dict,
-          "warnings?": [WARNING]}
+CONFIG = {"name": str, "revision": int, "bins": ({"labels": list}, {"edges": [(int, float)]}, {"presence": bool}),
+          "annotations?": dict, "warnings?": [WARNING]}
 CONFIGS = {"monitors": [CONFIG], "warnings": [WARNING]}
 RESULT = {"name": str, "verdict": str, "revision": int, "n": int, "kl": NUMBER, "state?": str,
           "bins?": [{"name": str, "reference": NUMBER, "current": NUMBER, "share?": NUMBER}], "g_test?": G_TEST}
