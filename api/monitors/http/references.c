@@ -70,7 +70,8 @@ static void leave_out(const struct reading *r, const char *code, const char *nam
         api_append_text(left_out, " ...");
 }
 
-/* Makes a monitor that tells values from missing ones; a style tells how many of the missing values are unreadable texts. */
+/* Makes a monitor that tells values from missing ones. The missing values of a column of numbers hold its texts, which are
+ * present. */
 static bool configure_presence(const struct reading *r, const struct api_sample *sample,
                                const char *name)
 {
@@ -113,7 +114,7 @@ static bool watch_presence(const struct reading *r, const struct api_sample *sam
     return configure_presence(r, sample, name);
 }
 
-/* True for ids, dates and free text; but not if the request names the column, or it is the only one. */
+/* True for ids, dates and free text. If the request names the column, or it is the only one, for texts that hardly repeat alone. */
 static bool tells_nothing(const struct reading *r, const struct api_sample *sample,
                           struct reason *reason)
 {

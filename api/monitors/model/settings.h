@@ -19,7 +19,7 @@ struct api_monitor_settings {
     double window_size; /* seconds, or the number of observations that closes it */
     double grace;       /* seconds that a window stays open after its end */
     double previous;    /* windows before that a window is compared with; 0: with the reference */
-    double period;      /* seconds between those, of a season, or API_MONTH; 0: they are the last ones */
+    double period; /* seconds between those, of a season, or API_MONTH; 0: they are the last ones */
     const struct api_zone *zone; /* of days, weeks, and periods of whole days */
     double pseudocount;
     double min_observations; /* NaN: max(50, 5 times the bins) */
