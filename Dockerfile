@@ -1,6 +1,6 @@
 # Builds, then keeps the program and its libraries, and nothing else.
 #
-#   docker build -t kldiv . && docker run -p 8080:8080 kldiv
+#   docker build -t kldiv . && docker run -p 127.0.0.1:8080:8080 -v kldiv:/var/lib/kldiv kldiv
 #   docker build --target debug -t kldiv:debug .       the same on Debian, with a shell, gdb, strace and curl
 #   docker build --platform linux/arm64 -t kldiv .     for ARM; compiled here, not emulated
 

@@ -145,7 +145,8 @@ static void warn_of_values(const struct reading *r, const struct api_sample *sam
 {
     struct api_buffer *warnings = &r->d->warnings;
     size_t n = sample->n_texts + sample->n_numbers;
-    size_t formatted = sample->is_text ? api_sample_formatted_numbers(sample) : 0;
+    size_t formatted =
+        sample->is_text && !sample->has_code ? api_sample_formatted_numbers(sample) : 0;
     if (formatted > 0 && 2 * formatted >= n)
         api_warn(warnings, "numbers_as_text", name, formatted, 0,
                  "values are numbers written as text, with units, thousands or quotes, and are "

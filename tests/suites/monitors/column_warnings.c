@@ -28,6 +28,7 @@ Test(monitors_column_warnings, that_are_not_what_they_seem_are_told)
                                          "a b\n1\n",
                                          "a b\n1 2\n3\n",
                                          "full name\nAnn Lee\nBo Ek\n",
+                                         "p,q\n01058,1\n01059,1\n01058,1\n",
                                          "p,q\n12:30,1\n12:40,1\n"};
     struct api_service service = monitors_new(100);
     for (size_t i = 0; i < COUNT(cases); i++) {

@@ -40,6 +40,9 @@ class Command(unittest.TestCase):
 
     def test_a_day(self):
         self.assertIn("2 monitors: x, k", self.run_command("reference", "shell", self.path("train"), "--set", "critical=0.3"))
+        self.run_command("reference", "daily", self.path("train"), "--set", "window=1d")
+        self.assertRegex(self.run_command("observe", "daily", self.path("shifted")),
+                         "^0 of 2 columns drift; 1 more would if its open window closed now\n\ncolumn .*\nx +critical")
         self.assertRegex(self.run_command("observe", "shell", self.path("same")), "^0 of 2 columns drift\n\ncolumn +verdict +KL .*\n[xk] +ok .*\n[xk] +ok")
         self.assertIn("0 of 2 monitors drift", self.run_command("watch", "shell", "--once"))
         self.assertRegex(self.run_command("evaluate", "shell", self.path("shifted"), status=2), "\nx +critical .*mean .* → ")

@@ -199,10 +199,12 @@ class Groups(unittest.TestCase):
         configs = self.group.reference(table, window="1d", retention_days=36500, time="at", kinds={"age": "numbers"})
         self.assertEqual(sorted(config["name"] for config in configs), ["age", "country", "member"])
         self.assertEqual([len(rows(self.group.windows(name))) for name in ("age", "country")], [9, 9])
+        self.assertEqual(self.group.summary()["new"], [])
         self.group.delete()
         configs = self.group.reference({**table, "at": [str(t) for t in times]}, window="1d", retention_days=36500,
                                        time="at", include=["age"])
         self.assertEqual([config["name"] for config in configs], ["age"])
+        self.assertEqual(self.group.summary()["new"], [])
         self.assertEqual(sum(w["n"] for w in rows(self.group.windows("age"))), 30)
         self.group.reference(table, window="1d", retention_days=36500, time="at", dry_run=True, exclude="country")
         self.assertEqual(sum(w["n"] for w in rows(self.group.windows("age"))), 30)

@@ -146,9 +146,11 @@ class Group:
         alone.update({name: {} for name in commas if chosen.has(name) and name not in alone})
         included = chosen.include and [name for name in chosen.include if name not in alone]
         own = {name: value for name, value in settings.items() if name not in ("include", "exclude")}
-        exclude = [*(chosen.exclude or ()), *alone, *([] if time is None else [time])] if isinstance(table, tuple) else None
+        is_file, tells_time = isinstance(table, tuple), time is not None and "," not in time
+        exclude = [*(chosen.exclude or ()), *alone, *([] if time is None else [time])] if is_file else \
+            [str(time)] if tells_time and included is None else None
         configs = [] if included == [] else self._put_others(
-            table, {**own, "include": included, "exclude": exclude or None}, set(alone))
+            whole if tells_time else table, {**own, "include": included, "exclude": exclude or None}, set(alone))
         for name, kind in alone.items():
             one = table if isinstance(table, tuple) else encode_reference({name: table[name]} if name in table else {})
             configs.append(self._put(f"{self._path}/{segment(name)}", {**own, **kind}, *one))
