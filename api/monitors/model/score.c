@@ -4,7 +4,9 @@
 
 #include "api/text/decimal.h"
 
+#include <jansson.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -127,6 +129,29 @@ void api_snapshot_score(const struct api_snapshot *snapshot, struct api_scores *
     scores->top_share = api_top_share(scores->top, of_bins);
 }
 
+/* Finds the most frequent text of a sum, if the newest window tells it. */
+static void find_text(const struct api_unseen *unseen, const struct api_unseen_sum *sum,
+                      struct api_unseen *of_sum)
+{
+    struct api_buffer list = {0};
+    json_t *objects, *object;
+    size_t i;
+    api_append(&list, "[", 1);
+    api_append(&list, unseen->objects.data, unseen->objects.size);
+    api_append(&list, "]", 1);
+    objects = list.failed ? NULL : json_loadb(list.data, list.size, 0, NULL);
+    json_array_foreach(objects, i, object)
+    {
+        const char *text = json_string_value(json_object_get(object, "label"));
+        if (!text || of_sum->count > 0 || api_unseen_sum_count(sum, text) < sum->most)
+            continue;
+        snprintf(of_sum->first, sizeof of_sum->first, "%s", text);
+        of_sum->count = (size_t)sum->most;
+    }
+    json_decref(objects);
+    api_buffer_free(&list);
+}
+
 /* As api_snapshot_explain, of the sum that decided; false if the windows before are not at hand. */
 static bool explain_sum(const struct api_snapshot *snapshot, const struct api_scores *alone,
                         const struct api_unseen *unseen, char to[API_SENTENCE])
@@ -141,10 +166,8 @@ static bool explain_sum(const struct api_snapshot *snapshot, const struct api_sc
     api_evidence_score(&evidence, sum.counts, sum.reference, sum.n_bins, &scores.drift, of_bins);
     scores.pooled = alone->pooled;
     scores.top = api_top_of(of_bins, sum.n_bins);
-    if (unseen->count > 0) {
-        memcpy(of_sum.first, unseen->first, sizeof of_sum.first);
-        of_sum.count = (size_t)api_unseen_sum_count(&sum.unseen, unseen->first);
-    }
+    if (unseen->count > 0)
+        find_text(unseen, &sum.unseen, &of_sum);
     api_sentence_write(&snapshot->config->bins, &scores, of_bins, &of_sum, sum.windows, to);
     return true;
 }

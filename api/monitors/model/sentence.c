@@ -11,13 +11,16 @@
 /* PERCENT: bytes of a fraction in percent. MAX_LABEL: those of a label that are shown. */
 enum { PERCENT = 24, MAX_LABEL = 40 };
 
+/* Sums of shares that differ by less are equal but for their rounding. */
+#define ROUNDED 1e-9
+
 /* Formats a fraction: 0 %, < 0.1 %, 0.7 %, 4 %, 11 %; or with three digits more. */
 static void format_percent(double fraction, bool is_precise, char to[PERCENT])
 {
     double percent = 100 * fraction;
     int tenths = (int)lround(10 * percent);
     if (is_precise)
-        snprintf(to, PERCENT, "%.3f %%", percent);
+        snprintf(to, PERCENT, percent > 0 && percent < 0.1 ? "%.3g %%" : "%.3f %%", percent);
     else if (percent > 0 && percent < 0.1)
         snprintf(to, PERCENT, "< 0.1 %%");
     else if (percent < 9.95 && tenths % 10)
@@ -179,7 +182,7 @@ static void write_spread(const struct api_scores *scores, struct api_buffer *out
 }
 
 /* Index of the bin that has at least half of the change of a cell that was judged by its ratio, and its shares: the cell may be
- * of bins that were joined. The cell itself if no bin has. */
+ * of bins that were joined; n_bins if none has. */
 static size_t bin_of_ratio(const struct api_bins *bins, const struct api_pooled_ratio *ratio,
                            const struct kl_drift_bin *of_bins, struct kl_drift_bin *bin)
 {
@@ -187,13 +190,14 @@ static size_t bin_of_ratio(const struct api_bins *bins, const struct api_pooled_
     bool is_joined = cell == (bins->labelled ? api_bins_other(bins) : bins->n_bins);
     for (size_t i = 0; is_joined && i < bins->n_bins; i++) {
         *bin = of_bins[i];
-        bool is_within = bin->reference <= ratio->reference && bin->current <= ratio->current;
+        bool is_within = bin->reference <= ratio->reference * (1 + ROUNDED) &&
+                         bin->current <= ratio->current * (1 + ROUNDED);
         if (is_within && (ratio->ratio >= 1 ? 2 * bin->current >= ratio->current
                                             : 2 * bin->reference >= ratio->reference))
             return i;
     }
     *bin = (struct kl_drift_bin){.reference = ratio->reference, .current = ratio->current};
-    return cell;
+    return is_joined ? bins->n_bins : cell;
 }
 
 /* Appends what was judged by its ratio: "fraud: 0.2 % → 0.4 %, 2 times"; how many times if the bin is all of the cell, and the
@@ -210,11 +214,11 @@ static void write_ratio(const struct api_bins *bins, size_t i, const struct kl_d
     if (i < bins->n_bins)
         write_subject(bins, i, out);
     else
-        api_append_text(out, "rare values together");
+        api_append_text(out, bins->labelled ? "rare labels together" : "rare values together");
     api_append_text(out, i < bins->n_bins && i == api_bins_missing(bins) ? " " : ": ");
     write_change(bin, out);
-    if (!isfinite(ratio->ratio) || ratio->reference == 0 ||
-        ratio->current - bin->current + ratio->reference - bin->reference > 1e-9)
+    if (!(ratio->ratio >= 0.01 && ratio->ratio < INFINITY) || bin->reference < ROUNDED ||
+        ratio->current - bin->current + ratio->reference - bin->reference > ROUNDED)
         return;
     api_append_text(out, ", ");
     write_number(rounded(ratio->ratio, 2), out);

@@ -221,23 +221,38 @@ static bool learn_all(struct judging *j)
 
 /* ---- What windows are compared with */
 
-/* True if a window of time may have been compared with a deleted one: it starts some periods later, or up to two hours
- * more or less, which clocks are put; or if the period is a month, up to so many of the longest months later. */
+/* How much more or less than its periods a window may be after one that it is compared with: a change of clocks, which may move
+ * it over the begin of the window before. */
+static int64_t slack_of(const struct api_monitor_settings *settings)
+{
+    return (int64_t)settings->window_size * API_SECOND_US + 2 * HOUR_US;
+}
+
+/* True if a window of time was compared with a deleted one, which started some periods before. */
 static bool is_of_season(const struct judging *j, int64_t start)
 {
-    int64_t period = (int64_t)j->settings->period * API_SECOND_US, clocks = 2 * HOUR_US;
-    int64_t nearest = start - j->gone->last->start, farthest = start - j->gone->first.start;
-    if (period == 0 || nearest > (int64_t)j->settings->previous * period + clocks)
+    const struct api_monitor_settings *settings = j->settings;
+    int64_t longest = (int64_t)settings->period * API_SECOND_US, slack = slack_of(settings);
+    int64_t shortest = settings->period == API_MONTH ? 28 * API_DAY_US : longest;
+    int64_t first = j->gone->first.start, last = j->gone->last->start;
+    if (longest == 0)
         return false;
-    return j->settings->period == API_MONTH ||
-           (farthest + clocks) / period * period >= nearest - clocks;
+    int64_t least = (start - last - slack) / longest, most = (start - first + slack) / shortest;
+    if (most > (int64_t)settings->previous)
+        most = (int64_t)settings->previous;
+    for (int64_t k = least > 1 ? least : 1; k <= most; k++) {
+        int64_t before = api_window_before(settings, start, k);
+        if (before != API_NO_TIME && before >= first && before <= last)
+            return true;
+    }
+    return false;
 }
 
 /* True for windows after which none was compared with a deleted one. */
 static bool is_past_references(const struct judging *j, int64_t start)
 {
     const struct api_monitor_settings *settings = j->settings;
-    double span_us = settings->previous * settings->period * 1e6 + 2. * (double)HOUR_US;
+    double span_us = settings->previous * settings->period * 1e6 + (double)slack_of(settings);
     return j->n_after >= j->ring.k &&
            (settings->period == 0 || (double)start > (double)j->gone->last->start + span_us);
 }

@@ -62,19 +62,19 @@ export function actionRow({ paths, owners, muted, wrong, link }, changed, more) 
 }
 
 /**
- * Shows other actions; an open menu stays open, and the button that has the focus keeps it.
+ * Shows other actions; an open menu stays open, and the button that has the focus keeps it, by its name.
  *
  * @param {HTMLElement} parent
  * @param {...HTMLElement} actions
  */
 export function renewActions(parent, ...actions) {
     const buttons = () => [...parent.querySelectorAll("button")];
-    const focused = buttons().findIndex((each) => each === document.activeElement);
+    const focused = buttons().find((each) => each === document.activeElement)?.textContent;
     const open = parent.querySelector(".menu > [aria-expanded=true]");
     fill(parent, ...actions);
     if (open)
         parent.querySelector(".menu > button")?.dispatchEvent(new Event("click"));
-    buttons()[focused]?.focus();
+    buttons().find(({ textContent }) => textContent === focused)?.focus();
 }
 
 /**

@@ -17,7 +17,7 @@ import { badge } from "./states.js";
 /** Changes that are listed at first, and that each "Load more" adds. */
 const FEW = 100;
 
-/** Changes whose cause is read, each by a request of its own. */
+/** Rises whose cause is read, each by a request of its own. */
 const EXPLAINED = 20;
 
 /** States by which changes are chosen. */
@@ -80,24 +80,26 @@ class Events {
         if (text === this.shown)
             return;
         this.shown = text;
+        const newest = new Set(changes.filter((change) => isOfWindow(change) && rises(change)).slice(0, EXPLAINED));
         fill(this.list,
             changes.length === 0 ? element("p", { class: "quiet" }, "No monitor has changed its state in this time.")
-                : element("ol", { class: "feed" }, ...changes.map((change, i) => entry(change, i < EXPLAINED && this.cause(change)))),
+                : element("ol", { class: "feed" }, ...changes.map((change) => entry(change, newest.has(change) && this.cause(change)))),
             more && element("button", { type: "button", click: () => this.loadMore() }, "Load more"));
     }
 
     /**
-     * Why a state rose, read once; "" where the window is kept no more. False for other changes.
+     * Why a state rose, read once; "" where the window is kept no more.
      *
      * @param {Event} change
      */
-    cause(change) {
-        if (!isOfWindow(change) || !rises(change))
-            return false;
-        const { group = "", name = "", window } = change;
-        const path = ["monitors", group, name, "windows", String(window)];
-        const key = path.join("/");
-        const cause = this.causes.get(key) ?? call("GET", address(path)).then(({ sentence }) => sentence ?? "", () => "");
+    cause({ group = "", name = "", window, at }) {
+        const url = address(["monitors", group, name, "windows", String(window)]);
+        const key = `${url.href} ${at}`;
+        const cause = this.causes.get(key) ?? call("GET", url).then(({ sentence }) => sentence ?? "", (error) => {
+            if (error.status !== 404)
+                this.causes.delete(key);
+            return "";
+        });
         this.causes.set(key, cause);
         return cause;
     }

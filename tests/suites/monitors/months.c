@@ -136,6 +136,84 @@ Test(monitors_months, windows_after_a_deleted_one_are_judged_again)
     }
 }
 
+/* Only windows that were compared with a deleted one are compared anew: the store no longer has all that the others were
+ * compared with. */
+Test(monitors_months, windows_that_a_deleted_one_has_no_part_in_stay)
+{
+    enum { DAYS = 300, GONE = 220 };
+    struct api_service service = monitors_new(10);
+    char request[200];
+    monitors_expect(&service,
+                    "PUT /monitors/g/m?window=1d&compare=previous:3@month&retention_days=94&pool=1",
+                    LABELS, 201);
+    for (long day = 0; day < DAYS; day++)
+        send_day(&service, "m", day, false);
+    char *before = windows_of(&service, "m");
+    snprintf(request, sizeof request, "DELETE /monitors/g/m/windows?from=%jd&to=%jd",
+             (intmax_t)(BEGIN + GONE * DAY), (intmax_t)(BEGIN + (GONE + 1) * DAY));
+    json_t *json = monitors_get(&service, request, NULL, 200);
+    json_decref(json);
+    char *after = windows_of(&service, "m");
+    json_t *first = json_loads(before, 0, NULL), *second = json_loads(after, 0, NULL), *window;
+    size_t i, changed = 0;
+    json_array_foreach(second, i, window)
+    {
+        const json_t *was =
+            json_array_get(first, i < json_array_size(first) - 1 &&
+                                          strcmp(text_at(json_array_get(first, i), "window.start"),
+                                                 text_at(window, "window.start")) == 0
+                                      ? i
+                                      : i + 1);
+        cr_assert_str_eq(text_at(was, "window.start"), text_at(window, "window.start"));
+        changed += !json_equal(json_object_get(was, "n_reference"),
+                               json_object_get(window, "n_reference"));
+    }
+    cr_expect_eq(changed, 2, "%zu", changed); /* August 9: September 9, October 9 */
+    json_decref(first);
+    json_decref(second);
+    free(before);
+    free(after);
+    monitors_end(&service);
+}
+
+/* A window of six hours after a change of clocks is compared with one that begins up to six hours before. */
+Test(monitors_months, windows_behind_a_change_of_clocks_are_judged_again)
+{
+    static const struct {
+        const char *compare, *gone, *until, *later;
+    } cases[] = {
+        {"previous:1@month", "2021-10-18T18:00:00Z", "2021-10-19T00:00:00Z",
+         "2021-11-19T00:00:00Z"},
+        {"previous:1@31d", "2021-10-18T18:00:00Z", "2021-10-19T00:00:00Z", "2021-11-19T00:00:00Z"},
+        {"previous:7@24h", "2021-10-24T18:00:00Z", "2021-10-25T00:00:00Z", "2021-11-01T00:00:00Z"},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct api_service service = monitors_new(10);
+        char request[200], body[200];
+        snprintf(
+            request, sizeof request,
+            "PUT "
+            "/monitors/g/m?window=6h&compare=%s&timezone=Europe/Berlin&retention_days=900&pool=1",
+            cases[i].compare);
+        monitors_expect(&service, request, LABELS, 201);
+        for (int later = 0; later <= 1; later++) {
+            snprintf(body, sizeof body, "{\"counts\":[100,200,0],\"timestamp\":\"%s\"}",
+                     later ? cases[i].later : cases[i].gone);
+            monitors_expect(&service, "POST /monitors/g/m/observations", body, 200);
+        }
+        json_t *json = monitors_get(&service, "GET /monitors/g/m/windows/latest", NULL, 200);
+        cr_expect_eq(number_at(json, "n_reference"), 300, "%s", cases[i].compare);
+        json_decref(json);
+        snprintf(request, sizeof request, "DELETE /monitors/g/m/windows?from=%s&to=%s",
+                 cases[i].gone, cases[i].until);
+        monitors_expect(&service, request, NULL, 200);
+        json = monitors_get(&service, "GET /monitors/g/m/windows/latest", NULL, 200);
+        cr_expect(json_is_null(at(json, "n_reference")), "%s", cases[i].compare);
+        json_decref(json);
+        monitors_end(&service);
+    }
+}
+
 Test(monitors_months, need_windows_of_a_day_or_a_part)
 {
     static const struct {

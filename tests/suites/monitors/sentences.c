@@ -239,3 +239,48 @@ Test(monitors_sentences, tell_how_many_times_where_there_was_some)
     }
     monitors_end(&service);
 }
+
+/* Of several windows together, the new label that they have most of; without a name if the newest window has none of it. */
+Test(monitors_sentences, name_the_new_label_of_the_sum)
+{
+    static const char *const newest[][2] = {
+        {"N0", "with the 3 before: other labels: 0 % → 2.3 %"},
+        {"N1", "with the 3 before: “N1”, never seen before, is 2.3 %"},
+    };
+    for (size_t i = 0; i < COUNT(newest); i++) {
+        struct api_service service = monitors_new(10);
+        monitors_expect(
+            &service, "PUT /monitors/g/m?pool=4",
+            "{\"bins\":{\"labels\":[\"a\",\"b\"]},\"reference\":{\"counts\":[2500,2500]}}", 201);
+        for (int window = 0; window < 4; window++) {
+            struct api_buffer body = {0};
+            api_append_text(&body, "{\"values\":[");
+            append_texts(&body, "a", 100);
+            append_texts(&body, "b", 100);
+            append_texts(&body, window < 3 ? "N1" : newest[i][0], window < 3 ? 6 : 1);
+            api_append(&body, "]}", 3);
+            json_t *json =
+                monitors_get(&service, "POST /monitors/g/m/observations", body.data, 200);
+            if (window == 3)
+                cr_expect_eq(strncmp(text_at(json, "sentence"), newest[i][1], strlen(newest[i][1])),
+                             0, "%s", text_at(json, "sentence"));
+            json_decref(json);
+            api_buffer_free(&body);
+        }
+        monitors_end(&service);
+    }
+}
+
+/* Sums of probabilities are 1 but for their rounding. */
+Test(monitors_sentences, name_the_label_of_exact_probabilities)
+{
+    struct api_service service = monitors_new(10);
+    monitors_expect(
+        &service, "PUT /monitors/g/m?pool=1&ratio=2,4",
+        "{\"bins\":{\"labels\":[\"L0\",\"L1\",\"L2\"]},\"reference\":{\"probabilities\":"
+        "[0.6189146683235919,0.38107123658090586,1.4095095502460808e-05]}}",
+        201);
+    expect_sentence(&service, "{\"counts\":[44628,41020,8093]}",
+                    "“L2”: < 0.1 % → 8.6 %, 6100 times");
+    monitors_end(&service);
+}
