@@ -102,14 +102,14 @@ class Command(unittest.TestCase):
         configs = []
         for suffix, content, encoding in [
                 ("csv", text, "utf-8"), ("txt", text, "utf-8"), ("txt", text, "cp1252"), ("csv", text, "utf-16"),
-                ("jsonl", lines, "utf-8"), ("ndjson", lines, "latin-1"), ("csv", russian, "cp1251")]:
+                ("jsonl", lines, "utf-8"), ("CSV", text, "utf-8"), ("ndjson", lines, "latin-1"), ("csv", russian, "cp1251")]:
             body, arguments = content.encode(encoding), ["--encoding", encoding] if encoding != "utf-8" else []
             path = os.path.join(self.directory.name, f"kinds.{suffix}")
             with open(path, "wb") as file:
                 file.write(body)
-            with gzip.open(f"{path}.gz", "wb") as file:
+            with gzip.open(f"{path}.{'GZ' if suffix == 'CSV' else 'gz'}", "wb") as file:
                 file.write(body)
-            for each in path, f"{path}.gz", *(["-"] if suffix in ("csv", "txt") else []):
+            for each in path, f"{path}.{'GZ' if suffix == 'CSV' else 'gz'}", *(["-"] if suffix in ("csv", "txt") else []):
                 said = self.run_command("--json", "reference", "kinds", each, *arguments, stdin=body)
                 configs.append([(config["name"], config["bins"], config["reference"]) for config in json.loads(said.splitlines()[0])])
                 for command in "observe", "evaluate":

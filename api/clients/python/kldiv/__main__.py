@@ -134,7 +134,7 @@ def first_word(argv: Sequence[str]) -> str:
 def with_command(argv: Sequence[str]) -> list[str]:
     """The arguments; those that begin with a file are of compare."""
     first = first_word(argv)
-    is_file = first not in COMMANDS and (first == "-" or first.endswith(SUFFIXES) or os.path.exists(first or "/nothing"))
+    is_file = first not in COMMANDS and (first == "-" or first.lower().endswith(SUFFIXES) or os.path.exists(first or "/nothing"))
     return ["compare", *argv] if is_file else list(argv)
 
 

@@ -8,6 +8,7 @@ import os
 import pathlib
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
 import time
@@ -46,6 +47,12 @@ def folder_for_socket() -> str:
     return folder if len(os.fsencode(folder)) < MAX_FOLDER and not set(folder) & set(",?#%@") else "/tmp"
 
 
+def accepts(path: str) -> bool:
+    """True if a server listens on a unix socket, whose name is there a moment before."""
+    with socket.socket(socket.AF_UNIX) as client:
+        return client.connect_ex(path) == 0
+
+
 class LocalService(contextlib.AbstractContextManager[Transport]):
     """Runs from `with` to its end; no one else can reach it. Bodies have at most `max_body` bytes."""
 
@@ -62,21 +69,21 @@ class LocalService(contextlib.AbstractContextManager[Transport]):
             raise
 
     def start(self) -> Transport:
-        socket, log = os.path.join(self.folder.name, "socket"), os.path.join(self.folder.name, "log")
+        path, log = os.path.join(self.folder.name, "socket"), os.path.join(self.folder.name, "log")
         own = {name: value for name, value in os.environ.items() if not name.startswith("KLDIV_")}
         with open(log, "wb") as errors:
             self.process = subprocess.Popen(
-                [program(), "--listen", f"unix:{socket}", "--listen-mode", "600", "--log-level", "error", "--drain-timeout", "0",
+                [program(), "--listen", f"unix:{path}", "--listen-mode", "600", "--log-level", "error", "--drain-timeout", "0",
                  "--max-body", str(self.max_body), "--max-memory", str(max(LEAST_MEMORY, REQUEST_MEMORY * self.max_body))],
                 stdin=subprocess.DEVNULL, stdout=errors, stderr=errors, env=own,
                 preexec_fn=functools.partial(end_with_parent, os.getpid()))
         end = time.monotonic() + START_SECONDS
-        while not os.path.exists(socket):
+        while not accepts(path):
             if self.process.poll() is not None or time.monotonic() > end:
                 with open(log, errors="replace") as errors_of:
                     raise OSError(f"{program()} does not start: {' '.join(errors_of.read().split()) or 'no message'}")
             time.sleep(0.005)
-        return Transport(f"unix:{socket}", None, None, RESPONSE_SECONDS, 0)
+        return Transport(f"unix:{path}", None, None, RESPONSE_SECONDS, 0)
 
     def stop(self) -> None:
         if self.process:

@@ -11,7 +11,7 @@ from typing import Any
 from ._tables import encode_reference
 from ._transport import Body, Buffer
 from .columns import Selection
-from .sources import TEXT_TYPES, Progress, Sample, batches, check_encoding, is_path, text_suffix
+from .sources import TEXT_TYPES, Progress, Sample, batches, check_encoding, is_path, suffix_of, text_suffix
 
 GZIP = b"\x1f\x8b"
 EVERYTHING = Selection(None, None)
@@ -31,7 +31,7 @@ def whole_table(data: Any, encoding: str | None) -> tuple[str, Body]:
     check_encoding(encoding)
     if is_path(data) and text_suffix(Path(data)) in TEXT_TYPES:
         return TEXT_TYPES[text_suffix(Path(data))], [plain_text(Path(data).read_bytes(), str(data), encoding)]
-    if is_path(data) and Path(data).suffix == ".npz":
+    if is_path(data) and suffix_of(Path(data)) == ".npz":
         return "application/x-npz", [Path(data).read_bytes()]
     if hasattr(data, "read"):
         return "", [plain_text(getattr(data, "buffer", data).read(), getattr(data, "name", "the file"), encoding)]

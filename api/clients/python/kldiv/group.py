@@ -19,7 +19,7 @@ from .columns import Columns, Selection, integer_categories, is_scalar, nbytes, 
 from .counts import TableCounts, digest
 from .errors import ServiceError, warn
 from .results import Result, Results, Summary, as_frame
-from .sources import TEXT_TYPES, Batch, Piece, Progress, Sample, batches, is_path
+from .sources import TEXT_TYPES, Batch, Piece, Progress, Sample, batches, is_path, suffix_of
 
 MAX_REQUEST = 256 << 20  # bytes of a file that is sent as it stands, and of a table in memory that is sent whole
 TIMES = {"values": "times"}  # an annotation, by which results show dates
@@ -447,8 +447,8 @@ def given_back(heads: list[Batch], rest: Iterator[Batch]) -> Iterator[Batch]:
 
 def whole_file(data: Any, encoding: str | None) -> tuple[str, Body] | None:
     """A file of texts that is sent as it stands."""
-    if is_path(data) and not encoding and Path(data).suffix in TEXT_TYPES and Path(data).stat().st_size <= MAX_REQUEST:
-        return TEXT_TYPES[Path(data).suffix], Path(data)
+    if is_path(data) and not encoding and suffix_of(Path(data)) in TEXT_TYPES and Path(data).stat().st_size <= MAX_REQUEST:
+        return TEXT_TYPES[suffix_of(Path(data))], Path(data)
     return None
 
 

@@ -226,9 +226,14 @@ def csv_pieces(file: Any, name: str, media_type: str, progress: Progress, total:
             raise ValueError(f"{name}: the record in line {line} has more than {MAX_RECORD:,} bytes: is a quote left open?")
 
 
+def suffix_of(path: Path) -> str:
+    """The last suffix of a file, in small letters."""
+    return path.suffix.lower()
+
+
 def text_suffix(path: Path) -> str:
     """The suffix of a file of texts, which may be compressed."""
-    return path.with_suffix("").suffix if path.suffix == ".gz" else path.suffix
+    return suffix_of(path.with_suffix("")) if suffix_of(path) == ".gz" else suffix_of(path)
 
 
 def json_lines(file: Any, name: str, progress: Progress, chosen: Selection, encoding: str | None) -> Iterator[Columns]:
@@ -248,7 +253,7 @@ def json_lines(file: Any, name: str, progress: Progress, chosen: Selection, enco
 
 
 def text_batches(path: Path, progress: Progress, chosen: Selection, encoding: str | None) -> Iterator[Batch]:
-    packed, suffix = path.suffix == ".gz", text_suffix(path)
+    packed, suffix = suffix_of(path) == ".gz", text_suffix(path)
     with gzip.open(path) if packed else path.open("rb") as file:
         if suffix in LINES_TYPES:
             yield from json_lines(file, str(path), progress, chosen, encoding)
@@ -272,14 +277,14 @@ def parquet_batches(path: Path, progress: Progress, chosen: Selection) -> Iterat
 
 def file_batches(path: Path, progress: Progress, chosen: Selection, encoding: str | None) -> Iterator[Batch]:
     if path.is_dir():
-        files = sorted(each for each in path.iterdir() if each.name.endswith(SUFFIXES))
+        files = sorted(each for each in path.iterdir() if each.name.lower().endswith(SUFFIXES))
         if not files:
             raise ValueError(f"{path} has no file that ends with {', '.join(SUFFIXES)}")
         for each in files:
             yield from file_batches(each, progress, chosen, encoding)
-    elif path.suffix == ".parquet":
+    elif suffix_of(path) == ".parquet":
         yield from parquet_batches(path, progress, chosen)
-    elif path.suffix == ".npz":
+    elif suffix_of(path) == ".npz":
         with np.load(path) as arrays:
             columns = named(arrays.items(), chosen)
         progress.add(size(columns))
