@@ -125,7 +125,8 @@ static bool tells_nothing(const struct reading *r, const struct api_sample *samp
             (struct reason){"nearly_unique", "hardly any of the texts occurs twice", n, false};
     else if (sample->n_dates > 0 && !is_wanted)
         *reason = (struct reason){"dates",
-                                  "most values are dates or times, of which each later one is new",
+                                  "most values are dates or times, of which each later one is new "
+                                  "(?time= takes them for the times of the rows)",
                                   sample->n_dates, true};
     else if (!is_wanted && r->table->n_columns > 1 && api_sample_is_nearly_unique(sample))
         *reason = (struct reason){
