@@ -38,6 +38,11 @@ describe "$work/now"
 [ "${1-}" != write ] || { cp "$work/now/kldiv.abi" "$work/now/kldiv.constants" lib; exit; }
 compare "$work/now" || fail "programs of the last release would not run: see kl_sizeof in lib/kldiv.h"
 
+# The symbols that the Debian package lists: with others `make deb` fails.
+{ nm -D --defined-only "$work/now/libkldiv.so" | awk '$3 ~ /^kl_/ {sub("@@", "@", $3); print $3}'; } | sort > "$work/defined"
+awk '$1 ~ /^kl_/ {print $1}' docker/debian/libkldiv1.symbols | sort | diff "$work/defined" - ||
+    fail "docker/debian/libkldiv1.symbols has other symbols"
+
 # Expects that a change of a file, by sed, is found.
 changed() {
     copy changed
