@@ -98,9 +98,8 @@ struct reason {
 
 /* Has a column be watched for missing values alone, or leaves it out. */
 static bool watch_presence(const struct reading *r, const struct api_sample *sample,
-                           const struct reason *reason)
+                           const char *name, const struct reason *reason)
 {
-    const char *name = r->table->columns[sample->column].name;
     char message[500];
     snprintf(message, sizeof message, "%.300s: %s%s", reason->what,
              r->d->leaves_out ? "the column gets no monitor"
@@ -171,14 +170,14 @@ static void warn_of_values(const struct reading *r, const struct api_sample *sam
 }
 
 /* Has a column whose labels are too large be watched for missing values alone; false for other problems. */
-static bool watch_large(const struct reading *r, const struct api_sample *sample)
+static bool watch_large(const struct reading *r, const struct api_sample *sample, const char *name)
 {
     struct api_problem problem = *r->problem;
     const struct reason reason = {problem.code, problem.detail, 0, false};
     if (!problem.code || strcmp(problem.code, "labels_too_large") != 0)
         return false;
     *r->problem = (struct api_problem){0};
-    return watch_presence(r, sample, &reason);
+    return watch_presence(r, sample, name, &reason);
 }
 
 /* The style of the fields, which the reference keeps: plain if they do not tell. */
@@ -217,7 +216,7 @@ static bool configure_column(const struct reading *r, struct api_sample *sample,
                         "them could never tell of a change",
                         sample->n_texts + sample->n_numbers, name);
     if (tells_nothing(r, sample, &reason))
-        return watch_presence(r, sample, &reason);
+        return watch_presence(r, sample, name, &reason);
     warn_of_values(r, sample, name);
     bool good = api_sample_bins(sample, settings, &bins, &reference, r->problem);
     reference.style = style_of(sample);
@@ -236,7 +235,7 @@ static bool configure_column(const struct reading *r, struct api_sample *sample,
                  "counted as other");
     if (good)
         api_warn_of_unreadable(warnings, name, &sample->unreadable);
-    return good || (!is_single && watch_large(r, sample));
+    return good || (!is_single && watch_large(r, sample, name));
 }
 
 /* Tells what is wrong with a column; true if it can be read all the same. */

@@ -129,7 +129,8 @@ void api_snapshot_score(const struct api_snapshot *snapshot, struct api_scores *
     scores->top_share = api_top_share(scores->top, of_bins);
 }
 
-/* Finds the most frequent text of a sum, if the newest window tells it. */
+/* Finds the name of the heaviest text without a bin in a sum: windows before the newest keep hashes alone, so the name is known
+ * if the newest window has the text. */
 static void find_text(const struct api_unseen *unseen, const struct api_unseen_sum *sum,
                       struct api_unseen *of_sum)
 {

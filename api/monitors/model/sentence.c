@@ -181,8 +181,8 @@ static void write_spread(const struct api_scores *scores, struct api_buffer *out
     api_append_text(out, "; ");
 }
 
-/* Index of the bin that has at least half of the change of a cell that was judged by its ratio, and its shares: the cell may be
- * of bins that were joined; n_bins if none has. */
+/* Finds the bin that a sentence names for a cell that was judged by its ratio. A cell of joined bins is named by the bin that
+ * holds at least half of the cell; n_bins if no bin does. *bin becomes the shares that are told. */
 static size_t bin_of_ratio(const struct api_bins *bins, const struct api_pooled_ratio *ratio,
                            const struct kl_drift_bin *of_bins, struct kl_drift_bin *bin)
 {

@@ -85,8 +85,8 @@ static int64_t first_of_month(int64_t month)
     return api_days_since_1970(month / 12, (unsigned)(month % 12) + 1, 1);
 }
 
-/* The same time on the same day of a month that is so many before; of a last day, on the last, and of no other day.
- * API_NO_TIME if that month has no such day. */
+/* Moves a local time back by months: the day of the month stays, and the last day of a month goes to the last day, where no
+ * other day goes. API_NO_TIME if the month has no such day. */
 static int64_t months_before(int64_t local, int64_t months)
 {
     int64_t midnight = align(local, API_DAY_US), day = midnight / API_DAY_US;

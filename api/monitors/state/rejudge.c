@@ -237,10 +237,8 @@ static bool is_of_season(const struct judging *j, int64_t start)
     int64_t first = j->gone->first.start, last = j->gone->last->start;
     if (longest == 0)
         return false;
-    int64_t least = (start - last - slack) / longest, most = (start - first + slack) / shortest;
-    if (most > (int64_t)settings->previous)
-        most = (int64_t)settings->previous;
-    for (int64_t k = least > 1 ? least : 1; k <= most; k++) {
+    int64_t min_k = (start - last - slack) / longest, max_k = (start - first + slack) / shortest;
+    for (int64_t k = min_k > 1 ? min_k : 1; k <= max_k && k <= (int64_t)settings->previous; k++) {
         int64_t before = api_window_before(settings, start, k);
         if (before != API_NO_TIME && before >= first && before <= last)
             return true;

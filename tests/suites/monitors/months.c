@@ -95,7 +95,7 @@ Test(monitors_months, ends_of_months_are_no_drift_and_a_change_is)
     monitors_end(&service);
 }
 
-/* What windows of a monitor say, without the numbers of windows. */
+/* Dumps the windows of a monitor as JSON, without their numbers. */
 static char *windows_of(const struct api_service *service, const char *name)
 {
     char request[100];

@@ -240,7 +240,7 @@ Test(monitors_sentences, tell_how_many_times_where_there_was_some)
     monitors_end(&service);
 }
 
-/* Of several windows together, the new label that they have most of; without a name if the newest window has none of it. */
+/* The sentence of several windows names their most frequent new label, if the newest window has the label. */
 Test(monitors_sentences, name_the_new_label_of_the_sum)
 {
     static const char *const newest[][2] = {
