@@ -12,6 +12,7 @@ golden:
 	$(PYTHON) tests/tools/golden/rules.py > tests/tools/golden/rules.jsonl
 	$(PYTHON) tests/tools/golden/zones.py > tests/tools/golden/zones.jsonl
 	$(PYTHON) tests/tools/golden/months.py > tests/tools/golden/months.jsonl
+	$(PYTHON) tests/tools/golden/volume.py > tests/tools/golden/volume.jsonl
 numbers: $(B)/tests/all
 	KLDIV_NUMBERS=100000000 $(B)/tests/all --filter 'numbers/random*'
 peer: all

@@ -28,12 +28,13 @@
     COLUMN(24, pooled_noise_floor)                                                                 \
     COLUMN(25, pooled_bins)                                                                        \
     COLUMN(26, pooled_ratio)                                                                       \
-    COLUMN(27, moments)                                                                            \
-    COLUMN(28, reference_spread)
+    COLUMN(27, volume)                                                                             \
+    COLUMN(28, moments)                                                                            \
+    COLUMN(29, reference_spread)
 #define API_WINDOW_LONG(COLUMN)                                                                    \
-    COLUMN(29, settings)                                                                           \
-    COLUMN(30, reference)                                                                          \
-    COLUMN(31, counts)
+    COLUMN(30, settings)                                                                           \
+    COLUMN(31, reference)                                                                          \
+    COLUMN(32, counts)
 #define API_WINDOW_COLUMNS(COLUMN) API_WINDOW_NUMBERS(COLUMN) API_WINDOW_LONG(COLUMN)
 
 /* Columns of a monitor after its names: those by which lists are sorted, and which metrics show; then all others. */
@@ -53,32 +54,33 @@
     COLUMN(13, last_unseen_ratio)                                                                  \
     COLUMN(14, last_missing_ratio)                                                                 \
     COLUMN(15, last_n)                                                                             \
-    COLUMN(16, last_end)
+    COLUMN(16, last_end)                                                                           \
+    COLUMN(17, last_volume_ratio)
 #define API_MONITOR_OTHERS(COLUMN)                                                                 \
-    COLUMN(17, revision)                                                                           \
-    COLUMN(18, changed)                                                                            \
-    COLUMN(19, last_window)                                                                        \
-    COLUMN(20, severity_since)                                                                     \
-    COLUMN(21, newest_end)                                                                         \
-    COLUMN(22, pool_from)                                                                          \
-    COLUMN(23, rose_at)                                                                            \
-    COLUMN(24, rose_window)                                                                        \
-    COLUMN(25, sentence)                                                                           \
-    COLUMN(26, sentence_of)                                                                        \
-    COLUMN(27, stale_told)                                                                         \
-    COLUMN(28, told)                                                                               \
-    COLUMN(29, next_close)                                                                         \
-    COLUMN(30, last_id)                                                                            \
-    COLUMN(31, last_start)                                                                         \
-    COLUMN(32, last_restated)                                                                      \
-    COLUMN(33, last_noise_floor)                                                                   \
-    COLUMN(34, last_top)                                                                           \
-    COLUMN(35, last_top_share)                                                                     \
-    COLUMN(36, n_recent)                                                                           \
-    COLUMN(37, recent)                                                                             \
-    COLUMN(38, significance)                                                                       \
-    COLUMN(39, began)                                                                              \
-    COLUMN(40, last_top_names)
+    COLUMN(18, revision)                                                                           \
+    COLUMN(19, changed)                                                                            \
+    COLUMN(20, last_window)                                                                        \
+    COLUMN(21, severity_since)                                                                     \
+    COLUMN(22, newest_end)                                                                         \
+    COLUMN(23, pool_from)                                                                          \
+    COLUMN(24, rose_at)                                                                            \
+    COLUMN(25, rose_window)                                                                        \
+    COLUMN(26, sentence)                                                                           \
+    COLUMN(27, sentence_of)                                                                        \
+    COLUMN(28, stale_told)                                                                         \
+    COLUMN(29, told)                                                                               \
+    COLUMN(30, next_close)                                                                         \
+    COLUMN(31, last_id)                                                                            \
+    COLUMN(32, last_start)                                                                         \
+    COLUMN(33, last_restated)                                                                      \
+    COLUMN(34, last_noise_floor)                                                                   \
+    COLUMN(35, last_top)                                                                           \
+    COLUMN(36, last_top_share)                                                                     \
+    COLUMN(37, n_recent)                                                                           \
+    COLUMN(38, recent)                                                                             \
+    COLUMN(39, significance)                                                                       \
+    COLUMN(40, began)                                                                              \
+    COLUMN(41, last_top_names)
 #define API_MONITOR_COLUMNS(COLUMN) API_MONITOR_SAMPLE(COLUMN) API_MONITOR_OTHERS(COLUMN)
 
 /* Texts of SQL: ", name", ", $number", ", name = $number", ", name = excluded.name", ", NULL". */

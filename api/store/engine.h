@@ -19,7 +19,7 @@ struct api_database {
 };
 
 /* API_MAX_COLUMNS: the most columns that a statement of sql.h gives. */
-enum { API_MAX_COLUMNS = 45 };
+enum { API_MAX_COLUMNS = 46 };
 
 /* api_schema: what a database holds. API_SCHEMA_FORMER: tables without the prefix of ours. */
 enum api_schema { API_SCHEMA_NONE, API_SCHEMA_FORMER, API_SCHEMA_OURS };

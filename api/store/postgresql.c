@@ -13,7 +13,7 @@
 
 /* MAX_UNREAD: statements in a pipeline whose results wait to be read, so that neither side has to wait
  * for the other to read. */
-enum { MAX_PARAMETERS = 41, MAX_UNREAD = 64 };
+enum { MAX_PARAMETERS = 42, MAX_UNREAD = 64 };
 
 /* LONGEST_STATEMENT: characters of a statement that locks. */
 enum { LONGEST_STATEMENT = 2000 };

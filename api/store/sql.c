@@ -214,6 +214,11 @@ static const char thirteenth[] =
     "DELETE FROM kldiv_meta WHERE name IN ('change', 'deletion', 'mute', 'columns', 'written', "
     "'server');";
 
+/* Adds a window's number of rows beside what is usual: see api_volume in api/monitors/model/window.h. */
+static const char fourteenth[] =
+    "ALTER TABLE kldiv_windows ADD COLUMN volume BYTEA;"
+    "ALTER TABLE kldiv_monitors ADD COLUMN last_volume_ratio DOUBLE PRECISION;";
+
 /* Versions up to the sixth refuse whatever is newer. */
 const struct api_migration api_migrations[] = {
     {first, "monitors, windows, counts, events", 1, NULL},
@@ -229,6 +234,7 @@ const struct api_migration api_migrations[] = {
     {eleventh, "who has muted", 8, NULL},
     {twelfth, "windows as one row each", 12, end_of_twelfth},
     {thirteenth, "what lists show, in a monitor's row", 13, NULL},
+    {fourteenth, "numbers of rows", 14, NULL},
     {NULL, NULL, 0, NULL},
 };
 

@@ -81,7 +81,7 @@ STATEMENT(MONITOR_NEW, /* id, group, name, settings */
 STATEMENT(MONITOR_SETTINGS, /* settings, id */
           "UPDATE kldiv_monitors SET settings = $1 WHERE id = $2")
 STATEMENT(MONITOR_PUT, /* columns of a monitor, id */
-          "UPDATE kldiv_monitors SET " MONITOR_SET " WHERE id = $41")
+          "UPDATE kldiv_monitors SET " MONITOR_SET " WHERE id = $42")
 STATEMENT(MONITOR_COUNTED, /* observations, last observation, id */
           "UPDATE kldiv_monitors SET observations = $1, last_observation = $2 WHERE id = $3")
 STATEMENT(MONITOR_DELETE, /* group, name → id */
@@ -172,11 +172,13 @@ STATEMENT(WINDOWS_DELETE_BETWEEN, /* monitor, from, to → id of each */
 STATEMENT(COUNTS_BEFORE, "SELECT counts, moments" CLOSED BEFORE)
 STATEMENT(COUNTS_BETWEEN, /* monitor, revision, from, to → the same */
           "SELECT counts, moments" CLOSED BETWEEN)
-/* start, period, k, monitor, revision → the same of those that start a period before, two ... k periods */
+/* start, period, k, monitor, revision → counts, moments, n of those that start a period before, two ... k periods */
 STATEMENT(
     COUNTS_OF_SEASON, SEASON
-    " SELECT counts, moments FROM season CROSS JOIN kldiv_windows w WHERE w.monitor = $4 AND "
+    " SELECT counts, moments, n FROM season CROSS JOIN kldiv_windows w WHERE w.monitor = $4 AND "
     "w.revision = $5 AND w.closed = 1 AND w.start_at >= season.at AND w.start_at <= season.at")
+STATEMENT(ROWS_BEFORE,
+          "SELECT NULL, NULL, n" CLOSED BEFORE) /* as COUNTS_BEFORE, the number alone */
 /* monitor, revision, start, id, limit → start, id, reference, counts of closed ones, newest first */
 STATEMENT(POOL, "SELECT start_at, id, reference, counts" CLOSED BEFORE)
 

@@ -1,6 +1,7 @@
 #include "api/monitors/model/score.h"
 
 #include "api/json/format.h"
+#include "api/monitors/model/volume.h"
 
 #include "api/text/decimal.h"
 
@@ -119,11 +120,13 @@ void api_snapshot_score(const struct api_snapshot *snapshot, struct api_scores *
     if (snapshot->window.closed) {
         scores->verdict = stored->verdict;
         scores->pooled = stored->pooled;
+        scores->volume = stored->volume;
         /* The store keeps the noise floor alone of a pool that is the window as it is. */
         if (scores->pooled.windows == 1 && isnan(scores->pooled.n))
             scores->pooled = api_pooled_of(1, &scores->drift);
     } else {
         api_pool_judge(&evidence, scores);
+        api_volume_apply(&snapshot->volume, scores);
     }
     scores->top = api_top_of(of_bins, bins->n_bins);
     scores->top_share = api_top_share(scores->top, of_bins);
@@ -166,6 +169,7 @@ static bool explain_sum(const struct api_snapshot *snapshot, const struct api_sc
         return false;
     api_evidence_score(&evidence, sum.counts, sum.reference, sum.n_bins, &scores.drift, of_bins);
     scores.pooled = alone->pooled;
+    scores.volume = alone->volume;
     scores.top = api_top_of(of_bins, sum.n_bins);
     if (unseen->count > 0)
         find_text(unseen, &sum.unseen, &of_sum);
@@ -263,7 +267,8 @@ static void write_pooled(const struct api_bins *bins, const struct api_scores *s
         pooled->windows, pooled->n, pooled->kl, pooled->p_value, pooled->noise_floor,
         pooled->bins > 0 ? (double)pooled->bins : (double)NAN);
     write_ratio(bins, &pooled->ratio, out);
-    api_write_json(out, ",'level':%s}", api_verdict_names[scores->verdict]);
+    double level = scores->volume.windows > 0 ? scores->volume.counts_level : scores->verdict;
+    api_write_json(out, ",'level':%s}", api_verdict_names[api_verdict_of((int64_t)level)]);
 }
 
 void api_snapshot_write(const struct api_snapshot *snapshot, bool with_bins,
@@ -286,6 +291,8 @@ void api_snapshot_write(const struct api_snapshot *snapshot, bool with_bins,
     api_write_json(out, ",'verdict':%s,'state':%s", api_verdict_names[scores.verdict],
                    api_verdict_names[snapshot->state]);
     write_pooled(bins, &scores, out);
+    api_append_text(out, ",\"volume\":");
+    api_volume_write(&scores.volume, out);
     write_scores(&scores, out);
     if (bins->labelled) {
         api_append_text(out, ",\"unseen\":[");

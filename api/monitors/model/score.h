@@ -18,6 +18,7 @@ struct api_snapshot {
     double unseen_share;             /* see api_weights_unseen_share; 1 if it is not the config's */
     struct api_unseen_counts unseen; /* of an open window, or one that is judged again */
     struct api_pool *pool;           /* windows before, or NULL; a closed window has its verdict */
+    struct api_volume volume;        /* of a window that closes, or is judged again */
     struct api_spread reference_spread; /* of the values of the reference */
     struct api_turns turns;             /* of the monitor's state */
     char sentence[API_SENTENCE];        /* of a window that closes, or is restated */

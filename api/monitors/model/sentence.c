@@ -225,6 +225,39 @@ static void write_ratio(const struct api_bins *bins, size_t i, const struct kl_d
     api_append_text(out, " times");
 }
 
+/* Appends a number of rows with commas between thousands. */
+static void write_rows(double rows, struct api_buffer *out)
+{
+    char digits[40];
+    int size = snprintf(digits, sizeof digits, "%.0f", rows);
+    for (int i = 0; i < size; i++) {
+        api_append(out, ",", i > 0 && (size - i) % 3 == 0);
+        api_append(out, digits + i, 1);
+    }
+}
+
+/* Appends how a number of rows compares with what is usual: "rows: 12,000 → 4,100, a third of usual". */
+static void write_volume(const struct api_volume *volume, struct api_buffer *out)
+{
+    static const struct {
+        double of;
+        const char *name;
+    } parts[] = {{2, "half"}, {3, "a third"}, {4, "a quarter"}, {10, "a tenth"}};
+    double x = volume->ratio;
+    api_append_text(out, "rows: ");
+    write_rows(volume->usual, out);
+    api_append_text(out, " → ");
+    write_rows(volume->rows, out);
+    api_append_text(out, ", ");
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        if (fabs(x * parts[i].of - 1) < 0.05) {
+            api_append_format(out, "%s of usual", parts[i].name);
+            return;
+        }
+    write_number(rounded(x < 1 ? 100 * x : x, 2), out);
+    api_append_text(out, x < 1 ? " % of usual" : " times the usual");
+}
+
 void api_sentence_write(const struct api_bins *bins, const struct api_scores *scores,
                         const struct kl_drift_bin *of_bins, const struct api_unseen *unseen,
                         size_t windows, char to[API_SENTENCE])
@@ -237,13 +270,19 @@ void api_sentence_write(const struct api_bins *bins, const struct api_scores *sc
     struct kl_drift_bin changed;
     size_t of_ratio = has_ratio ? bin_of_ratio(bins, ratio, of_bins, &changed) : 0;
     bool says_anything = api_top_at(scores->top, 0) || has_ratio;
+    if (scores->volume.windows > 0 && scores->volume.level > API_OK)
+        write_volume(&scores->volume, &out);
+    if (api_volume_decides(&scores->volume))
+        says_anything = has_ratio = false;
+    else if (out.size > 0 && says_anything)
+        api_append_text(&out, "; ");
     if (says_anything && windows > 1)
         api_append_format(&out, "with the %zu before: ", windows - 1);
     if (says_anything)
         write_spread(scores, &out);
     if (has_ratio)
         write_ratio(bins, of_ratio, &changed, scores, unseen, &out);
-    for (size_t rank = 0; rank < API_TOP; rank++) {
+    for (size_t rank = 0; rank < API_TOP && says_anything; rank++) {
         size_t bin = api_top_at(scores->top, rank);
         if (bin == 0 || (rank > 0 && (bins->is_presence ||
                                       !(of_bins[bin - 1].contribution >= scores->drift.kl / 20))))

@@ -118,8 +118,8 @@ static bool read_compare(const struct api_value *value, union api_field_value *t
 }
 
 /* Reads null; "2,4"; and objects. */
-static bool read_ratio(const struct api_value *value, union api_field_value *to,
-                       struct kl_problem *problem)
+static bool read_levels(const struct api_value *value, union api_field_value *to,
+                        struct kl_problem *problem)
 {
     static const struct form form = {{"warning", "critical"},
                                      {1, 1},
@@ -157,6 +157,7 @@ FOLLOWS(window_size, window, 1);
 FOLLOWS(grace, window, 2);
 FOLLOWS(period, previous, 1);
 FOLLOWS(ratio_critical, ratio_warning, 1);
+FOLLOWS(volume_critical, volume_warning, 1);
 
 /* ---- The table */
 
@@ -166,6 +167,10 @@ static const char *const methods[] = {"auto", "quantile", "width", "labels", NUL
 #define FIELDS(first, n) offsetof(struct api_monitor_settings, first), (n) * sizeof(double)
 #define NUMBER(initial, from, to) .fallback = (initial), .min = (from), .max = (to)
 #define WHOLE .kind = API_WHOLE
+#define LEVELS                                                                                     \
+    "null or {\"warning\": R, \"critical\": S}, numbers above 1 to 1e9, S not below R; in a "      \
+    "query "                                                                                       \
+    "null or R,S"
 const struct api_field api_monitor_setting_rows[] = {
     {"method", FIELD(method), .parent = "binning", .words = methods, .fallback = "auto",
      .expected = "auto, quantile, width or labels"},
@@ -186,9 +191,10 @@ const struct api_field api_monitor_setting_rows[] = {
     {"critical", FIELD(critical), .parent = "thresholds", NUMBER("0.1", 0, 1e9)},
     {"significance", FIELD(significance), .parent = "thresholds", NUMBER("0.0001", 0, 1),
      .open = true},
-    {"ratio", FIELDS(ratio_warning, 2), .read = read_ratio, .fallback = "null",
-     .expected = "null or {\"warning\": R, \"critical\": S}, numbers above 1 to 1e9, S not below "
-                 "R; in a query null or R,S"},
+    {"ratio", FIELDS(ratio_warning, 2), .read = read_levels, .fallback = "null",
+     .expected = LEVELS},
+    {"volume", FIELDS(volume_warning, 2), .read = read_levels, .fallback = "null",
+     .expected = LEVELS},
     {"pool", FIELD(pool), .kind = API_POWER, NUMBER("16", 1, API_MAX_POOL)},
     {"fire_after", FIELD(fire_after), WHOLE, NUMBER("1", 1, 1000)},
     {"clear_after", FIELD(clear_after), WHOLE, NUMBER("3", 1, 1000)},
@@ -375,6 +381,10 @@ bool api_settings_check(const struct api_monitor_settings *settings, struct api_
         return api_fail_at(problem, API_BODY, "#/compare", "option_invalid",
                            "a period needs windows of time, and is a multiple of their seconds: "
                            "with {\"seconds\": 3600}, 86400 is the same hour of the day before");
+    if (settings->volume_warning > 0 && settings->window != API_SECONDS)
+        return api_fail_at(problem, API_BODY, "#/volume", "option_invalid",
+                           "volume needs windows of time, such as 1h: others have no usual number "
+                           "of rows");
     return settings->critical >= settings->warning ||
            api_fail_at(problem, API_BODY, "#/thresholds/critical", "option_invalid",
                        "the critical threshold, %g, is below the warning threshold, %g",
@@ -427,6 +437,15 @@ void api_write_thresholds(const struct api_monitor_settings *settings, struct ap
                    settings->critical, settings->significance);
 }
 
+static void write_levels(const char *name, double warning, double critical, struct api_buffer *out)
+{
+    api_append_format(out, ",\"%s\":", name);
+    if (warning == 0)
+        api_append_text(out, "null");
+    else
+        api_write_json(out, "{'warning':%g,'critical':%g}", warning, critical);
+}
+
 void api_settings_write(const struct api_monitor_settings *settings, struct api_buffer *out)
 {
     const char *rule = api_zone_rule(settings->zone);
@@ -441,11 +460,8 @@ void api_settings_write(const struct api_monitor_settings *settings, struct api_
                    ",'pseudocount':%g,'min_observations':%g,'thresholds':", settings->pseudocount,
                    settings->min_observations);
     api_write_thresholds(settings, out);
-    if (settings->ratio_warning == 0)
-        api_append_text(out, ",\"ratio\":null");
-    else
-        api_write_json(out, ",'ratio':{'warning':%g,'critical':%g}", settings->ratio_warning,
-                       settings->ratio_critical);
+    write_levels("ratio", settings->ratio_warning, settings->ratio_critical, out);
+    write_levels("volume", settings->volume_warning, settings->volume_critical, out);
     api_write_json(
         out, ",'pool':%g,'fire_after':%g,'clear_after':%g,'stale_after':%g,'retention_days':%g",
         settings->pool, settings->fire_after, settings->clear_after, settings->stale_after,

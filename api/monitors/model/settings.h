@@ -26,6 +26,8 @@ struct api_monitor_settings {
     double warning, critical, significance;
     double ratio_warning,
         ratio_critical; /* of one cell's share to the reference's; 0: it is not judged */
+    double volume_warning,
+        volume_critical; /* of the rows of a window to what is usual; 0: they are not judged */
     double pool; /* windows of the largest pool, a power of two: see api/monitors/model/pool.h */
     double fire_after, clear_after;
     double stale_after; /* seconds; NaN: three windows of time, or never */

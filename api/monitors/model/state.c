@@ -56,7 +56,7 @@ void api_state_follow(struct api_state_history *history, const struct api_eviden
     if (history->state > before)
         turns->rose = evidence->at;
     else if (api_settings_pool(evidence->settings) > 1 && history->state == before &&
-             before > API_OK)
+             before > API_OK && scores->pooled.windows > 0)
         history->state = api_pool_fall(evidence, before, scores->alone, &turns->pool_from);
 }
 

@@ -47,6 +47,19 @@ static inline struct api_pooled api_pooled_of(size_t windows, const struct kl_dr
                                .bins = drift->df + 1};
 }
 
+/* api_volume: a number of rows beside that of `windows` windows before, whose median is `usual`: see api/monitors/model/volume.h. Of no window if it
+ * was not judged. All are doubles: the store has their bytes. */
+struct api_volume {
+    double rows, usual, windows, ratio, p_value;
+    double level, counts_level; /* enum api_verdict: by the rows, and by the counts of the bins */
+};
+
+/* True if the number of rows raised the verdict, which would be lower by the counts. */
+static inline bool api_volume_decides(const struct api_volume *volume)
+{
+    return volume->windows > 0 && volume->level > API_OK && volume->level > volume->counts_level;
+}
+
 /* api_scores: scores of counts; those of `drift` are NaN if there is no reference, or no
  * count. Of a window that is read from the store, what the store does not keep is 0: n, n_reference, statistic, df.
  *
@@ -60,6 +73,7 @@ struct api_scores {
     struct api_spread spread, reference_spread;
     enum api_verdict verdict, alone; /* alone: the level that the window reached without others */
     struct api_pooled pooled;
+    struct api_volume volume;
     int64_t top;
     double top_share; /* see api_top_share */
 };

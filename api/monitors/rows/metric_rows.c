@@ -37,22 +37,24 @@ static void add_sample(void *context, const struct api_monitor *monitor)
     api_append_text(labels, "{group=\"");
     append_label(labels, monitor->group);
     api_append(labels, "\"", 1);
-    const struct api_metric_sample sample = {.labels = begin,
-                                             .group = labels->size - begin,
-                                             .kl = last->drift.kl,
-                                             .js = last->drift.js,
-                                             .psi = last->drift.psi,
-                                             .unseen_ratio = last->drift.unseen_ratio,
-                                             .missing_ratio = last->missing_ratio,
-                                             .n = status->last.n,
-                                             .end = seconds(status->last.end),
-                                             .warning = monitor->warning,
-                                             .critical = monitor->critical,
-                                             .observations = (double)status->observations,
-                                             .last_observation = seconds(status->last_observation),
-                                             .stale = state.stale,
-                                             .muted = state.mute.until != API_NO_TIME,
-                                             .state = status->state};
+    const struct api_metric_sample sample = {
+        .labels = begin,
+        .group = labels->size - begin,
+        .kl = last->drift.kl,
+        .js = last->drift.js,
+        .psi = last->drift.psi,
+        .unseen_ratio = last->drift.unseen_ratio,
+        .missing_ratio = last->missing_ratio,
+        .volume_ratio = last->volume.ratio > 0 ? last->volume.ratio : (double)NAN,
+        .n = status->last.n,
+        .end = seconds(status->last.end),
+        .warning = monitor->warning,
+        .critical = monitor->critical,
+        .observations = (double)status->observations,
+        .last_observation = seconds(status->last_observation),
+        .stale = state.stale,
+        .muted = state.mute.until != API_NO_TIME,
+        .state = status->state};
     api_append(&reading->samples->of_monitors, &sample, sizeof sample);
     api_append_text(labels, ",monitor=\"");
     append_label(labels, monitor->name);

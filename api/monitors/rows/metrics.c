@@ -69,6 +69,8 @@ static const struct family {
      "Fraction of missing values in the last closed window.", VALUE(missing_ratio)},
     {"kldiv_monitor_window_observations", "gauge", "Observations in the last closed window.",
      VALUE(n)},
+    {"kldiv_monitor_volume_ratio", "gauge",
+     "Observations in the last closed window, divided by what is usual.", VALUE(volume_ratio)},
     {"kldiv_monitor_window_end_timestamp_seconds", "gauge", "End of the last closed window.",
      VALUE(end)},
     {"kldiv_monitor_threshold_nats", "gauge", "Divergence from which a severity applies.",

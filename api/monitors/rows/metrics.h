@@ -29,7 +29,8 @@ void api_monitor_metrics_free(struct api_monitor_metrics *metrics, struct api_bu
 struct api_metric_sample {
     size_t labels; /* offset of the begin of its labels */
     size_t group;  /* bytes of the first one, `{group="g"` */
-    double kl, js, psi, unseen_ratio, missing_ratio, n, end; /* of the last closed window */
+    double kl, js, psi, unseen_ratio, missing_ratio, volume_ratio, n,
+        end; /* of the last closed window */
     double warning, critical;
     double observations, last_observation;
     double stale, muted;

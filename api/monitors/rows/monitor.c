@@ -62,6 +62,7 @@ static const struct api_row_field fields[API_MONITOR_VALUES] = {
     [COLUMN_last_psi] = MEMBER(REAL, status.last.scores.drift.psi),
     [COLUMN_last_unseen_ratio] = MEMBER(REAL, status.last.scores.drift.unseen_ratio),
     [COLUMN_last_missing_ratio] = MEMBER(REAL, status.last.scores.missing_ratio),
+    [COLUMN_last_volume_ratio] = MEMBER(REAL, status.last.scores.volume.ratio),
     [COLUMN_last_noise_floor] = MEMBER(REAL, status.last.scores.pooled.noise_floor),
     [COLUMN_last_top] = WHOLE(status.last.scores.top, API_TOP_UNKNOWN),
     [COLUMN_last_top_share] = MEMBER(REAL, status.last.scores.top_share),

@@ -93,14 +93,14 @@ enum { API_MONITOR_BYTES = sizeof(struct api_monitor) + 512 };
 /* Reads a row of the statements that give a monitor's; what follows the row in the structure stays as it is.
  * api_monitor_read_part: of one that gives the first columns alone; others stay as they are. */
 void api_monitor_read(struct api_monitor *monitor, const struct api_datum *values);
-enum { API_SAMPLE_VALUES = 16 };
+enum { API_SAMPLE_VALUES = 17 };
 void api_monitor_read_part(struct api_monitor *monitor, const struct api_datum *values, size_t n);
 
 /* API_TOP_NAMES, API_SETTINGS, API_DEFINITION: values of a row behind those that api_monitor_read reads. */
-enum { API_TOP_NAMES = 42, API_SETTINGS = 43, API_DEFINITION = 44 };
+enum { API_TOP_NAMES = 43, API_SETTINGS = 44, API_DEFINITION = 45 };
 
 /* Sets the parameters of API_SQL_MONITOR_PUT but the last two, names of top bins and id. */
-enum { API_MONITOR_VALUES = 39 };
+enum { API_MONITOR_VALUES = 40 };
 void api_monitor_values(const struct api_monitor *monitor, struct api_datum *values);
 
 /* Takes from a config what the row has of its settings. */

@@ -1,9 +1,11 @@
 #include "api/monitors/rows/window_load.h"
 
 #include "api/json/json_load.h"
+#include "api/monitors/model/volume.h"
 #include "api/store/counts.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -154,7 +156,7 @@ bool api_window_began(struct api_monitors *monitors, struct api_monitor *monitor
     struct api_monitor_settings settings = monitor->config->settings;
     struct api_snapshot *snapshot = NULL;
     *began = window->start;
-    if (api_settings_running(&settings) > 0)
+    if (api_settings_running(&settings) > 0 || api_volume_decides(&window->scores.volume))
         return true;
     if (!api_snapshot_read(monitors, monitor, API_SQL_WINDOW, API_ROW(monitor->id, window->id),
                            &snapshot))
@@ -184,28 +186,115 @@ bool api_touch_add_to_pool(struct api_monitors *monitors, struct api_monitor *mo
     return monitor->pool || api_transaction_fail_oom(monitors);
 }
 
-/* Adds the counts and moments of closed windows at the same time of the periods before. A statement takes those of a time of
- * the year without a change of clocks, after which they start as many seconds apart as a period has. */
+/* season: windows of a monitor at the same time of the `last` periods before a start, from the one `from` periods before on. */
+struct season {
+    int64_t monitor, revision, start, from, last;
+    struct api_monitor_settings settings; /* of the windows, with the period */
+};
+
+static struct season season_of(int64_t monitor, const struct api_snapshot *snapshot, int64_t start)
+{
+    struct season season = {.monitor = monitor,
+                            .revision = snapshot->window.revision,
+                            .from = 1,
+                            .last = (int64_t)snapshot->settings.previous,
+                            .settings = snapshot->config->settings};
+    season.settings.period = snapshot->settings.period;
+    season.start = api_window_span(&season.settings, start).start;
+    return season;
+}
+
+/* Reads closed windows of a season. A statement takes those of a time of the year without a change of clocks, after which they start as many
+ * seconds apart as a period has. */
+static bool read_season(struct api_store *store, const struct season *season, api_row_reader *read,
+                        void *context)
+{
+    const struct api_monitor_settings *settings = &season->settings;
+    int64_t period = (int64_t)settings->period * API_SECOND_US, start = season->start, first;
+    bool good = true;
+    for (int64_t k = season->from, n = 1; good && k <= season->last; k += n, n = 1) {
+        first = api_window_before(settings, start, k);
+        if (first == API_NO_TIME)
+            continue;
+        while (k + n <= season->last &&
+               api_window_before(settings, start, k + n) == first - n * period)
+            n++;
+        good = api_store_read(store, API_SQL_COUNTS_OF_SEASON,
+                              API_ROW(first + period, period, n, season->monitor, season->revision),
+                              read, context);
+    }
+    return good;
+}
+
+/* Adds the counts and moments of closed windows at the same time of the periods before. */
 static bool add_season(struct api_monitors *monitors, int64_t monitor, int64_t start,
                        struct api_snapshot *snapshot, struct api_moments *moments)
 {
-    struct api_monitor_settings settings = snapshot->config->settings; /* of the windows */
-    settings.period = snapshot->settings.period;
-    int64_t period = (int64_t)settings.period * API_SECOND_US,
-            last = (int64_t)snapshot->settings.previous, first;
-    bool good = true;
-    start = api_window_span(&settings, start).start;
-    for (int64_t k = 1, n = 1; good && k <= last; k += n, n = 1) {
-        first = api_window_before(&settings, start, k);
-        if (first == API_NO_TIME)
-            continue;
-        while (k + n <= last && api_window_before(&settings, start, k + n) == first - n * period)
-            n++;
-        const struct api_datum *of =
-            API_ROW(first + period, period, n, monitor, snapshot->window.revision);
-        good = api_counts_run(snapshot->reference, snapshot->config->bins.n_bins, moments,
-                              monitors->store, API_SQL_COUNTS_OF_SEASON, of);
+    const struct season season = season_of(monitor, snapshot, start);
+    struct api_counts_sum sum = {snapshot->reference, snapshot->config->bins.n_bins, moments};
+    return read_season(monitors->store, &season, api_counts_add_row, &sum);
+}
+
+/* ---- Numbers of rows */
+
+#define DAY_S ((double)API_DAY_US / API_SECOND_US)
+
+static void add_rows(void *context, const struct api_datum *values)
+{
+    struct api_volumes *rows = context;
+    if (rows->n < API_VOLUME_MOST)
+        rows->of[rows->n++] = api_datum_number(&values[2]);
+}
+
+/* Reads the windows at the same time of a season, and of the days before, if periods and windows are of days or parts of them. */
+static bool read_days(struct api_store *store, struct season *season, struct api_volumes *to)
+{
+    struct api_monitor_settings daily = season->settings;
+    int64_t start = season->start;
+    bool good = read_season(store, season, add_rows, &to[0]);
+    daily.period = DAY_S;
+    bool has_days = season->settings.period > DAY_S && season->settings.period != API_MONTH &&
+                    fmod(season->settings.period, DAY_S) == 0 &&
+                    fmod(DAY_S, daily.window_size) == 0;
+    season->last--;
+    season->from = 0;
+    for (int64_t day = 1; good && has_days && day < API_WEEKDAYS; day++) {
+        season->start = api_window_before(&daily, start, day);
+        if (season->start != API_NO_TIME)
+            good = read_season(store, season, add_rows, &to[day]);
     }
+    return good;
+}
+
+bool api_snapshot_volume(struct api_monitors *monitors, int64_t monitor,
+                         struct api_snapshot *snapshot)
+{
+    const struct api_monitor_settings *settings = &snapshot->settings;
+    const struct api_window *window = &snapshot->window;
+    struct season season = season_of(monitor, snapshot, window->start);
+    bool is_set = season.settings.period > 0, good = true;
+    struct api_volumes_before before;
+    snapshot->volume = (struct api_volume){.windows = 0};
+    if (settings->volume_warning == 0 || settings->window != API_SECONDS)
+        return true;
+    for (size_t i = 0; i < API_WEEKDAYS; i++)
+        before.season[i].n = 0;
+    before.last.n = 0;
+    if (!is_set)
+        season.settings.period = API_WEEKDAYS * DAY_S;
+    if (!is_set || season.last < API_VOLUME_LEAST)
+        season.last = API_VOLUME_WINDOWS;
+    if (season.last > API_VOLUME_MOST)
+        season.last = API_VOLUME_MOST;
+    if (is_set || fmod(season.settings.period, settings->window_size) == 0)
+        good = read_days(monitors->store, &season, before.season);
+    if (good && !is_set)
+        good = api_store_read(
+            monitors->store, API_SQL_ROWS_BEFORE,
+            API_ROW(monitor, window->revision, window->start, window->id, API_VOLUME_WINDOWS),
+            add_rows, &before.last);
+    if (good)
+        snapshot->volume = api_volume_judge(settings, window->n, &before);
     return good;
 }
 

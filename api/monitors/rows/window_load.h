@@ -32,6 +32,10 @@ bool api_snapshot_unseen(struct api_monitors *monitors, int64_t monitor,
 bool api_snapshot_pool(struct api_monitors *monitors, struct api_monitor *monitor,
                        struct api_snapshot *snapshot);
 
+/* Judges the number of rows of a snapshot's window, if its settings ask for it, by those of closed windows before. */
+bool api_snapshot_volume(struct api_monitors *monitors, int64_t monitor,
+                         struct api_snapshot *snapshot);
+
 /* Reads the last closed windows of a monitor, of which pools are made, unless they are in memory. */
 bool api_touch_pool(struct api_monitors *monitors, struct api_monitor *monitor);
 

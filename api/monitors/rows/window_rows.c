@@ -52,6 +52,7 @@ static const struct api_row_field fields[COLUMNS] = {
     [COLUMN_pooled_noise_floor] = MEMBER(REAL, scores.pooled.noise_floor),
     [COLUMN_pooled_bins] = MEMBER(SIZE, scores.pooled.bins),
     [COLUMN_pooled_ratio] = STRUCT(scores.pooled.ratio),
+    [COLUMN_volume] = STRUCT(scores.volume),
     [COLUMN_moments] = STRUCT(moments),
     [COLUMN_reference_spread] = STRUCT(scores.reference_spread),
     [COLUMN_settings] = MEMBER(TEXT, settings),
@@ -191,15 +192,9 @@ void api_window_list_free(struct api_window_list *list)
 
 /* ---- Counts */
 
-struct counts {
-    double *counts;
-    size_t n_bins;
-    struct api_moments *moments;
-};
-
-static void add_counts(void *context, const struct api_datum *values)
+void api_counts_add_row(void *context, const struct api_datum *values)
 {
-    const struct counts *to = context;
+    const struct api_counts_sum *to = context;
     api_counts_add(values[0].text, values[0].size, to->counts, to->n_bins);
     api_moments_read(&values[1], to->moments);
 }
@@ -208,8 +203,8 @@ bool api_counts_run(double *counts, size_t n_bins, struct api_moments *moments,
                     struct api_store *store, enum api_statement statement,
                     const struct api_datum *parameters)
 {
-    struct counts to = {counts, n_bins, moments};
-    return api_store_read(store, statement, parameters, add_counts, &to);
+    struct api_counts_sum sum = {counts, n_bins, moments};
+    return api_store_read(store, statement, parameters, api_counts_add_row, &sum);
 }
 
 /* ---- Texts that are no labels */

@@ -43,6 +43,14 @@ void api_window_list_add(void *context, const struct api_datum *values);
 bool api_window_list_end(struct api_window_list *list, struct api_store *store);
 void api_window_list_free(struct api_window_list *list);
 
+/* api_counts_sum: what counts and moments of rows are added to. Its reader takes it as the context. */
+struct api_counts_sum {
+    double *counts;
+    size_t n_bins;
+    struct api_moments *moments;
+};
+void api_counts_add_row(void *context, const struct api_datum *values);
+
 /* Adds the counts and the moments of the windows that a statement gives. */
 bool api_counts_run(double *counts, size_t n_bins, struct api_moments *moments,
                     struct api_store *store, enum api_statement statement,

@@ -17,6 +17,7 @@ static bool score(struct api_monitors *monitors, struct api_monitor *monitor,
     return (is_compared || api_snapshot_compare(monitors, monitor->id,
                                                 api_position_of(&snapshot->window), snapshot)) &&
            api_snapshot_pool(monitors, monitor, snapshot) &&
+           api_snapshot_volume(monitors, monitor->id, snapshot) &&
            api_score_closed(monitors, monitor, snapshot);
 }
 

@@ -361,7 +361,10 @@ static bool judge(struct judging *j, struct api_snapshot *snapshot)
     snapshot->pool = api_pool_hold(j->pool);
     snapshot->turns = j->turns;
     window->closed = false; /* so that it is scored, and compared with what there is now */
-    if (!compare(j, snapshot, anew) || !api_snapshot_unseen(j->monitors, j->monitor->id, snapshot))
+    snapshot->volume = window->scores.volume;
+    if (!compare(j, snapshot, anew) ||
+        !api_snapshot_unseen(j->monitors, j->monitor->id, snapshot) ||
+        (is_reached && !api_snapshot_volume(j->monitors, j->monitor->id, snapshot)))
         return false;
     if (!score_row(j, snapshot, is_reached))
         return false;

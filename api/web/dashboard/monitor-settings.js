@@ -42,6 +42,8 @@ function rows(config) {
             `${number(thresholds.critical)} nats; significance ${thresholds.significance}`],
         ["Rare bins", config.ratio ? `${number(config.ratio.warning)} times the share is a warning, ` +
             `${number(config.ratio.critical)} times critical` : "not judged by themselves"],
+        ["Number of rows", config.volume ? `${number(config.volume.warning)} times more or fewer than usual is a warning, ` +
+            `${number(config.volume.critical)} times critical` : "not judged"],
         ["Pool", config.pool > 1 ? `up to ${plural(config.pool, "window")} together` : "each window alone"],
         ["Silent after", config.stale_after !== null ? duration(config.stale_after)
             : typeof config.window === "object" && config.window.seconds ? "3 windows" : "never"],

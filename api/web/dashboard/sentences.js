@@ -120,7 +120,29 @@ function needed(config) {
  * @param {Config} config
  */
 export function reason(result, config) {
-    if (result.verdict === "insufficient_data")
+    const rows = result.volume ? `${rowsOf(result.volume, result.n)} ` : "";
+    return rows + reasonOfCounts(result, config);
+}
+
+/**
+ * The number of rows beside what is usual.
+ *
+ * @param {import("./types.js").Volume} volume
+ * @param {number} n
+ */
+function rowsOf({ usual, windows, level, p_value: p }, n) {
+    return `${plural(n, "row")}, usually ${count(usual)} (median of ${plural(windows, "window")})` +
+        (level === "ok" ? "." : `: ${level}; without a change the probability of this is ${probability(p)}.`);
+}
+
+/**
+ * What the counts of the bins say, by the windows that decided.
+ *
+ * @param {Result} result
+ * @param {Config} config
+ */
+function reasonOfCounts(result, config) {
+    if (result.verdict === "insufficient_data" || (result.volume && !result.pooled))
         return result.n < needed(config)
             ? `${count(result.n)} of ${count(needed(config))} values that a verdict needs.`
             : "There is nothing to compare with yet.";

@@ -106,6 +106,15 @@ export interface Pooled {
     ratio?: { bin: string; reference: number; current: number; ratio: number | null; p_value: number } | null;
 }
 
+/** A number of rows beside what is usual. */
+export interface Volume {
+    usual: number;
+    windows: number;
+    ratio: number;
+    p_value: number;
+    level: string;
+}
+
 /** A window with its scores; `bins` are there only if one window was asked for. */
 export interface Result {
     window: Window;
@@ -136,6 +145,7 @@ export interface Result {
     noise_floor: number | null;
     unseen_ratio: number | null;
     missing_ratio: number | null;
+    volume?: Volume | null;
     top: string[];
     thresholds: Thresholds;
     pseudocount: number;
@@ -184,6 +194,7 @@ export interface Config {
     compare: string | { previous: number; period?: number | "month" };
     pool: number;
     ratio: { warning: number; critical: number } | null;
+    volume: { warning: number; critical: number } | null;
     since: string | null;
     severity_since: string | null;
     began: string | null;

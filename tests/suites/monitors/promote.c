@@ -59,12 +59,24 @@ static bool warns(const json_t *response, const char *code, const char *column)
 Test(monitors_promote, a_table_brings_bins_and_leaves_settings)
 {
     static const char *const made[] = {"bins", "reference", "revision", NULL},
-                             *const others[] = {
-                                 "group",       "name",       "revision",    "window",
-                                 "compare",     "thresholds", "pool",        "fire_after",
-                                 "clear_after", "ratio",      "stale_after", "retention_days",
-                                 "pseudocount", "muted",      "annotations", "min_observations",
-                                 NULL};
+                             *const others[] = {"group",
+                                                "name",
+                                                "revision",
+                                                "window",
+                                                "compare",
+                                                "thresholds",
+                                                "pool",
+                                                "fire_after",
+                                                "clear_after",
+                                                "ratio",
+                                                "volume",
+                                                "stale_after",
+                                                "retention_days",
+                                                "pseudocount",
+                                                "muted",
+                                                "annotations",
+                                                "min_observations",
+                                                NULL};
     static const char *const names[] = {"x", "y", "z"};
     static const char *const queries[] = {"", "?method=width&bins=4", "?bins=3"};
     struct api_service service = monitors_new(100);

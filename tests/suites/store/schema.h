@@ -40,6 +40,8 @@ void schema_make(sqlite3 *sqlite, int64_t version);
     "ALTER TABLE kldiv_monitors DROP COLUMN n_recent;"                                             \
     "ALTER TABLE kldiv_monitors DROP COLUMN recent;"                                               \
     "ALTER TABLE kldiv_monitors DROP COLUMN began;"                                                \
+    "ALTER TABLE kldiv_monitors DROP COLUMN last_volume_ratio;"                                    \
+    "ALTER TABLE kldiv_windows DROP COLUMN volume;"                                                \
     "ALTER TABLE kldiv_events DROP COLUMN began;"                                                  \
     "ALTER TABLE kldiv_outbox DROP COLUMN began;"                                                  \
     "CREATE TABLE kldiv_counts (monitor BIGINT NOT NULL, window_id BIGINT NOT NULL, bin BIGINT "   \

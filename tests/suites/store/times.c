@@ -347,7 +347,7 @@ static void make_first(const struct database *database)
         "DROP INDEX kldiv_events_by_time; DROP TABLE kldiv_unseen;"
         "UPDATE kldiv_monitors SET settings = replace(replace(settings, ',\"pool\":16', ''),"
         " ',\"stale_after\":null', ''); UPDATE kldiv_monitors SET settings = replace(settings,"
-        " ',\"ratio\":null', '');"
+        " ',\"ratio\":null,\"volume\":null', '');"
         "ALTER TABLE kldiv_monitors DROP COLUMN rose_at;"
         "ALTER TABLE kldiv_monitors DROP COLUMN rose_window;"
         "ALTER TABLE kldiv_windows DROP COLUMN pooled_bins;"

@@ -607,7 +607,7 @@ def try_names(folder):
         "ALTER TABLE events DROP COLUMN began; INSERT INTO meta VALUES ('change', 0), ('deletion', 0); "
         "ALTER TABLE windows DROP COLUMN pooled_windows, DROP COLUMN pooled_n, DROP COLUMN pooled_kl, "
         "DROP COLUMN pooled_p_value, DROP COLUMN pooled_noise_floor, DROP COLUMN pooled_bins, "
-        "DROP COLUMN pooled_ratio, DROP COLUMN moments, DROP COLUMN reference_spread", "shared")
+        "DROP COLUMN pooled_ratio, DROP COLUMN volume, DROP COLUMN moments, DROP COLUMN reference_spread", "shared")
     sql("CREATE TABLE kldiv_sums (a INTEGER)", "shared")
     status, output = migrate(server.store)
     expect(status == 1 and "already exists" in output, output)
