@@ -1,7 +1,7 @@
 #include "api/steps.h"
 
 #include "api/memory/freelist.h"
-#include "api/monitors/http/request.h"
+#include "api/monitors/http/segments.h"
 #include "api/monitors/monitors.h"
 #include "api/monitors/test.h"
 #include "api/request/body.h"
@@ -35,6 +35,7 @@ static bool make_state(struct api_exchange *x)
 static void drop(struct api_exchange *x)
 {
     const struct api_steps *steps = steps_of(x);
+    api_segments_drop(x);
     if (steps->drop && x->is_parsed)
         steps->drop(x);
     x->is_parsed = false;
@@ -50,6 +51,7 @@ void api_steps_end(struct api_exchange *x)
             free(x->state);
         x->state = NULL;
     }
+    api_segments_end(x);
     api_known_release(x->known);
     x->known = NULL;
     api_buffer_free(&x->inflated);
@@ -88,7 +90,9 @@ static bool handle(struct api_store_job *job, struct api_monitors *monitors)
 /* Has the store's thread read the monitors of the path. */
 static bool refresh(struct api_store_job *job, struct api_monitors *monitors)
 {
-    return job->x->captures.n == 0 || api_know_again(job->x, monitors);
+    struct api_exchange *x = job->x;
+    return x->captures.n == 0 ||
+           (api_know_again(x, monitors) && (!x->segments || api_segments_know(x, monitors)));
 }
 
 /* Begins to wait: for the steps in the store, or for the monitors of the path. */

@@ -1,6 +1,7 @@
 #include "api/notify/message.h"
 
 #include "api/json/format.h"
+#include "api/monitors/model/segment.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -75,6 +76,17 @@ static void write_subject(const struct api_change *change, struct api_buffer *ou
     write_news(change, out);
 }
 
+/* Bytes of the group of the first change; if others are of other segments, of the group of which all are. */
+static size_t group_size(const struct api_message *message)
+{
+    const char *group = message->changes->group;
+    size_t parent = api_segment_parent(group), size = strlen(group);
+    for (size_t i = 1; parent > 0 && i < message->n; i++)
+        if (strcmp(message->changes[i].group, group) != 0)
+            return parent;
+    return size;
+}
+
 /* Appends the message in a line: its change, or to which states there are how many, worst first. */
 static void write_title(const struct api_message *message, struct api_buffer *out)
 {
@@ -84,7 +96,8 @@ static void write_title(const struct api_message *message, struct api_buffer *ou
         write_subject(message->changes, out);
         return;
     }
-    api_append_format(out, "%s: %zu changes", message->changes->group, message->n);
+    api_append_format(out, "%.*s: %zu changes", (int)group_size(message), message->changes->group,
+                      message->n);
     for (int state = API_STATES - 1; state >= 0; state--) {
         size_t n = 0;
         for (size_t i = 0; i < message->n; i++)
@@ -97,21 +110,23 @@ static void write_title(const struct api_message *message, struct api_buffer *ou
 }
 
 /* Appends a member of a query, percent-encoded. */
-static void write_member(const char *name, const char *text, struct api_buffer *out)
+static void write_member(const char *name, const char *text, size_t size, struct api_buffer *out)
 {
     api_append_text(out, name);
-    for (const unsigned char *p = (const unsigned char *)text; *p; p++)
-        api_append_format(out, isalnum(*p) || strchr("-._~", *p) ? "%c" : "%%%02X", *p);
+    for (size_t i = 0; i < size; i++) {
+        unsigned char c = (unsigned char)text[i];
+        api_append_format(out, isalnum(c) || strchr("-._~", c) ? "%c" : "%%%02X", c);
+    }
 }
 
 /* Appends the address of the page of a monitor, or of its group if `name` is NULL. */
-static void write_page(const struct api_message *message, const char *group, const char *name,
-                       struct api_buffer *out)
+static void write_page(const struct api_message *message, const char *group, size_t size,
+                       const char *name, struct api_buffer *out)
 {
     api_append_text(out, message->public_url);
-    write_member("/dashboard/?group=", group, out);
+    write_member("/dashboard/?group=", group, size, out);
     if (name)
-        write_member("&monitor=", name, out);
+        write_member("&monitor=", name, strlen(name), out);
 }
 
 /* Appends a text that was written, as a JSON string, and empties it. */
@@ -138,7 +153,7 @@ static void write_change(const struct api_message *message, const struct api_cha
         id, change->group, change->name, api_state_name(change->from), api_state_name(change->to),
         change->since, change->began, change->at, change->kl, change->sentence);
     if (message->public_url) {
-        write_page(message, change->group, change->name, text);
+        write_page(message, change->group, strlen(change->group), change->name, text);
         append_string(out, text);
     } else {
         api_append_text(out, "null");
@@ -227,7 +242,8 @@ static void write_slack(const struct api_message *message, struct api_buffer *ou
     if (message->n > SHOWN)
         api_append_format(&text, "… and %zu more\n", message->n - SHOWN);
     if (message->public_url) {
-        write_page(message, first->group, message->n > 1 ? NULL : first->name, line);
+        write_page(message, first->group, group_size(message), message->n > 1 ? NULL : first->name,
+                   line);
         append_line(&text, line, line->size);
     }
     api_append_text(out, "{\"mrkdwn\":false,\"text\":");
@@ -272,7 +288,7 @@ static void write_alert(const struct api_message *message, const struct api_chan
     api_write_json(out, "},'startsAt':%jd,'endsAt':%jd", start, ends ? now : now + LASTS);
     if (message->public_url) {
         api_append_text(out, ",\"generatorURL\":");
-        write_page(message, change->group, change->name, text);
+        write_page(message, change->group, strlen(change->group), change->name, text);
         append_string(out, text);
     }
     api_append_text(out, "}");

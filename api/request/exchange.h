@@ -156,6 +156,7 @@ struct api_exchange {
     enum api_outcome outcome; /* of the last parse or run */
     int status;     /* of the response that `handle` makes; 0: 200, or 204 without a body */
     bool is_parsed; /* x->state is what parse made of it */
+    struct api_segments *segments; /* of the group, which the request is about, too; or NULL */
     struct api_known_set *known; /* monitors of the path, by which parse reads the body; or NULL */
     bool is_refreshed;           /* they were read for this request */
     unsigned replaced;           /* how often monitors were replaced while it waited */

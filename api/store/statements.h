@@ -101,6 +101,9 @@ STATEMENT(REVISIONS_PRUNE, "DELETE FROM kldiv_revisions WHERE monitor = $1 AND r
                            "NOT EXISTS (SELECT 1 FROM kldiv_windows w WHERE w.monitor = $1 AND "
                            "w.revision = kldiv_revisions.revision) RETURNING revision")
 
+/* n, text, limit → groups whose first n characters are the text */
+STATEMENT(SEGMENTS, "SELECT DISTINCT group_name FROM kldiv_monitors WHERE substr(group_name, 1, "
+                    "CAST(CAST($1 AS BIGINT) AS INTEGER)) = $2 ORDER BY group_name LIMIT $3")
 STATEMENT(WINDOW_PUT, /* monitor, and its columns */
           "INSERT INTO kldiv_windows (" WINDOW_COLUMNS ") VALUES ($1" API_WINDOW_COLUMNS(
               API_COLUMN_PARAMETER) ") ON CONFLICT (monitor, id) DO "
@@ -292,9 +295,12 @@ STATEMENT(
 STATEMENT(OUTBOX_FIRST, /* receiver → queued, message and group of the change to send first */
           "SELECT queued, message, group_name FROM kldiv_outbox WHERE receiver = $1 ORDER BY "
           "message = 0, id LIMIT 1")
-STATEMENT(OUTBOX_ASSIGN, /* message, receiver, group, limit: its first changes are that message */
+/* message, receiver, group, n, text, limit: the first changes of the group, and of groups whose first n characters are the text, are that
+ * message */
+STATEMENT(OUTBOX_ASSIGN,
           "UPDATE kldiv_outbox SET message = $1 WHERE receiver = $2 AND id IN (SELECT id FROM "
-          "kldiv_outbox WHERE receiver = $2 AND group_name = $3 ORDER BY id LIMIT $4)")
+          "kldiv_outbox WHERE receiver = $2 AND (group_name = $3 OR substr(group_name, 1, "
+          "CAST(CAST($4 AS BIGINT) AS INTEGER)) = $5) ORDER BY id LIMIT $6)")
 /* receiver, message → queued, monitor, group, name, from, to, at, since, kl, sentence, trace, began */
 STATEMENT(
     OUTBOX,

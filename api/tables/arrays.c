@@ -90,7 +90,7 @@ bool api_array_give(const struct api_table *table, const struct api_sink *sink, 
     else if (type->swapped)
         swap(data, n, type->size);
     if (type->element == API_FLOAT)
-        return sink->numbers(sink->context, column, type->dtype, data, n, problem);
+        return sink->numbers(sink->context, column, type->dtype, data, 0, n, problem);
     if (is_text && !api_buffer_reserve(&text, type->size + 1))
         return api_fail_oom(problem);
     bool good = give_cells(table, sink, column, type, data, text.data, problem);

@@ -57,9 +57,9 @@ struct api_sink {
     void *context;
     bool (*cell)(void *context, size_t column, const struct api_cell *cell,
                  struct api_problem *problem);
-    /* All of a column at once, from arrays of floating point; at any address. */
-    bool (*numbers)(void *context, size_t column, enum kl_dtype dtype, const void *values, size_t n,
-                    struct api_problem *problem);
+    /* n rows of a column at once, from arrays of floating point; at any address. `row` is the first. */
+    bool (*numbers)(void *context, size_t column, enum kl_dtype dtype, const void *values,
+                    size_t row, size_t n, struct api_problem *problem);
 };
 
 /* api_flaw: what is wrong with a column, as bits. API_NAME_BLANK: blanks were around its name, and are not part of it.
@@ -90,7 +90,10 @@ struct api_table {
     const char *part; /* the name of its file in a form of several; NULL: the form has one file */
     struct api_column *columns;
     size_t n_columns;
-    size_t n_rows;   /* known for arrays after opening, for other formats after a read */
+    size_t n_rows; /* known for arrays after opening, for other formats after a read */
+    const uint32_t *part_of_row; /* reads give the rows of the part `selected` alone; NULL: all */
+    uint32_t selected;
+    size_t n_whole;  /* rows of all parts */
     json_t *members; /* of JSON: the object without its values, which are null in it; else NULL */
     bool has_values; /* false for JSON without values: counts, or settings alone */
     bool is_rows;    /* read row by row, not column by column */

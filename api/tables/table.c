@@ -334,8 +334,54 @@ bool api_table_open(struct api_table *table, struct api_problem *problem)
     return table->format->open(table, problem) && finish(table, problem);
 }
 
-bool api_table_read(struct api_table *table, const struct api_sink *sink,
-                    struct api_problem *problem)
+/* ---- Reads */
+
+/* selecting: a read of some rows, which the sink gets. */
+struct selecting {
+    const struct api_table *table;
+    const struct api_sink *sink;
+};
+
+static bool is_selected(const struct selecting *s, size_t row)
+{
+    return s->table->part_of_row[row] == s->table->selected;
+}
+
+static bool select_cell(void *context, size_t column, const struct api_cell *cell,
+                        struct api_problem *problem)
+{
+    const struct selecting *s = context;
+    return !is_selected(s, cell->row) || s->sink->cell(s->sink->context, column, cell, problem);
+}
+
+/* Gives each run of selected rows. */
+static bool select_numbers(void *context, size_t column, enum kl_dtype dtype, const void *values,
+                           size_t row, size_t n, struct api_problem *problem)
+{
+    const struct selecting *s = context;
+    for (size_t i = 0, end; i < n; i = end) {
+        bool wanted = is_selected(s, row + i);
+        for (end = i + 1; end < n && is_selected(s, row + end) == wanted;)
+            end++;
+        if (wanted && !s->sink->numbers(s->sink->context, column, dtype,
+                                        (const char *)values + i * kl_dtype_size(dtype), row + i,
+                                        end - i, problem))
+            return false;
+    }
+    return true;
+}
+
+void api_table_select(struct api_table *table, const uint32_t *part_of_row, uint32_t part, size_t n)
+{
+    if (!table->part_of_row)
+        table->n_whole = table->n_rows;
+    table->part_of_row = part_of_row;
+    table->selected = part;
+    table->n_rows = part_of_row ? n : table->n_whole;
+}
+
+static bool read_all(struct api_table *table, const struct api_sink *sink,
+                     struct api_problem *problem)
 {
     if (table->is_rows)
         return table->format->read_rows(table, sink, problem);
@@ -343,6 +389,20 @@ bool api_table_read(struct api_table *table, const struct api_sink *sink,
         if (table->columns[i].wanted && !table->format->read_column(table, i, sink, problem))
             return false;
     return true;
+}
+
+bool api_table_read(struct api_table *table, const struct api_sink *sink,
+                    struct api_problem *problem)
+{
+    struct selecting selecting = {table, sink};
+    const struct api_sink selected = {&selecting, select_cell, select_numbers};
+    size_t n = table->n_rows;
+    if (!table->part_of_row)
+        return read_all(table, sink, problem);
+    table->n_rows = table->n_whole;
+    bool good = read_all(table, &selected, problem);
+    table->n_rows = n;
+    return good;
 }
 
 void api_table_free(struct api_table *table)

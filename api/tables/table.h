@@ -26,6 +26,10 @@ bool api_table_check_parts(const char *content_type, const char *body, size_t si
  * api_json_load may not be called. */
 bool api_table_open(struct api_table *table, struct api_problem *problem);
 
+/* Has reads give those rows alone whose part is this; n of them. NULL: all again. */
+void api_table_select(struct api_table *table, const uint32_t *part_of_row, uint32_t part,
+                      size_t n);
+
 /* Gives the values of the wanted columns to the sink, in order of their rows within each column. A row
  * whose length is wrong fails after some of its values were given. */
 bool api_table_read(struct api_table *table, const struct api_sink *sink,

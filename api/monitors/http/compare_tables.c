@@ -98,8 +98,9 @@ static bool open_part(struct api_exchange *x, const char *part, struct api_table
 static bool read_query(struct api_exchange *x)
 {
     static const char *const known[] = {"include", "exclude", "presence", NULL};
-    static const char *const of_windows[] = {
-        "window", "compare", "pool", "fire_after", "clear_after", "stale_after", "retention_days"};
+    static const char *const of_windows[] = {"window",      "compare",       "volume",
+                                             "pool",        "fire_after",    "clear_after",
+                                             "stale_after", "retention_days"};
     struct api_replacing *d = x->state;
     if (!api_replacing_begin(x, known, true))
         return false;

@@ -5,6 +5,7 @@
 #include "api/monitors/http/list.h"
 #include "api/monitors/http/request.h"
 #include "api/monitors/model/labels.h"
+#include "api/monitors/model/segment.h"
 #include "api/monitors/rows/columns.h"
 #include "api/monitors/rows/mute_rows.h"
 #include "api/monitors/rows/rows.h"
@@ -12,6 +13,7 @@
 
 #include <math.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -67,9 +69,13 @@ static void sum_up(struct group *group, const struct api_mutes *mutes)
 /* Writes the members without the closing brace. */
 static void write_group(const struct group *group, struct api_buffer *out)
 {
+    char parent[API_MAX_NAME + 1];
+    int size = (int)api_segment_parent(group->name);
+    snprintf(parent, sizeof parent, "%.*s", size, group->name);
     api_write_names(out, group->name, NULL);
-    api_write_json(out, ",'state':%s,'monitors':%zu,'states':", api_verdict_names[group->state],
-                   group->monitors);
+    api_write_json(out,
+                   ",'segment_of':%s,'state':%s,'monitors':%zu,'states':", size > 0 ? parent : NULL,
+                   api_verdict_names[group->state], group->monitors);
     api_verdicts_write(group->states, out);
     api_write_json(out, ",'stale':%zu,'stale_states':", group->stale);
     api_verdicts_write(group->stale_states, out);
@@ -83,7 +89,10 @@ static void write_group(const struct group *group, struct api_buffer *out)
 static bool passes(const struct group *group, const struct api_page *page)
 {
     const char *state = api_page_text(page, "state"), *words = api_page_text(page, "q");
-    return api_token_has_group(&page->x->token, group->name) &&
+    const char *of = api_page_text(page, "segment_of");
+    size_t parent = of ? api_segment_parent(group->name) : 0;
+    return (!of || (parent > 0 && strlen(of) == parent && strncmp(group->name, of, parent) == 0)) &&
+           api_token_has_group(&page->x->token, group->name) &&
            (!state || strcmp(state, api_verdict_names[group->state]) == 0) &&
            (!words || strcasestr(group->name, words));
 }
@@ -121,10 +130,10 @@ static bool list_groups(struct api_exchange *x, struct api_monitors *monitors)
 {
     struct groups groups = {.names = {.n = 0}};
     api_labels_set_budget(&groups.names, x->service->budget);
-    bool good =
-        api_list_begin(x, &groups.list, "groups", API_NAMES("state", "q", "limit", "cursor")) &&
-        api_mutes_read(monitors, &monitors->mutes) &&
-        api_each_row(monitors, NULL, add_row, &groups);
+    bool good = api_list_begin(x, &groups.list, "groups",
+                               API_NAMES("state", "q", "segment_of", "limit", "cursor")) &&
+                api_mutes_read(monitors, &monitors->mutes) &&
+                api_each_row(monitors, NULL, add_row, &groups);
     struct group *all = (void *)groups.list.items.data;
     size_t n = 0;
     for (size_t i = 0; good && !groups.list.items.failed && i < groups.names.n; i++) {

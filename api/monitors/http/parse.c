@@ -1,5 +1,6 @@
 #include "api/monitors/http/parse.h"
 
+#include "api/monitors/http/segments.h"
 #include "api/monitors/model/settings.h"
 #include "api/monitors/rows/columns.h"
 #include "api/text/nearest.h"
@@ -209,21 +210,16 @@ static bool read_many(struct api_observations *o, struct api_table *table)
     return true;
 }
 
-static bool read_table(struct api_observations *o, const json_t *parameters)
+static bool read_rows(struct api_observations *o, const json_t *parameters, struct api_table *table)
 {
     struct api_exchange *x = o->x;
-    struct api_table table;
-    if (!api_open_table(x, NULL, &table))
-        return false;
     bool single = api_name_of(x) != NULL;
-    bool good =
-        check_members(&table, single, &x->problem) &&
-        api_read_timestamp(json_object_get(parameters, "timestamp"),
-                           json_object_get(table.members, "timestamp"), &o->time, &x->problem) &&
-        api_timed_begin(o, parameters, &table) &&
-        (single ? read_single(o, &table) : read_many(o, &table));
-    api_table_free(&table);
-    return good;
+    return check_members(table, single, &x->problem) &&
+           api_read_timestamp(json_object_get(parameters, "timestamp"),
+                              json_object_get(table->members, "timestamp"), &o->time,
+                              &x->problem) &&
+           api_timed_begin(o, parameters, table) &&
+           (single ? read_single(o, table) : read_many(o, table));
 }
 
 /* ---- Small batches */
@@ -278,11 +274,52 @@ static bool hash_key(struct api_observations *o, const json_t *parameters)
     return good;
 }
 
+/* parsing: a table whose rows are read by its segments. */
+struct parsing {
+    struct api_table *table;
+    const json_t *parameters;
+    size_t windows;
+};
+
+static bool parse_segment(struct api_exchange *x, void *context)
+{
+    struct api_observations *o = x->state;
+    struct parsing *parsing = context;
+    o->x = x;
+    o->is_stored = x->is_parsed = true;
+    o->warnings.budget = o->columns.budget = x->service->budget;
+    bool good =
+        read_rows(o, parsing->parameters, parsing->table) && hash_key(o, parsing->parameters);
+    o->warnings.size = 0; /* the whole table has them */
+    for (size_t i = 0; i < o->n; i++)
+        parsing->windows += api_observed_windows(&o->observed[i]);
+    return good && api_timed_check(parsing->windows, o->n, &x->problem);
+}
+
+/* Reads the rows of the body, then those of each segment. */
+static bool read_table(struct api_observations *o, const json_t *parameters)
+{
+    struct api_exchange *x = o->x;
+    struct api_table table;
+    if (!api_open_table(x, NULL, &table))
+        return false;
+    struct parsing parsing = {.table = &table, .parameters = parameters};
+    bool good = read_rows(o, parameters, &table);
+    for (size_t i = 0; good && i < o->n; i++)
+        parsing.windows += api_observed_windows(&o->observed[i]);
+    if (good && x->segments && o->n > 0)
+        good =
+            api_segments_find(x, &table) && api_segments_each(x, &table, parse_segment, &parsing);
+    api_table_free(&table);
+    return good;
+}
+
 bool api_parse(struct api_observations *o, bool is_stored)
 {
-    static const char *const known[] = {"time", "timezone", "timestamp", NULL};
-    json_t *parameters = api_settings_from_query(NULL, o->x->request.query,
-                                                 known + (is_stored ? 0 : 2), &o->x->problem);
+    static const char *const known[] = {"by", "time", "timezone", "timestamp", NULL};
+    size_t first = !is_stored ? 3 : api_name_of(o->x) ? 1 : 0;
+    json_t *parameters =
+        api_settings_from_query(NULL, o->x->request.query, known + first, &o->x->problem);
     o->is_stored = is_stored;
     o->columns.budget = o->x->service->budget;
     bool good = parameters && read_table(o, parameters) && (!is_stored || hash_key(o, parameters));

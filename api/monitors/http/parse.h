@@ -39,6 +39,7 @@ struct api_observations {
     bool replayed;                 /* the key was used for the same before: nothing is counted */
     bool is_stored;                /* not an evaluation */
     size_t unknown;                /* columns without a monitor */
+    double reads, reads_before;    /* former windows that are read: in all; of segments before */
     struct api_buffer touches;     /* const struct api_known *: of x->job */
     struct api_buffer columns;     /* names of those that might have one: see api_columns_note */
     unsigned char key[API_HASH], body[API_HASH]; /* hashes, if there is a key: x->job.key */
@@ -70,6 +71,7 @@ size_t api_observed_windows(const struct api_observed *observed);
 bool api_timed_begin(struct api_observations *o, const json_t *parameters,
                      const struct api_table *table);
 bool api_timed_read(struct api_observations *o, struct api_table *table);
+bool api_timed_check(size_t windows, size_t monitors, struct api_problem *problem);
 bool api_timed_store(struct api_observations *o, struct api_monitors *monitors);
 void api_timed_write(const struct api_observations *o, struct api_buffer *out);
 void api_timed_free(struct api_observations *o);
@@ -79,9 +81,9 @@ void api_warn_of_some(struct api_observations *o,
                       bool (*is_so)(const struct api_observed *observed), const char *code,
                       const char *message);
 
-/* Fails if too many former windows would be read for comparison. Called in the store's thread, once `monitor` of what is observed
+/* Sets `reads`; fails if it is too much. Called in the store's thread, once `monitor` of what is observed
  * is set. */
-bool api_check_reads(const struct api_observations *o);
+bool api_check_reads(struct api_observations *o);
 
 /* Finds the monitors of what is observed, in the store's thread; *are_same is false if one is not the same any more. False if the
  * store or memory fails. */

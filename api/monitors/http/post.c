@@ -3,6 +3,7 @@
 
 #include "api/json/format.h"
 #include "api/monitors/http/parse.h"
+#include "api/monitors/http/segments.h"
 #include "api/monitors/rows/window_load.h"
 #include "api/request/response.h"
 
@@ -128,7 +129,10 @@ static enum api_outcome read_body(struct api_exchange *x, bool is_stored)
     struct api_observations *o = x->state;
     o->x = x;
     o->warnings.budget = x->service->budget;
-    if (api_know(x) == API_REFRESH)
+    bool wants_segments = is_stored && api_segments_wanted(x);
+    if (x->problem.code)
+        return API_FAILED;
+    if (api_know(x) == API_REFRESH || (wants_segments && !x->is_refreshed))
         return API_REFRESH;
     if (x->known->n == 0)
         return api_outcome_of(api_fail_missing(x, x->known->has_group));
@@ -146,7 +150,9 @@ static enum api_outcome parse_observations(struct api_exchange *x)
     if (outcome != API_DONE)
         return outcome;
     x->job.counts = count_bins(o);
-    x->place = o->n == 0 ? API_HERE : o->is_timed ? API_STORE_WRITES : API_STORE_ADDS;
+    x->place = o->n == 0                    ? API_HERE
+               : o->is_timed || x->segments ? API_STORE_WRITES
+                                            : API_STORE_ADDS;
     return api_outcome_of(api_list_touches(o) && reserve_response(x));
 }
 
@@ -160,11 +166,66 @@ static enum api_outcome parse_evaluation(struct api_exchange *x)
     return api_outcome_of(api_snapshot_columns(o));
 }
 
+/* ---- Segments */
+
+/* running: a step of segments in the store's thread. */
+struct running {
+    struct api_monitors *monitors;
+    enum api_outcome outcome; /* of the last segment */
+    double reads;
+};
+
+static bool touch_segment(struct api_exchange *x, void *context)
+{
+    struct running *running = context;
+    bool are_same, good = api_observations_touch(x->state, running->monitors, &are_same);
+    running->outcome = !good ? API_FAILED : are_same ? API_DONE : API_PARSE_AGAIN;
+    return running->outcome == API_DONE;
+}
+
+static bool run_segment(struct api_exchange *x, void *context)
+{
+    struct running *running = context;
+    struct api_observations *o = x->state;
+    o->reads_before = running->reads;
+    running->outcome = api_apply_run(x, running->monitors);
+    running->reads = o->reads;
+    return running->outcome == API_DONE;
+}
+
+static bool read_segment_back(struct api_exchange *x, void *context)
+{
+    const struct running *running = context;
+    return api_apply_read_back(x, running->monitors);
+}
+
+/* Nothing is stored before it is known that the monitors of all segments are the same. */
+static enum api_outcome run_observations(struct api_exchange *x, struct api_monitors *monitors)
+{
+    struct running running = {.monitors = monitors, .outcome = API_DONE};
+    if (!api_segments_each(x, NULL, touch_segment, &running))
+        return running.outcome;
+    enum api_outcome outcome = api_apply_run(x, monitors);
+    running.reads = ((const struct api_observations *)x->state)->reads;
+    if (outcome == API_DONE && !api_segments_each(x, NULL, run_segment, &running))
+        return running.outcome;
+    return outcome;
+}
+
+static bool count_cost(struct api_exchange *x, void *whole)
+{
+    ((struct api_exchange *)whole)->cost_ns += api_results_ns(x->state);
+    return true;
+}
+
 static bool read_back(struct api_exchange *x, struct api_monitors *monitors)
 {
+    struct running running = {.monitors = monitors};
     x->cost_ns = api_results_ns(x->state);
+    api_segments_each(x, NULL, count_cost, x);
     return (x->place != API_STORE_ADDS && x->place != API_STORE_WRITES) ||
-           api_apply_read_back(x, monitors);
+           (api_apply_read_back(x, monitors) &&
+            api_segments_each(x, NULL, read_segment_back, &running));
 }
 
 static bool is_ahead(const struct api_observed *observed) { return observed->is_window_ahead; }
@@ -206,6 +267,14 @@ static void cut_results(const struct api_observations *o, struct api_buffer *out
              "before the results were written\",\"column\":\"\",\"count\":null,\"line\":null}]}\n");
 }
 
+static bool write_segment(struct api_exchange *x, void *whole)
+{
+    (void)whole;
+    x->response.body.size = 0;
+    write_results(x->state, &x->response.body);
+    return true;
+}
+
 static bool write_response(struct api_exchange *x)
 {
     struct api_observations *o = x->state;
@@ -218,6 +287,8 @@ static bool write_response(struct api_exchange *x)
     if (!write_results(o, &x->response.body))
         return api_fail(&x->problem, "window_not_found",
                         "the request was stored before, but its window has been deleted");
+    if (x->segments && api_segments_each(x, NULL, write_segment, NULL))
+        api_segments_write(x);
     if (x->response.body.failed && x->is_stored)
         cut_results(o, &x->response.body);
     x->response.elements = 0;
@@ -228,6 +299,6 @@ static bool write_response(struct api_exchange *x)
     .max_body = API_WHOLE_BODY, .state = sizeof(struct api_observations), .check = check,          \
     .estimate = api_estimate_table, .read_back = read_back, .write = write_response, .drop = drop
 const struct api_steps api_observations = {
-    .place = API_STORE_ADDS, .parse = parse_observations, .run = api_apply_run, TAKES_A_TABLE};
+    .place = API_STORE_ADDS, .parse = parse_observations, .run = run_observations, TAKES_A_TABLE};
 const struct api_steps api_evaluate = {
     .place = API_STORE_READS, .parse = parse_evaluation, .run = run_evaluation, TAKES_A_TABLE};

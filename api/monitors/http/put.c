@@ -1,6 +1,7 @@
 /* PUT of a group or a monitor. */
 #include "api/monitors/http/endpoints.h"
 #include "api/monitors/http/replacing.h"
+#include "api/monitors/http/segments.h"
 
 #include "api/monitors/rows/columns.h"
 
@@ -12,9 +13,9 @@ static bool check(struct api_exchange *x) { return api_check_names(x) && api_che
  * `time`. */
 static bool read_query(struct api_exchange *x)
 {
-    static const char *const known[] = {"include", "exclude", "presence", "dry_run", NULL};
+    static const char *const known[] = {"include", "exclude", "presence", "by", "dry_run", NULL};
     struct api_problem *problem = &x->problem;
-    if (api_replacing_begin(x, known + (api_name_of(x) ? 3 : 0), true))
+    if (api_replacing_begin(x, known + (api_name_of(x) ? 4 : 0), true))
         return true;
     if (!api_name_of(x) && strcmp(problem->code, "option_unknown") == 0 &&
         strcmp(problem->location, "time") == 0) {
@@ -58,6 +59,35 @@ static bool read_group(struct api_replacing *d, struct api_table *table)
     return api_fail_empty_reference(d, table);
 }
 
+/* a table, and the column of its segments. */
+struct by {
+    struct api_table *table;
+    const char *column;
+};
+
+/* Reads the reference of a segment; one without a column that gets a monitor is left out. */
+static bool read_segment(struct api_exchange *x, void *context)
+{
+    struct api_replacing *d = x->state;
+    const struct by *by = context;
+    struct api_table *table = by->table;
+    bool good = read_query(x);
+    if (good) {
+        d->segment_by = by->column;
+        d->warns_of_reset = true;
+        api_note_given(d, table->members);
+        good = read_group(d, table);
+    }
+    if (!good && d->n == 0 && x->problem.code &&
+        (strcmp(x->problem.code, "reference_empty") == 0 ||
+         strcmp(x->problem.code, "nothing_to_compare") == 0))
+        good = true;
+    d->warnings.size = 0; /* the whole table has them */
+    json_decref(d->parameters);
+    d->parameters = NULL;
+    return good;
+}
+
 static enum api_outcome parse(struct api_exchange *x)
 {
     struct api_replacing *d = x->state;
@@ -71,6 +101,9 @@ static enum api_outcome parse(struct api_exchange *x)
         good =
             api_name_of(x) ? api_reference_read(d, &table, table.members) : read_group(d, &table);
     }
+    if (good && api_segments_wanted(x))
+        good = api_segments_choose(x, &table) &&
+               api_segments_each(x, &table, read_segment, &(struct by){&table, x->segments->by});
     if (good && api_name_of(x))
         api_bins_check(&d->replacements->config->bins, &d->problem);
     json_decref(d->parameters); /* it is in the memory of the table's JSON */
@@ -79,5 +112,28 @@ static enum api_outcome parse(struct api_exchange *x)
     return api_outcome_of(good);
 }
 
-const struct api_steps api_put = {
-    .max_body = API_WHOLE_BODY, .check = check, .parse = parse, API_REPLACES};
+static bool handle_segment(struct api_exchange *x, void *monitors)
+{
+    struct api_replacing *d = x->state;
+    x->response.body.size = 0;
+    x->status = 0;
+    return d->n == 0 || api_replacing_handle(x, monitors);
+}
+
+static bool handle(struct api_exchange *x, struct api_monitors *monitors)
+{
+    if (!api_replacing_handle(x, monitors) || !api_segments_each(x, NULL, handle_segment, monitors))
+        return false;
+    if (x->segments)
+        api_segments_write(x);
+    return true;
+}
+
+const struct api_steps api_put = {.place = API_STORE_WRITES,
+                                  .state = sizeof(struct api_replacing),
+                                  .max_body = API_WHOLE_BODY,
+                                  .check = check,
+                                  .estimate = api_estimate_documents,
+                                  .parse = parse,
+                                  .handle = handle,
+                                  .drop = api_replacing_drop};

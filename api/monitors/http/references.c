@@ -358,6 +358,7 @@ static bool choose_columns(const struct reading *r, enum choice *choices)
         choices[i] = EXCLUDED;
     return choose(table, "include", r->d->include, INCLUDED, choices, r->problem) &&
            choose(table, "exclude", r->d->exclude, EXCLUDED, choices, r->problem) &&
+           choose(table, "by", r->d->segment_by, EXCLUDED, choices, r->problem) &&
            (!r->d->x->known || choose_known(r, choices));
 }
 

@@ -12,6 +12,7 @@ struct api_replacing {
     struct api_monitor_settings settings; /* of the query */
     bool leaves_out;                      /* columns of ids, dates and free text get no monitor */
     const char *include, *exclude;        /* names with commas between, of the query; or NULL */
+    const char *segment_by; /* the column whose value the rows of a segment have in common */
     bool is_dry;   /* true if nothing is to be stored: the client wants to see the result */
     bool previews; /* a dry run tells what the windows of a monitor would have raised */
     struct api_replacement *replacements; /* in `list` */

@@ -158,6 +158,15 @@ static void warn_of_unreadable(struct api_observations *o, const struct api_time
                  message);
 }
 
+bool api_timed_check(size_t windows, size_t monitors, struct api_problem *problem)
+{
+    return windows <= MAX_WINDOWS ||
+           api_fail_at(problem, API_QUERY, "time", "too_many_windows",
+                       "the rows go to %zu windows of %zu monitors; a request may have %d: "
+                       "send fewer rows or columns at once, or have wider windows",
+                       windows, monitors, MAX_WINDOWS);
+}
+
 /* Has the columns be counted in as many parts as they have windows, for which there must be memory. */
 static bool split(struct api_observations *o)
 {
@@ -165,11 +174,8 @@ static bool split(struct api_observations *o)
     size_t n = 0;
     for (size_t i = 0; i < o->n; i++)
         n += api_observed_windows(&o->observed[i]);
-    if (n > MAX_WINDOWS)
-        return api_fail_at(problem, API_QUERY, "time", "too_many_windows",
-                           "the rows go to %zu windows of %zu monitors; a request may have %d: "
-                           "send fewer rows or columns at once, or have wider windows",
-                           n, o->n, MAX_WINDOWS);
+    if (!api_timed_check(n, o->n, problem))
+        return false;
     for (size_t i = 0; i < o->n; i++) {
         struct api_observed *observed = &o->observed[i];
         size_t windows = api_observed_windows(observed);
@@ -186,12 +192,24 @@ static bool split(struct api_observations *o)
     return true;
 }
 
+/* Reads the times of all rows, also of a segment, so that rows keep their numbers. */
+static bool read_times(struct api_observations *o, struct api_table *table, struct api_times *times)
+{
+    const uint32_t *part_of_row = table->part_of_row, selected = table->selected;
+    size_t n = table->n_rows;
+    if (part_of_row)
+        api_table_select(table, NULL, 0, 0);
+    bool good = api_timelines_read(o->timelines, o->n_timelines, table, o->time_column, o->x->stop,
+                                   times, &o->x->problem);
+    if (part_of_row)
+        api_table_select(table, part_of_row, selected, n);
+    return good;
+}
+
 bool api_timed_read(struct api_observations *o, struct api_table *table)
 {
     struct api_times times;
-    if (!make_timelines(o) ||
-        !api_timelines_read(o->timelines, o->n_timelines, table, o->time_column, o->x->stop, &times,
-                            &o->x->problem) ||
+    if (!make_timelines(o) || !read_times(o, table, &times) ||
         !check_times(o, &times, o->timelines->rows.size / sizeof(uint32_t)))
         return false;
     warn_of_unreadable(o, &times);
@@ -228,6 +246,15 @@ static struct step *sort_steps(const struct api_observations *o, size_t *n)
     return steps;
 }
 
+/* True if no row of the segment goes to a window. */
+static bool is_empty(const struct api_part *part, const struct api_observed *observed)
+{
+    for (size_t i = 0; i < observed->counting.bins->n_bins; i++)
+        if (part->tally.counts[i] > 0)
+            return false;
+    return true;
+}
+
 /* Adds the counts of a window, of all monitors that have it. */
 static bool add_step(struct api_observations *o, struct api_monitors *monitors,
                      const struct step *step)
@@ -236,7 +263,7 @@ static bool add_step(struct api_observations *o, struct api_monitors *monitors,
     for (size_t i = 0; i < o->n; i++) {
         struct api_observed *observed = &o->observed[i];
         struct api_part *part = &observed->counting.parts[step->part];
-        if (observed->timeline != step->timeline)
+        if (observed->timeline != step->timeline || is_empty(part, observed))
             continue;
         if (!api_observe(monitors, observed->monitor, &part->tally, time, &observed->dirty) ||
             !api_unseen_store(monitors->store, observed->known->id,

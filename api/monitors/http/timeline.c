@@ -130,11 +130,12 @@ static bool read_cell(void *context, size_t column, const struct api_cell *cell,
 }
 
 static bool read_numbers(void *context, size_t column, enum kl_dtype dtype, const void *values,
-                         size_t n, struct api_problem *problem)
+                         size_t row, size_t n, struct api_problem *problem)
 {
     struct api_cell cell = {.kind = API_CELL_NUMBER};
-    for (cell.row = 0; cell.row < n; cell.row++) {
-        cell.number = kl_load(dtype, values, cell.row);
+    for (size_t i = 0; i < n; i++) {
+        cell.row = row + i;
+        cell.number = kl_load(dtype, values, i);
         if (!read_cell(context, column, &cell, problem))
             return false;
     }

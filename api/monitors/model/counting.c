@@ -339,7 +339,7 @@ static void add_up(const struct api_counting *counting, enum kl_dtype dtype, con
 }
 
 static bool count_numbers(void *context, size_t column, enum kl_dtype dtype, const void *values,
-                          size_t n, struct api_problem *problem)
+                          size_t row, size_t n, struct api_problem *problem)
 {
     const struct pass *pass = context;
     struct api_counting *counting = pass->of_columns[column];
@@ -348,7 +348,7 @@ static bool count_numbers(void *context, size_t column, enum kl_dtype dtype, con
     bool is_whole =
         !counting->bins->labelled && !counting->part_of_row && counting->style < API_DATES;
     for (size_t i = 0; !is_whole && i < n; i++) {
-        struct api_part *of_row = part_of(counting, i);
+        struct api_part *of_row = part_of(counting, row + i);
         cell.number = kl_load(dtype, values, i);
         if (counting->style >= API_DATES &&
             !api_cell_date(&cell, counting->style, counting->zone, &cell.number))

@@ -153,14 +153,15 @@ static bool sample_cell(void *context, size_t column, const struct api_cell *cel
 }
 
 static bool sample_numbers(void *context, size_t column, enum kl_dtype dtype, const void *values,
-                           size_t n, struct api_problem *problem)
+                           size_t row, size_t n, struct api_problem *problem)
 {
     const struct pass *pass = context;
     struct api_sample *sample = &pass->samples[column];
     struct api_cell cell = {.kind = API_CELL_NUMBER};
     sample->booleans_alone = false;
-    for (; cell.row < n; cell.row++) {
-        cell.number = kl_load(dtype, values, cell.row);
+    for (size_t i = 0; i < n; i++) {
+        cell.row = row + i;
+        cell.number = kl_load(dtype, values, i);
         if (sample->style >= API_DATES &&
             !api_cell_date(&cell, sample->style, sample->zone, &cell.number))
             cell.number = (double)NAN;

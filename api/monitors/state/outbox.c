@@ -1,5 +1,6 @@
 #include "api/monitors/state/outbox.h"
 
+#include "api/monitors/model/segment.h"
 #include "api/monitors/rows/mute_rows.h"
 #include "api/monitors/rows/window_rows.h"
 
@@ -198,7 +199,7 @@ static int64_t new_number(void)
     return (int64_t)(number >> 1 | 1);
 }
 
-/* Makes a message of the changes of the group that waits longest, once its changes were collected for long enough. */
+/* Makes a message of the changes of the group that waits longest, with its segments, once its changes were collected for long enough. */
 static bool make(struct api_monitors *monitors, struct api_outbox_job *job,
                  const struct first *first)
 {
@@ -211,12 +212,15 @@ static bool make(struct api_monitors *monitors, struct api_outbox_job *job,
         job->wait = GROUPING - age;
         return true;
     }
+    char group[API_MAX_NAME + 1], segments[API_MAX_NAME + 2];
+    snprintf(group, sizeof group, "%.*s", (int)first->group.size, first->group.data);
+    size_t parent = api_segment_parent(group);
+    if (parent > 0)
+        group[parent] = '\0';
+    size_t n = api_segment_prefix(group, NULL, segments, sizeof segments);
     job->number = new_number();
-    const struct api_datum assign[] = {
-        API_INTEGER(job->number),
-        api_datum_text(job->receiver->name),
-        {.kind = API_SQL_TEXT, .text = first->group.data, .size = first->group.size},
-        API_INTEGER(MAX_CHANGES)};
+    const struct api_datum *assign =
+        API_ROW(job->number, job->receiver->name, group, n, segments, MAX_CHANGES);
     return api_store_run(monitors->store, API_SQL_OUTBOX_ASSIGN, assign);
 }
 

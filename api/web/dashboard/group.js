@@ -4,7 +4,7 @@ import { editSettings, mute, remove, unmute } from "./actions.js";
 import { address, call } from "./api.js";
 import { element, fill, renew, svg } from "./dom.js";
 import { isolate, lasting, list, time } from "./format.js";
-import { drifting } from "./groups.js";
+import { drifting, segmentLinks, segmentsText } from "./groups.js";
 import { Incidents } from "./incidents.js";
 import { Notes } from "./notes.js";
 import { boundsOf, rangeText } from "./range.js";
@@ -30,6 +30,7 @@ export class GroupPanel {
         this.text = element("p");
         this.incidents = new Incidents(() => this.refresher.load());
         this.columns = element("p");
+        this.segments = element("div");
         this.past = element("div");
         this.actions = element("div", { class: "buttons" });
         this.shown = "";
@@ -40,7 +41,7 @@ export class GroupPanel {
         this.group = null;
         this.node = element("section", { class: "panel", "aria-label": "Group" },
             element("div", { class: "title" }, this.state, this.actions),
-            this.text, this.incidents.node, this.past, this.written, this.columns);
+            this.text, this.incidents.node, this.past, this.segments, this.written, this.columns);
     }
 
     /**
@@ -52,12 +53,17 @@ export class GroupPanel {
     async load(name, range, signal) {
         const notes = this.notes?.group === name ? this.notes
             : new Notes(name, null, () => this.refresher.load());
-        const [group] = await Promise.all([call("GET", address(["groups", name], boundsOf(range)), { signal }), notes.load(signal)]);
+        const [group, { groups }] = await Promise.all([
+            call("GET", address(["groups", name], boundsOf(range)), { signal }),
+            call("GET", address(["groups"], { segment_of: name, limit: 1000 }), { signal }),
+            notes.load(signal)]);
         if (this.notes !== notes)
             fill(this.written, notes.node);
         this.notes = notes;
         this.range = range;
         this.show(group);
+        renew(this.segments, groups.length > 0 && element("h3", {}, segmentsText(groups)),
+            groups.length > 0 && element("ul", { class: "segments" }, ...segmentLinks(groups)));
         return group;
     }
 
@@ -73,7 +79,9 @@ export class GroupPanel {
     show(group) {
         this.group = group;
         renew(this.state, badge(lookOf(group)), group.stale > 0 && isAlarm(group.state) && silentTag(`${group.stale} silent`));
-        renew(this.text, `${drifting(group)}${group.since && lookOf(group) !== "silent" ? `, since ${time(group.since)}, for ${lasting(group.since)}` : ""}. `,
+        renew(this.text, group.segment_of && "Segment of ", group.segment_of &&
+            element("a", { href: `?${new URLSearchParams({ group: group.segment_of })}` }, element("bdi", {}, group.segment_of)),
+            `${group.segment_of ? ": " : ""}${drifting(group)}${group.since && lookOf(group) !== "silent" ? `, since ${time(group.since)}, for ${lasting(group.since)}` : ""}. `,
             group.muted && `${mutedText(group.muted)}. `,
             element("a", { href: `?${new URLSearchParams({ events: "", group: group.group })}` }, "Changes of state"));
         this.incidents.show(group);

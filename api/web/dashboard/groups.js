@@ -48,11 +48,47 @@ export function drifting({ states, monitors, stale }) {
         : `${plural(monitors, "monitor")}, none drifts`}${silent}`;
 }
 
+/** The value of a segment: country=DE of orders[country=DE]. @param {Group} group */
+function segmentName({ group, segment_of: parent }) {
+    return parent === null ? group : group.slice(parent.length + 1, -1);
+}
+
+/** Links to segments, worst first. @param {Group[]} segments */
+export function segmentLinks(segments) {
+    return segments.map((each) => element("li", {}, badge(lookOf(each)), " ",
+        element("a", { href: `?${new URLSearchParams({ group: each.group })}` }, element("bdi", {}, segmentName(each))),
+        element("span", { class: "quiet" }, ` ${drifting(each)}`)));
+}
+
+/** How many segments drift. @param {Group[]} segments */
+export function segmentsText(segments) {
+    const bad = segments.filter(({ states }) => states.critical + states.warning > 0).length;
+    return bad > 0 ? `${count(bad)} of ${plural(segments.length, "segment")} drift` : `${plural(segments.length, "segment")}, none drifts`;
+}
+
+/**
+ * Groups without the segments of others among them, which stand where the worst of both does.
+ *
+ * @param {Group[]} groups worst first
+ * @returns {{ group: Group, segments: Group[] }[]}
+ */
+export function fold(groups) {
+    const all = new Map(groups.map((group) => [group.group, { group, segments: /** @type {Group[]} */ ([]) }]));
+    const folded = new Set();
+    for (const group of groups) {
+        const parent = all.get(group.segment_of ?? "");
+        parent?.segments.push(group);
+        folded.add(parent ?? all.get(group.group));
+    }
+    return [...folded];
+}
+
 /**
  * @param {Group} group
+ * @param {Group[]} segments
  * @param {Listed[]} worst of its monitors
  */
-function card(group, worst) {
+function card(group, segments, worst) {
     const bad = group.states.critical + group.states.warning > 0;
     const query = new URLSearchParams({ group: group.group });
     return element("li", { class: `card ${lookOf(group)}` },
@@ -61,7 +97,8 @@ function card(group, worst) {
         group.stale > 0 && isAlarm(group.state) && silentTag(count(group.stale)),
         group.muted && element("span", { class: "tag" }, "muted"),
         element("span", { class: "quiet" }, drifting(group),
-            bad && group.since ? `, for ${lasting(group.since)}` : ""),
+            bad && group.since ? `, for ${lasting(group.since)}` : "",
+            segments.length > 0 && element("br"), segments.length > 0 && segmentsText(segments)),
         heatStrip(worst));
 }
 
@@ -72,12 +109,12 @@ export class Cards {
     }
 
     /**
-     * @param {Group[]} groups worst first
+     * @param {{ group: Group, segments: Group[] }[]} groups worst first
      * @param {Listed[]} monitors the worst of all
      */
     show(groups, monitors) {
-        const cards = groups.map((group) =>
-            card(group, monitors.filter((each) => each.group === group.group)));
+        const cards = groups.map(({ group, segments }) =>
+            card(group, segments, monitors.filter((each) => each.group === group.group)));
         const text = cards.map((each) => each.outerHTML).join("");
         if (text === this.shown)
             return;

@@ -4,7 +4,7 @@ import { curlLines } from "./commands.js";
 import { element, fill, renew, visible } from "./dom.js";
 import { takeDrops } from "./files.js";
 import { GroupPanel } from "./group.js";
-import { Cards } from "./groups.js";
+import { Cards, fold } from "./groups.js";
 import { HealthAlert } from "./health.js";
 import { MonitorTable } from "./monitor-table.js";
 import { plural } from "./format.js";
@@ -177,10 +177,11 @@ class Overview {
     }
 
     showCards() {
-        const shown = this.groups.slice(0, CARDS);
+        const groups = fold(this.groups);
+        const shown = groups.slice(0, CARDS);
         this.cards.show(shown, this.table.sort ? [] : this.table.monitors);
-        renew(this.all, shown.length < this.groups.length &&
-            `The worst ${CARDS} of ${this.groups.length}${this.more ? "+" : ""} groups; a search finds the others.`);
+        renew(this.all, shown.length < groups.length &&
+            `The worst ${CARDS} of ${groups.length}${this.more ? "+" : ""} groups; a search finds the others.`);
     }
 
     /** Shows the group that the list is restricted to. @param {string | null} group */

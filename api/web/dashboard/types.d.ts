@@ -59,6 +59,7 @@ export interface Preview {
 /** A group of GET /groups, and of GET /groups/{group} with what follows `muted`. */
 export interface Group {
     group: string;
+    segment_of: string | null;
     state: State;
     monitors: number;
     states: Record<State, number>;

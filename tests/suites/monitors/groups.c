@@ -50,7 +50,8 @@ Test(monitors_groups, rows_are_worst_first)
     cr_expect_eq(json_array_size(at(all, "groups")), 3);
     expect_at(all, "groups.0",
               "{\"group\":\"bad\",\"last_observation\":\"1970-01-01T00:33:20Z\",\"monitors\":4,"
-              "\"muted\":null,\"share\":0.666666666666667,\"since\":\"1970-01-01T00:33:20Z\","
+              "\"muted\":null,\"segment_of\":null,\"share\":0.666666666666667,\"since\":\"1970-01-"
+              "01T00:33:20Z\","
               "\"stale\":0,\"stale_states\":{\"critical\":0,\"insufficient_data\":0,\"ok\":0,"
               "\"warning\":0},"
               "\"state\":\"critical\",\"states\":{\"critical\":1,\"insufficient_data\":"

@@ -352,3 +352,18 @@ Test(monitors_tenants, receivers_are_theirs_if_they_are_told_of_nothing_else)
     end(&service);
     api_notifier_free(&notifier);
 }
+
+/* A segment is a group of its own: a token for the name of its group alone is not one for it. */
+Test(monitors_tenants, segments_are_groups_of_their_own)
+{
+    static const char table[] = "{\"columns\":{\"c\":[\"a\",\"b\"],\"x\":[1,2]}}";
+    struct api_service service = make();
+    expect_as(&service, TENANT, "PUT /monitors/fraud-cards?by=c&bins=1", table, 201, "");
+    expect_as(&service, TENANT, "POST /monitors/fraud-cards/observations?by=c", table, 200, "");
+    expect_as(&service, FEEDER, "POST /monitors/fraud-cards/observations?by=c", table, 403,
+              "group_forbidden");
+    expect_as(&service, FEEDER, "POST /monitors/fraud-cards/observations", table, 200, "");
+    expect_as(&service, STRANGER, "GET /groups/fraud-cards%5Bc=other%5D", NULL, 403,
+              "group_forbidden");
+    end(&service);
+}

@@ -40,11 +40,11 @@ static int status_of_example(const struct visit *visit)
     return 0;
 }
 
-/* True for the parameters of a table with a column of times, which take the place of timestamp. */
+/* True for the parameters of a table with a column of times, which take the place of timestamp; and of one with segments. */
 static bool is_of_times(const struct visit *visit, const json_t *parameter)
 {
     const char *name = text_of(parameter, "name");
-    return strcmp(name, "time") == 0 ||
+    return strcmp(name, "time") == 0 || strcmp(name, "by") == 0 ||
            (strstr(visit->path, "/observations") && strcmp(name, "timezone") == 0);
 }
 

@@ -367,6 +367,29 @@ def try_incident():
         receiver.close()
 
 
+def try_segments():
+    """What changes in a group and in its segments is one message, which names the group."""
+    receivers = [Receiver(), Receiver()]
+    server = Server([one(receivers[0]), {**one(receivers[1]), "name": "people", "format": "slack"}])
+    rows = [{"country": country, "x": i % 7} for i in range(700) for country in ("DE", "FR", "US")]
+    server.ask("PUT", "/monitors/g?by=country", {"rows": rows})
+    server.ask("PUT", "/monitors/g2?by=country", {"rows": rows})
+    for row in rows:
+        row["x"] += 7 * (row["country"] != "DE")
+    server.ask("POST", "/monitors/g/observations?by=country", {"rows": rows})
+    wait_until(lambda: all(receiver.posts for receiver in receivers), 10, "the messages")
+    time.sleep(6)
+    expect([len(receiver.posts) for receiver in receivers] == [1, 1], [[p.body for p in r.posts] for r in receivers])
+    message, slack = (json.loads(receiver.posts[0].body)["text"] for receiver in receivers)
+    expect(message == "g: 3 changes: 3 critical", message)
+    lines = slack.split("\n")
+    for group in "g", "g[country=FR]", "g[country=US]":
+        expect(any(line.startswith("%s / x is critical since" % group) for line in lines), (group, slack))
+    server.end()
+    for receiver in receivers:
+        receiver.close()
+
+
 def try_waiting():
     """What waits for a receiver after failures is sent as soon as a test arrives, and at SIGHUP; what GET /notifications
     says of it survives a kill."""

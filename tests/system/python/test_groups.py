@@ -305,6 +305,37 @@ class Groups(unittest.TestCase):
             self.group.delete_windows("2026-01-01", "2026-01-02", "age")
         self.assertEqual(raised.exception.code, "window_not_found")
 
+    def test_segments(self):
+        rng = np.random.default_rng(64)
+
+        def table(n, shift=0.0):
+            country = rng.choice(["DE", "FR", "US", "IS"], n, p=[0.5, 0.3, 0.195, 0.005])
+            return {"country": country, "amount": rng.normal(50 + shift * (country == "FR"), 10), "x": rng.normal(size=n).astype(np.float32)}
+
+        self.group.reference(table(4000), by="country")
+        names = [f"{self.group.name}[country={value}]" for value in ("DE", "FR", "US", "other")]
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "table.npz")
+            for kind in ("columns", "npz"):
+                columns = table(2000, 20)
+                np.savez(path, **columns)
+                results = self.group.observe(columns if kind == "columns" else path, by="country", key=None)
+                self.assertEqual(sorted(results.segments), names)
+                self.assertEqual([results.segments[name]["amount"].verdict == "critical" for name in names], [False, True, False, False], kind)
+                self.assertEqual(sum(each["x"]["n"] for each in results.segments.values()), results["x"]["n"])
+        self.assertEqual(self.group.observe(table(500), key=None).segments, {})
+        with self.assertRaises(kldiv.ServiceError) as raised:
+            self.group.observe(table(100), by="amount", key=None)
+        self.assertEqual(raised.exception.code, "segments_missing")
+
+    def test_volume(self):
+        self.group.reference({"x": ["a", "b"] * 500}, window="1d", volume=(1.5, 3), retention_days=36500)
+        levels = []
+        for day in range(1, 10):
+            result, = self.group.observe({"x": ["a", "b"] * (50 if day == 8 else 500)}, f"2026-01-0{day}")
+            levels.append(result["volume"] and result["volume"]["level"])
+        self.assertEqual(levels, [None] * 5 + ["ok", "ok", "critical", "ok"])
+
     def test_rare_bins(self):
         self.group.reference({"label": ["fraud"] * 20 + ["good"] * 9980, "x": np.arange(10000) % 97 / 4}, ratio=(2, 4))
         label, x = self.group.observe({"label": ["fraud"] * 100 + ["good"] * 9900, "x": np.arange(10000) % 97 / 4})

@@ -21,7 +21,7 @@ static bool add_cell(void *context, size_t column, const struct api_cell *cell,
 {
     struct sum *sum = context;
     double number = cell->number;
-    (void)column, (void)problem;
+    (void)column, (void)row, (void)problem;
     if (cell->kind == API_CELL_FIELD && !api_field_number(cell, API_EITHER, &number))
         sum->texts++;
     sum->numbers += number;
@@ -29,10 +29,10 @@ static bool add_cell(void *context, size_t column, const struct api_cell *cell,
 }
 
 static bool add_numbers(void *context, size_t column, enum kl_dtype dtype, const void *values,
-                        size_t n, struct api_problem *problem)
+                        size_t row, size_t n, struct api_problem *problem)
 {
     struct sum *sum = context;
-    (void)column, (void)problem;
+    (void)column, (void)row, (void)problem;
     for (size_t i = 0; i < n; i++)
         sum->numbers += kl_load(dtype, values, i);
     return true;

@@ -70,6 +70,7 @@ def parser() -> argparse.ArgumentParser:
             command.add_argument("--timestamp", help="RFC 3339, or seconds since 1970; default now")
             command.add_argument("--time", metavar="COLUMN", help="each row goes to the window of its own time")
             command.add_argument("--timezone", metavar="ZONE", help="of times in that column that have none")
+            command.add_argument("--by", metavar="COLUMN", help="rows also go to the segments of their values, as of `reference --set by=COLUMN`")
             command.add_argument("--again", action="store_true", help="counts the same content again")
     for name in ("compare", "reference", "observe", "evaluate"):
         commands.choices[name].add_argument("--encoding", help="of CSV or JSON Lines, as Python names it: cp1252, utf-16; "
@@ -179,9 +180,16 @@ def run(arguments: argparse.Namespace) -> int:
               f"{len(monitors)} monitors: {', '.join(config['name'] for config in monitors)}")
         return 0
     if arguments.command == "observe":
-        return print_results(group.observe(data, arguments.timestamp, time=arguments.time, timezone=arguments.timezone,
-                                           key=None if arguments.again else "content", encoding=arguments.encoding), as_json)
+        results = group.observe(data, arguments.timestamp, time=arguments.time, timezone=arguments.timezone, by=arguments.by,
+                                key=None if arguments.again else "content", encoding=arguments.encoding)
+        return print_results(with_segments(results), as_json)
     return print_results(group.evaluate(data, encoding=arguments.encoding), as_json)
+
+
+def with_segments(results: Results) -> Results:
+    """The results, and those of segments by names such as "amount [country=DE]"."""
+    own = [{**each, "name": f"{each.name} [{group.split('[', 1)[1]}"} for group, all_of_it in results.segments.items() for each in all_of_it]
+    return Results([*results, *own], results.warnings, results.replayed, results.windows)
 
 
 def show_warning(message: Any, *_: Any, **__: Any) -> None:

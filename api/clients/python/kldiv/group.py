@@ -223,12 +223,14 @@ class Group:
         return kept.media_type, [header.encode(errors="surrogateescape"), b"".join(rows)]
 
     def observe(self, data: Any, timestamp: Any = None, *, time: str | None = None, timezone: str | None = None,
-                key: str | None = "content", progress: bool | None = None, encoding: str | None = None) -> Results:
+                by: str | None = None, key: str | None = "content", progress: bool | None = None,
+                encoding: str | None = None) -> Results:
         """Adds a table to the monitors of its columns: one window, or part of one, whatever the table's size.
 
         `time` names a column that has each row's time: rows go to the windows of their own times, which monitors must have
         (window="1d"). Times without a zone are of `timezone`, else of the monitors' own. `windows` of the results counts the
-        windows by verdict. Such a table is sent in one request.
+        windows by verdict. `by` names a column by whose values reference() has made segments, whose results are `segments` of
+        the results, by group: {"orders[country=DE]": ...}. Such tables are sent in one request.
 
         A table that is large, or comes in batches, is counted first, in the bins of the monitors, and counts are added:
         a request for each monitor. The same rows at the same timestamp, for monitors of the same revision, count once in
@@ -241,18 +243,19 @@ class Group:
         when = time_text(timestamp)
         table, monitors = self._prepared(data, progress, encoding, time)
         if isinstance(table, TableCounts):
-            if time is not None:
-                raise ValueError(f"a table with a time for each row is sent in one request, of at most {MAX_REQUEST >> 20} MiB: "
+            if time is not None or by is not None:
+                raise ValueError(f"a table with a time for each row, or with segments, is sent in one request, of at most {MAX_REQUEST >> 20} MiB: "
                                  "observe its parts one after another, in the order of time")
             results = self._post_counts(table, when, key)
         else:
             if key == "content":
-                key = idempotency_key(table.rows, when if time is None else (time, timezone), [(each["name"], each["revision"]) for each in monitors
+                key = idempotency_key(table.rows, when if time is None and by is None else (time, timezone, by), [(each["name"], each["revision"]) for each in monitors
                                                          if table.names is None or each["name"] in table.names])
             response = self._post(f"{self._path}/observations", table.media_type, table.body,
-                                  {"timestamp": when, "time": time, "timezone": timezone}, key)
+                                  {"timestamp": when, "time": time, "timezone": timezone, "by": by}, key)
             answer = response.json(RESULTS)
             results = Results(answer["monitors"], answer["warnings"], is_replay(response), answer.get("windows"))
+            results.segments = {each["group"]: Results(each["monitors"]) for each in answer.get("segments", [])}
         self._told(results, monitors)
         if results.replayed:
             warn("these rows were counted before, and are not counted again: the results are those of their windows; "

@@ -76,12 +76,14 @@ class Result(dict):  # type: ignore[type-arg]
 
 class Results(List[Result]):
     """The results of a table, by monitor; `warnings` are the service's, `replayed` is true if its rows were counted
-    before. `windows` counts windows by verdict, of a table whose rows have times of their own."""
+    before. `windows` counts windows by verdict, of a table whose rows have times of their own. `segments` are the results
+    of segments, by their groups."""
 
     def __init__(self, results: Iterable[dict[str, Any]], warnings: list[dict[str, Any]] | None = None,
                  replayed: bool = False, windows: dict[str, int] | None = None) -> None:
         super().__init__(Result(result) for result in results)
         self.warnings, self.replayed, self.windows = warnings or [], replayed, windows
+        self.segments: dict[str, Results] = {}
 
     def __getitem__(self, key: Any) -> Any:
         """By position, or by the monitor's name."""
