@@ -574,7 +574,7 @@ def try_refusals():
 
 TABLES = ("meta", "monitors", "revisions", "windows", "counts", "events", "keys")
 THIRTEENTH = ("next_close", "warning", "critical", "significance", "stale_after", "last_id", "last_start", "last_end", "last_restated", "last_n", "last_kl",
-              "last_js", "last_psi", "last_unseen_ratio", "last_missing_ratio", "last_noise_floor", "last_top", "last_top_share", "last_top_names", "n_recent", "recent", "began")  # columns of monitors that schema 13 added
+              "last_js", "last_psi", "last_unseen_ratio", "last_missing_ratio", "last_noise_floor", "last_top", "last_top_share", "last_top_names", "n_recent", "recent", "began", "last_volume_ratio")  # columns of monitors that schemas 13 and 14 added
 INDICES = ("windows_by_start", "windows_open", "keys_by_time")
 
 
