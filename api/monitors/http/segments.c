@@ -125,18 +125,35 @@ static void value_of(const struct api_exchange *x, const struct api_exchange *se
     value[strlen(value) - 1] = '\0';
 }
 
+/* Bytes of a segment, with its state. */
+static size_t size_of(const struct api_exchange *x)
+{
+    return sizeof(struct api_segment) + x->response.endpoint->steps->state;
+}
+
+/* A segment that is counted for the budget, at the end of the list; NULL without memory. */
+static struct api_segment *new_segment(struct api_exchange *x)
+{
+    struct api_buffer *list = &x->segments->list;
+    list->budget = x->service->budget;
+    if (!api_budget_reserve(list->budget, size_of(x)))
+        return NULL;
+    struct api_segment *segment = calloc(1, sizeof *segment);
+    if (segment)
+        api_append(list, &segment, sizeof segment);
+    if (segment && !list->failed)
+        return segment;
+    api_budget_release(list->budget, size_of(x));
+    free(segment);
+    return NULL;
+}
+
 /* Adds a segment of this group. */
 static bool add(struct api_exchange *x, const char *group)
 {
-    struct api_buffer *list = &x->segments->list;
-    struct api_segment *segment = calloc(1, sizeof *segment);
-    list->budget = x->service->budget;
-    if (segment)
-        api_append(list, &segment, sizeof segment);
-    if (!segment || list->failed) {
-        free(segment);
+    struct api_segment *segment = new_segment(x);
+    if (!segment)
         return api_fail_oom(&x->problem);
-    }
     segment->x = (struct api_exchange){.service = x->service,
                                        .request = x->request,
                                        .token = x->token,
@@ -216,7 +233,8 @@ static void add_group(void *context, const struct api_datum *values)
 {
     char group[API_MAX_NAME + 1];
     snprintf(group, sizeof group, "%.*s", (int)values[0].size, values[0].text);
-    add(context, group);
+    if (api_segment_parent(group) > 0)
+        add(context, group);
 }
 
 static void clear(struct api_exchange *x)
@@ -225,6 +243,7 @@ static void clear(struct api_exchange *x)
         struct api_segment *segment = segment_at(x, i);
         api_known_release(segment->x.known);
         api_buffer_free(&segment->x.response.body);
+        api_budget_release(x->service->budget, size_of(x));
         free(segment);
     }
     x->segments->list.size = 0;
