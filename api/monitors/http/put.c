@@ -72,12 +72,8 @@ static bool read_segment(struct api_exchange *x, void *context)
     const struct by *by = context;
     struct api_table *table = by->table;
     bool good = read_query(x);
-    if (good) {
-        d->segment_by = by->column;
-        d->warns_of_reset = true;
-        api_note_given(d, table->members);
-        good = read_group(d, table);
-    }
+    d->segment_by = by->column;
+    good = good && read_group(d, table);
     if (!good && d->n == 0 && x->problem.code &&
         (strcmp(x->problem.code, "reference_empty") == 0 ||
          strcmp(x->problem.code, "nothing_to_compare") == 0))
@@ -112,28 +108,5 @@ static enum api_outcome parse(struct api_exchange *x)
     return api_outcome_of(good);
 }
 
-static bool handle_segment(struct api_exchange *x, void *monitors)
-{
-    struct api_replacing *d = x->state;
-    x->response.body.size = 0;
-    x->status = 0;
-    return d->n == 0 || api_replacing_handle(x, monitors);
-}
-
-static bool handle(struct api_exchange *x, struct api_monitors *monitors)
-{
-    if (!api_replacing_handle(x, monitors) || !api_segments_each(x, NULL, handle_segment, monitors))
-        return false;
-    if (x->segments)
-        api_segments_write(x);
-    return true;
-}
-
-const struct api_steps api_put = {.place = API_STORE_WRITES,
-                                  .state = sizeof(struct api_replacing),
-                                  .max_body = API_WHOLE_BODY,
-                                  .check = check,
-                                  .estimate = api_estimate_documents,
-                                  .parse = parse,
-                                  .handle = handle,
-                                  .drop = api_replacing_drop};
+const struct api_steps api_put = {
+    .max_body = API_WHOLE_BODY, .check = check, .parse = parse, API_REPLACES};

@@ -1,6 +1,7 @@
 /* Common steps of requests that make or replace monitors. */
 #include "api/monitors/http/replacing.h"
 
+#include "api/monitors/http/segments.h"
 #include "api/monitors/model/settings.h"
 #include "api/monitors/rows/columns.h"
 #include "api/monitors/state/rejudge.h"
@@ -151,6 +152,24 @@ static bool change(struct api_replacing *d, struct api_monitors *monitors)
            (api_columns_leave_out(monitors, group, &d->columns) && api_columns_prune(monitors));
 }
 
+/* handling: segments of a request. */
+struct handling {
+    struct api_monitors *monitors;
+    int status; /* 201 if a monitor of one is new */
+};
+
+static bool handle_segment(struct api_exchange *x, void *context)
+{
+    const struct api_replacing *d = x->state;
+    struct handling *handling = context;
+    x->response.body.size = 0;
+    x->status = handling->status;
+    bool good = d->n == 0 || api_replacing_handle(x, handling->monitors);
+    if (x->status > handling->status)
+        handling->status = x->status;
+    return good;
+}
+
 bool api_replacing_handle(struct api_exchange *x, struct api_monitors *monitors)
 {
     struct api_replacing *d = x->state;
@@ -158,5 +177,12 @@ bool api_replacing_handle(struct api_exchange *x, struct api_monitors *monitors)
     bool good =
         change(d, monitors) && (x->outcome == API_PARSE_AGAIN || write_response(d, monitors));
     d->warnings.size = size;
-    return good;
+    if (!good || !x->segments)
+        return good;
+    struct handling handling = {monitors, x->status};
+    if (!api_segments_each(x, NULL, handle_segment, &handling))
+        return false;
+    x->status = handling.status;
+    api_segments_write(x);
+    return true;
 }

@@ -324,6 +324,9 @@ Test(monitors_segments, are_all_or_none)
                      "option_unknown ?by");
     monitors_refused(&service, "POST /monitors/g/evaluate?by=c", "{\"columns\":{\"x\":[\"u\"]}}",
                      "option_unknown ?by");
+    monitors_expect(&service, "PUT /monitors/g?by=c", body.data, 200);
+    monitors_expect(&service, "DELETE /monitors/g%5Bc=a%5D", NULL, 204);
+    monitors_expect(&service, "PUT /monitors/g?by=c", body.data, 201);
     json = monitors_get(&service, "PUT /monitors/h?by=c&dry_run=true", body.data, 200);
     cr_expect_eq(json_array_size(json_object_get(json, "segments")), 2);
     json_decref(json);
