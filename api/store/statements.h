@@ -175,13 +175,21 @@ STATEMENT(WINDOWS_DELETE_BETWEEN, /* monitor, from, to → id of each */
 STATEMENT(COUNTS_BEFORE, "SELECT counts, moments" CLOSED BEFORE)
 STATEMENT(COUNTS_BETWEEN, /* monitor, revision, from, to → the same */
           "SELECT counts, moments" CLOSED BETWEEN)
-/* start, period, k, monitor, revision → counts, moments, n of those that start a period before, two ... k periods */
+/* start, period, k, monitor, revision → the same of those that start a period before, two ... k periods */
 STATEMENT(
     COUNTS_OF_SEASON, SEASON
-    " SELECT counts, moments, n FROM season CROSS JOIN kldiv_windows w WHERE w.monitor = $4 AND "
+    " SELECT counts, moments FROM season CROSS JOIN kldiv_windows w WHERE w.monitor = $4 AND "
     "w.revision = $5 AND w.closed = 1 AND w.start_at >= season.at AND w.start_at <= season.at")
+/* of all revisions up to one: monitor, revision, start, id, limit → n, volume, length of closed ones, newest first; and those of a season, as
+ * COUNTS_OF_SEASON */
 STATEMENT(ROWS_BEFORE,
-          "SELECT NULL, NULL, n" CLOSED BEFORE) /* as COUNTS_BEFORE, the number alone */
+          "SELECT n, volume, end_at - start_at FROM kldiv_windows WHERE monitor = $1 AND "
+          "revision <= $2 AND closed = 1 AND " BEFORE)
+STATEMENT(
+    ROWS_OF_SEASON, SEASON
+    " SELECT n, volume, end_at - start_at FROM season CROSS JOIN kldiv_windows w WHERE w.monitor = "
+    "$4 AND "
+    "w.revision <= $5 AND w.closed = 1 AND w.start_at >= season.at AND w.start_at <= season.at")
 /* monitor, revision, start, id, limit → start, id, reference, counts of closed ones, newest first */
 STATEMENT(POOL, "SELECT start_at, id, reference, counts" CLOSED BEFORE)
 

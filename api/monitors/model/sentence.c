@@ -254,7 +254,10 @@ static void write_volume(const struct api_volume *volume, struct api_buffer *out
             api_append_format(out, "%s of usual", parts[i].name);
             return;
         }
-    write_number(rounded(x < 1 ? 100 * x : x, 2), out);
+    if (x >= 100)
+        write_rows(rounded(x, 2), out);
+    else
+        write_number(rounded(x < 1 ? fmax(100 * x, 0.01) : x, 2), out);
     api_append_text(out, x < 1 ? " % of usual" : " times the usual");
 }
 
@@ -272,7 +275,7 @@ void api_sentence_write(const struct api_bins *bins, const struct api_scores *sc
     bool says_anything = api_top_at(scores->top, 0) || has_ratio;
     if (scores->volume.windows > 0 && scores->volume.level > API_OK)
         write_volume(&scores->volume, &out);
-    if (api_volume_decides(&scores->volume))
+    if (api_volume_decides(&scores->volume) && scores->volume.counts_level <= API_OK)
         says_anything = has_ratio = false;
     else if (out.size > 0 && says_anything)
         api_append_text(&out, "; ");

@@ -34,6 +34,9 @@ struct api_monitor_settings {
     double retention_days;
 };
 
+/* Windows before that a verdict by numbers of rows needs. */
+enum { API_VOLUME_LEAST = 5 };
+
 /* A period that is a calendar month: the seconds of the longest. Other periods are whole numbers. */
 #define API_MONTH 2678400.5
 

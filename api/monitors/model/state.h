@@ -10,21 +10,38 @@
 enum api_verdict api_state_after(enum api_verdict before, const enum api_verdict *verdicts,
                                  size_t n, size_t fire_after, size_t clear_after);
 
-/* api_state_history: the last verdicts of a monitor, in order, and the state after them. */
+/* api_levels: the last levels of windows, in order. */
+struct api_levels {
+    size_t max, n;
+    enum api_verdict of[1000];
+};
+
+/* api_state_history: the last windows of a monitor, and the state after them: the higher one of two, by the counts of bins and by the numbers of
+ * rows. */
 struct api_state_history {
-    size_t fire_after, clear_after, max, n;
-    enum api_verdict state;
-    enum api_verdict verdicts[1000];
+    size_t fire_after, clear_after; /* clear_after of rows, and of counts without pools */
+    bool has_pools;                 /* the state by counts falls by them alone */
+    bool has_alarm;                 /* by the rows of a window that was learned */
+    enum api_verdict state, by_counts;
+    struct api_levels verdicts, rows;
 };
 
 /* Begins without a window, as a new monitor does. */
 void api_state_begin(struct api_state_history *history,
                      const struct api_monitor_settings *settings);
 
-/* Adds the verdict of the next window, by which the state rises, and without pools falls. */
-void api_state_advance(struct api_state_history *history, enum api_verdict verdict);
+/* Learns the next window, without a change of the state: its level by counts; that by rows. */
+void api_state_learn(struct api_state_history *history, const struct api_scores *scores);
+void api_state_learn_rows(struct api_state_history *history, const struct api_volume *volume);
 
-/* Adds the verdict of a window that is the newest one, and has the state fall by pools too; tells of its turns. */
+/* Sets the state after the last window. If there were alarms by rows among the last ones, the state by counts is the highest level that
+ * these windows had by counts. */
+void api_state_set(struct api_state_history *history, enum api_verdict state);
+
+/* Adds the next window, by which the state rises, and without pools falls. */
+void api_state_advance(struct api_state_history *history, const struct api_scores *scores);
+
+/* Adds the newest window, and has the state fall by pools, too; tells of its turns. */
 void api_state_follow(struct api_state_history *history, const struct api_evidence *evidence,
                       const struct api_scores *scores, struct api_turns *turns);
 

@@ -6,8 +6,11 @@
 /* Probability of chance below which a number of rows is not usual: 1 in 1,000 windows. */
 #define SIGNIFICANCE 0.001
 
-/* Added to numbers of rows before logarithms and ratios. */
+/* Added to numbers of rows before logarithms. */
 #define HALF 0.5
+
+/* A ratio that is rounded may be so much smaller than a limit. */
+#define ROUNDED (1 - 1e-12)
 
 /* P(|T| > t) of Student's t with f degrees of freedom, t > 0: the incomplete beta function I_x(f/2, 1/2), x = f / (f + t^2), by its
  * continued fraction (DLMF 8.17.22) with Lentz's method where that converges fast, else by its complement. Within a relative 1e-12. */
@@ -37,33 +40,51 @@ static double student_tails(double t, double f)
     return is_complement ? 1 - front * h : front * h;
 }
 
-/* Sum of squares of the logarithms about their mean. */
-static double squares_of(const struct api_volumes *rows, double *mean)
+void api_volumes_add(struct api_volumes *volumes, double rows, bool is_alarm)
 {
-    double sum = 0;
-    *mean = 0;
-    for (size_t i = 0; i < rows->n; i++)
-        *mean += log(rows->of[i] + HALF) / (double)rows->n;
-    for (size_t i = 0; i < rows->n; i++)
-        sum += pow(log(rows->of[i] + HALF) - *mean, 2);
-    return sum;
+    if (volumes->n == API_VOLUME_MOST)
+        return;
+    volumes->of[volumes->n++] = rows;
+    if (!is_alarm)
+        volumes->calm[volumes->n_calm++] = rows;
+}
+
+/* spread: of the logarithms of numbers of rows. */
+struct spread {
+    double n, mean, squares, sum; /* squares about the mean; sum of rows + 1/2 */
+};
+
+static struct spread spread_of(const struct api_volumes *volumes)
+{
+    bool is_calm = volumes->n_calm > 1;
+    size_t n = is_calm ? volumes->n_calm : volumes->n;
+    const double *rows = is_calm ? volumes->calm : volumes->of;
+    struct spread spread = {.n = (double)n};
+    for (size_t i = 0; i < n; i++) {
+        spread.mean += log(rows[i] + HALF) / spread.n;
+        spread.sum += rows[i] + HALF;
+    }
+    for (size_t i = 0; i < n; i++)
+        spread.squares += pow(log(rows[i] + HALF) - spread.mean, 2);
+    return spread;
 }
 
 /* The p-value by some windows; the variance of n_others lists is pooled with theirs. */
 static double p_value_of(double rows, const struct api_volumes *of,
                          const struct api_volumes *others, size_t n_others)
 {
-    double k = (double)of->n, mean, other_mean, mean_rows = 0, squares = squares_of(of, &mean);
-    double least = squares / (k - 1), df = k - 1;
-    for (size_t i = 0; i < of->n; i++)
-        mean_rows += of->of[i] / k;
-    for (size_t i = 0; i < n_others; i++)
-        if (others[i].n > 1) {
-            squares += squares_of(&others[i], &other_mean);
-            df += (double)others[i].n - 1;
-        }
-    double variance = fmax(fmax(squares / df, least), 2 / (mean_rows + HALF));
-    double t = fabs(log(rows + HALF) - mean) / sqrt(variance * (1 + 1 / k));
+    const struct spread own = spread_of(of);
+    double squares = own.squares, df = own.n - 1;
+    for (size_t i = 0; i < n_others; i++) {
+        const struct spread other = spread_of(&others[i]);
+        if (other.n < 2)
+            continue;
+        squares += other.squares;
+        df += other.n - 1;
+    }
+    double least = fmax(own.squares / (own.n - 1), 2 * own.n / own.sum);
+    double variance = fmax(squares / df, least);
+    double t = fabs(log(rows + HALF) - own.mean) / sqrt(variance * (1 + 1 / own.n));
     return t > 0 ? fmin(1, student_tails(t, df)) : 1;
 }
 
@@ -73,17 +94,16 @@ static int compare(const void *a, const void *b)
     return (*x > *y) - (*x < *y);
 }
 
-/* The median; 0 of none. */
-static double usual_of(struct api_volumes *rows)
+/* The median, by sorting. */
+static double median(double *rows, size_t n)
 {
-    size_t n = rows->n;
-    qsort(rows->of, n, sizeof *rows->of, compare);
-    return n > 0 ? (rows->of[(n - 1) / 2] + rows->of[n / 2]) / 2 : 0;
+    qsort(rows, n, sizeof *rows, compare);
+    return (rows[(n - 1) / 2] + rows[n / 2]) / 2;
 }
 
-static double ratio_of(double rows, struct api_volumes *of)
+static double ratio_of(double rows, double usual)
 {
-    return (rows + HALF) / (usual_of(of) + HALF);
+    return usual > 0 ? rows / usual : (rows + HALF) / HALF;
 }
 
 /* The ratio that is nearer to 1; 1 if one is above and the other below. */
@@ -97,13 +117,15 @@ static double weaker(double a, double b)
 /* The ratio that is left of one if it may be usual at this time of the season, or of the day. */
 static double weaken(double ratio, double rows, struct api_volumes_before *before)
 {
-    struct api_volumes days = {.n = 0};
+    struct api_volumes *season = before->season;
+    double days[API_WEEKDAYS * API_VOLUME_MOST];
+    size_t n = 0;
     for (size_t day = 1; day < API_WEEKDAYS; day++)
-        for (size_t i = 0; i < before->season[day].n; i++)
-            days.of[days.n++] = before->season[day].of[i];
-    if (before->season[0].n > 0)
-        ratio = weaker(ratio, ratio_of(rows, &before->season[0]));
-    return days.n > 0 ? weaker(ratio, ratio_of(rows, &days)) : ratio;
+        for (size_t i = 0; i < season[day].n; i++)
+            days[n++] = season[day].of[i];
+    if (season[0].n > 0)
+        ratio = weaker(ratio, ratio_of(rows, median(season[0].of, season[0].n)));
+    return n > 0 ? weaker(ratio, ratio_of(rows, median(days, n))) : ratio;
 }
 
 struct api_volume api_volume_judge(const struct api_monitor_settings *settings, double rows,
@@ -113,17 +135,18 @@ struct api_volume api_volume_judge(const struct api_monitor_settings *settings, 
     struct api_volumes *of = has_season ? &before->season[0] : &before->last;
     if (of->n < API_VOLUME_LEAST)
         return (struct api_volume){.windows = 0};
-    struct api_volume volume = {
-        .rows = rows,
-        .usual = usual_of(of),
-        .windows = (double)of->n,
-        .ratio = ratio_of(rows, of),
-        .p_value = p_value_of(rows, of, before->season + 1, has_season ? API_WEEKDAYS - 1 : 0),
-        .level = API_OK};
-    double ratio = has_season ? volume.ratio : weaken(volume.ratio, rows, before);
-    double times = fmax(ratio, 1 / ratio);
-    if (volume.p_value < SIGNIFICANCE && times >= settings->volume_warning)
-        volume.level = times >= settings->volume_critical ? API_CRITICAL : API_WARNING;
+    double p_value = p_value_of(rows, of, before->season + 1, has_season ? API_WEEKDAYS - 1 : 0);
+    double usual = median(of->of, of->n), ratio = ratio_of(rows, usual);
+    struct api_volume volume = {.rows = rows,
+                                .usual = usual,
+                                .windows = (double)of->n,
+                                .ratio = ratio,
+                                .p_value = p_value,
+                                .level = API_OK};
+    ratio = has_season ? ratio : weaken(ratio, rows, before);
+    double times = ratio < 1 ? 1 / ratio : ratio;
+    if (p_value < SIGNIFICANCE && times >= settings->volume_warning * ROUNDED)
+        volume.level = times >= settings->volume_critical * ROUNDED ? API_CRITICAL : API_WARNING;
     return volume;
 }
 
@@ -135,7 +158,6 @@ void api_volume_apply(const struct api_volume *volume, struct api_scores *scores
     if (level <= API_OK)
         return;
     scores->verdict = level > scores->verdict ? level : scores->verdict;
-    scores->alone = level > scores->alone ? level : scores->alone;
 }
 
 void api_volume_write(const struct api_volume *volume, struct api_buffer *out)

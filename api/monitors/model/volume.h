@@ -4,19 +4,20 @@
  * the mean of their logarithms (Hahn and Meeker, "Statistical intervals", 1991, 4.8). Numbers of rows vary more than a Poisson variable does, and
  * a variance of so few windows is itself uncertain. So where there is a season, s^2 and the degrees of freedom are pooled with those of the
  * same time of other weekdays; s^2 is at least that of the k windows, and 2 / mean, as logarithms of small numbers are skewed to the
- * left. The rule in Python, with its rates of false alarms: tests/tools/golden/volume.py. */
+ * left. Windows with an alarm take no part in m and s: an outage that lasts would else hide itself. The rule in Python, with its rates of false alarms: tests/tools/golden/volume.py. */
 #pragma once
 
 #include "api/monitors/model/window.h"
 
-/* API_VOLUME_LEAST: windows that a verdict needs. API_VOLUME_WINDOWS: those that are looked at; API_VOLUME_MOST if a season has more. */
-enum { API_VOLUME_LEAST = 5, API_VOLUME_WINDOWS = 8, API_VOLUME_MOST = 64, API_WEEKDAYS = 7 };
+/* API_VOLUME_WINDOWS: windows that are looked at; API_VOLUME_MOST if a season has more. */
+enum { API_VOLUME_WINDOWS = 8, API_VOLUME_MOST = 64, API_WEEKDAYS = 7 };
 
-/* api_volumes: numbers of rows of some windows. */
+/* api_volumes: numbers of rows of some windows; of those without an alarm by their rows again. */
 struct api_volumes {
-    size_t n;
-    double of[API_WEEKDAYS * API_VOLUME_MOST];
+    size_t n, n_calm;
+    double of[API_VOLUME_MOST], calm[API_VOLUME_MOST];
 };
+void api_volumes_add(struct api_volumes *volumes, double rows, bool is_alarm);
 
 /* api_volumes_before: of closed windows before one. */
 struct api_volumes_before {

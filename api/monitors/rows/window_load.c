@@ -206,8 +206,8 @@ static struct season season_of(int64_t monitor, const struct api_snapshot *snaps
 
 /* Reads closed windows of a season. A statement takes those of a time of the year without a change of clocks, after which they start as many
  * seconds apart as a period has. */
-static bool read_season(struct api_store *store, const struct season *season, api_row_reader *read,
-                        void *context)
+static bool read_season(struct api_store *store, const struct season *season,
+                        enum api_statement statement, api_row_reader *read, void *context)
 {
     const struct api_monitor_settings *settings = &season->settings;
     int64_t period = (int64_t)settings->period * API_SECOND_US, start = season->start, first;
@@ -219,7 +219,7 @@ static bool read_season(struct api_store *store, const struct season *season, ap
         while (k + n <= season->last &&
                api_window_before(settings, start, k + n) == first - n * period)
             n++;
-        good = api_store_read(store, API_SQL_COUNTS_OF_SEASON,
+        good = api_store_read(store, statement,
                               API_ROW(first + period, period, n, season->monitor, season->revision),
                               read, context);
     }
@@ -232,26 +232,39 @@ static bool add_season(struct api_monitors *monitors, int64_t monitor, int64_t s
 {
     const struct season season = season_of(monitor, snapshot, start);
     struct api_counts_sum sum = {snapshot->reference, snapshot->config->bins.n_bins, moments};
-    return read_season(monitors->store, &season, api_counts_add_row, &sum);
+    return read_season(monitors->store, &season, API_SQL_COUNTS_OF_SEASON, api_counts_add_row,
+                       &sum);
 }
 
 /* ---- Numbers of rows */
 
 #define DAY_S ((double)API_DAY_US / API_SECOND_US)
 
+/* volumes_of: those that are read, of windows as long as one; a day may have an hour more or less, or two. */
+struct volumes_of {
+    struct api_volumes *to;
+    int64_t length;
+};
+
 static void add_rows(void *context, const struct api_datum *values)
 {
-    struct api_volumes *rows = context;
-    if (rows->n < API_VOLUME_MOST)
-        rows->of[rows->n++] = api_datum_number(&values[2]);
+    const struct volumes_of *of = context;
+    struct api_volume volume;
+    int64_t two_hours = INT64_C(7200) * API_SECOND_US;
+    int64_t slack = of->length >= API_DAY_US - two_hours ? two_hours : 0;
+    api_volume_read(&values[1], &volume);
+    if (llabs(values[2].integer - of->length) <= slack)
+        api_volumes_add(of->to, api_datum_number(&values[0]), volume.level > API_OK);
 }
 
 /* Reads the windows at the same time of a season, and of the days before, if periods and windows are of days or parts of them. */
-static bool read_days(struct api_store *store, struct season *season, struct api_volumes *to)
+static bool read_days(struct api_store *store, struct season *season, int64_t length,
+                      struct api_volumes *to)
 {
     struct api_monitor_settings daily = season->settings;
     int64_t start = season->start;
-    bool good = read_season(store, season, add_rows, &to[0]);
+    struct volumes_of of = {&to[0], length};
+    bool good = read_season(store, season, API_SQL_ROWS_OF_SEASON, add_rows, &of);
     daily.period = DAY_S;
     bool has_days = season->settings.period > DAY_S && season->settings.period != API_MONTH &&
                     fmod(season->settings.period, DAY_S) == 0 &&
@@ -260,8 +273,9 @@ static bool read_days(struct api_store *store, struct season *season, struct api
     season->from = 0;
     for (int64_t day = 1; good && has_days && day < API_WEEKDAYS; day++) {
         season->start = api_window_before(&daily, start, day);
+        of.to = &to[day];
         if (season->start != API_NO_TIME)
-            good = read_season(store, season, add_rows, &to[day]);
+            good = read_season(store, season, API_SQL_ROWS_OF_SEASON, add_rows, &of);
     }
     return good;
 }
@@ -274,12 +288,13 @@ bool api_snapshot_volume(struct api_monitors *monitors, int64_t monitor,
     struct season season = season_of(monitor, snapshot, window->start);
     bool is_set = season.settings.period > 0, good = true;
     struct api_volumes_before before;
+    struct volumes_of last = {&before.last, window->end - window->start};
     snapshot->volume = (struct api_volume){.windows = 0};
     if (settings->volume_warning == 0 || settings->window != API_SECONDS)
         return true;
     for (size_t i = 0; i < API_WEEKDAYS; i++)
-        before.season[i].n = 0;
-    before.last.n = 0;
+        before.season[i].n = before.season[i].n_calm = 0;
+    before.last.n = before.last.n_calm = 0;
     if (!is_set)
         season.settings.period = API_WEEKDAYS * DAY_S;
     if (!is_set || season.last < API_VOLUME_LEAST)
@@ -287,12 +302,12 @@ bool api_snapshot_volume(struct api_monitors *monitors, int64_t monitor,
     if (season.last > API_VOLUME_MOST)
         season.last = API_VOLUME_MOST;
     if (is_set || fmod(season.settings.period, settings->window_size) == 0)
-        good = read_days(monitors->store, &season, before.season);
+        good = read_days(monitors->store, &season, last.length, before.season);
     if (good && !is_set)
         good = api_store_read(
             monitors->store, API_SQL_ROWS_BEFORE,
             API_ROW(monitor, window->revision, window->start, window->id, API_VOLUME_WINDOWS),
-            add_rows, &before.last);
+            add_rows, &last);
     if (good)
         snapshot->volume = api_volume_judge(settings, window->n, &before);
     return good;

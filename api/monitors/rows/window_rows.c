@@ -73,6 +73,13 @@ void api_moments_read(const struct api_datum *datum, struct api_moments *moments
     api_moments_add(moments, &added);
 }
 
+void api_volume_read(const struct api_datum *datum, struct api_volume *volume)
+{
+    *volume = (struct api_volume){.windows = 0};
+    if (datum->kind == API_SQL_BYTES && datum->size == sizeof *volume)
+        memcpy(volume, datum->text, sizeof *volume);
+}
+
 struct api_datum api_moments_datum(const struct api_moments *moments)
 {
     return moments->covered > 0 ? API_BYTES((const char *)moments, sizeof *moments)

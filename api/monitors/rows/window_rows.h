@@ -9,6 +9,9 @@
 void api_moments_read(const struct api_datum *datum, struct api_moments *moments);
 struct api_datum api_moments_datum(const struct api_moments *moments);
 
+/* Reads the column of a volume; of no window if there is none. */
+void api_volume_read(const struct api_datum *datum, struct api_volume *volume);
+
 /* A time as a value, and back: NULL for API_NO_TIME. */
 struct api_datum api_time_datum(int64_t time);
 int64_t api_time_of(const struct api_datum *datum);

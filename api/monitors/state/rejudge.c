@@ -1,6 +1,7 @@
 #include "api/monitors/state/rejudge.h"
 
 #include "api/json/format.h"
+#include "api/monitors/model/volume.h"
 #include "api/monitors/rows/window_load.h"
 #include "api/monitors/state/status.h"
 #include "api/store/counts.h"
@@ -296,10 +297,18 @@ static bool compare(struct judging *j, struct api_snapshot *snapshot, bool anew)
 
 /* ---- Judging */
 
+/* Windows that one takes part in after itself: in pools, and in the usual number of rows. */
+static size_t reach_of(const struct api_monitor_settings *settings)
+{
+    size_t pool = api_settings_pool(settings);
+    return settings->volume_warning > 0 && pool < API_VOLUME_WINDOWS ? API_VOLUME_WINDOWS : pool;
+}
+
 static bool is_same(const struct api_scores *a, const struct api_scores *b)
 {
     double x = a->drift.kl, y = b->drift.kl;
     return a->verdict == b->verdict && a->pooled.windows == b->pooled.windows &&
+           a->volume.level == b->volume.level && a->volume.usual == b->volume.usual &&
            (x == y || (isnan(x) && isnan(y)));
 }
 
@@ -355,7 +364,7 @@ static bool judge(struct judging *j, struct api_snapshot *snapshot)
     const struct api_scores stored = window->scores;
     enum api_verdict state = window->state, before = j->history.state;
     bool anew = compares_anew(j, window);
-    bool is_reached = j->replay || anew || j->quiet < api_settings_pool(j->settings);
+    bool is_reached = j->replay || anew || j->quiet < reach_of(j->settings);
     api_pool_release(snapshot->pool);
     snapshot->settings = *j->settings;
     snapshot->pool = api_pool_hold(j->pool);
@@ -384,8 +393,10 @@ static bool judge(struct judging *j, struct api_snapshot *snapshot)
 /* True once windows are as they were for so long that those after them are, too. */
 static bool is_settled(const struct judging *j)
 {
-    return !j->replay && j->quiet >= api_settings_pool(j->settings) + j->history.max &&
-           j->quiet_verdicts >= j->history.max && is_past_references(j, j->at.start);
+    const struct api_state_history *history = &j->history;
+    size_t max = j->settings->volume_warning > 0 ? history->rows.max : history->verdicts.max;
+    return !j->replay && j->quiet >= reach_of(j->settings) + max && j->quiet_verdicts >= max &&
+           is_past_references(j, j->at.start);
 }
 
 static bool judge_row(struct judging *j, struct api_window *row)

@@ -148,18 +148,50 @@ static void add_newest(struct api_monitor_status *status, const struct api_windo
 
 /* ---- States */
 
+/* True if the state of a monitor is, or was lately, also by numbers of rows. */
+static bool has_rows(const struct api_monitor *monitor)
+{
+    return monitor->config->settings.volume_warning > 0 ||
+           monitor->status.last.scores.volume.ratio > 0;
+}
+
+/* volumes: those of windows before, newest first. */
+struct volumes {
+    size_t n;
+    struct api_volume of[1000];
+};
+
+static void add_volume(void *context, const struct api_datum *values)
+{
+    struct volumes *volumes = context;
+    api_volume_read(&values[1], &volumes->of[volumes->n++]);
+}
+
+static bool read_rows(struct api_monitors *monitors, const struct api_monitor *monitor,
+                      struct api_position at, struct api_state_history *history)
+{
+    struct volumes volumes = {.n = 0};
+    bool good =
+        api_store_read(monitors->store, API_SQL_ROWS_BEFORE,
+                       API_ROW(monitor->id, monitor->revision, at.start, at.id, history->rows.max),
+                       add_volume, &volumes);
+    for (size_t i = volumes.n; i > 0; i--)
+        api_state_learn_rows(history, &volumes.of[i - 1]);
+    return good;
+}
+
 bool api_status_read_history(struct api_monitors *monitors, const struct api_monitor *monitor,
                              struct api_position at, struct api_state_history *history)
 {
     api_state_begin(history, &monitor->config->settings);
     const struct api_datum *before =
-        API_ROW(monitor->id, monitor->revision, at.start, at.id, history->max);
+        API_ROW(monitor->id, monitor->revision, at.start, at.id, history->verdicts.max);
     struct api_window_list list;
-    bool good = api_window_list_run(&list, monitors->store, API_SQL_WINDOWS_BEFORE, before);
-    history->n = list.n;
-    for (size_t i = 0; i < list.n; i++)
-        history->verdicts[list.n - 1 - i] = list.windows[i].scores.verdict;
-    history->state = list.n > 0 ? list.windows[0].state : API_INSUFFICIENT;
+    bool good = api_window_list_run(&list, monitors->store, API_SQL_WINDOWS_BEFORE, before) &&
+                (!has_rows(monitor) || read_rows(monitors, monitor, at, history));
+    for (size_t i = list.n; i > 0; i--)
+        api_state_learn(history, &list.windows[i - 1].scores);
+    api_state_set(history, list.n > 0 ? list.windows[0].state : API_INSUFFICIENT);
     api_window_list_free(&list);
     return good;
 }
@@ -216,7 +248,7 @@ static bool replay(struct api_monitors *monitors, struct api_monitor *monitor,
     bool good = api_window_list_run(&list, monitors->store, API_SQL_WINDOWS_FROM, onwards);
     for (size_t i = 0; good && i < list.n; i++) {
         enum api_verdict before = history->state;
-        api_state_advance(history, list.windows[i].scores.verdict);
+        api_state_advance(history, &list.windows[i].scores);
         if (history->state != before)
             cause = &list.windows[i];
         if (list.windows[i].id == from->id)
@@ -250,10 +282,10 @@ static bool update_pooled(struct api_monitors *monitors, struct api_monitor *mon
     bool newest = is_newest(status, window);
     const struct api_evidence evidence = api_snapshot_evidence(snapshot);
     api_state_begin(&history, &monitor->config->settings);
-    if (history.fire_after > 1 &&
+    if ((history.fire_after > 1 || has_rows(monitor)) &&
         !api_status_read_history(monitors, monitor, api_position_of(window), &history))
         return false;
-    history.state = status->state;
+    api_state_set(&history, status->state);
     api_state_follow(&history, &evidence, &window->scores, &status->turns);
     if (newest)
         add_newest(status, window);
@@ -277,7 +309,8 @@ bool api_update_state(struct api_monitors *monitors, struct api_monitor *monitor
     if (api_settings_pool(settings) > 1)
         return update_pooled(monitors, monitor, snapshot);
     bool newest = is_newest(&monitor->status, window);
-    bool needs_none = newest && settings->fire_after == 1 && settings->clear_after == 1;
+    bool needs_none =
+        newest && settings->fire_after == 1 && settings->clear_after == 1 && !has_rows(monitor);
     api_state_begin(&history, settings);
     if (!needs_none &&
         !api_status_read_history(monitors, monitor, api_position_of(window), &history))
@@ -290,8 +323,8 @@ bool api_update_state(struct api_monitors *monitors, struct api_monitor *monitor
         snapshot->state = window->state;
         return true;
     }
-    history.state = monitor->status.state;
-    api_state_advance(&history, window->scores.verdict);
+    api_state_set(&history, monitor->status.state);
+    api_state_advance(&history, &window->scores);
     add_newest(&monitor->status, window);
     return write_newest(monitors, monitor, snapshot, history.state);
 }

@@ -15,9 +15,11 @@
 
 static void read_list(const json_t *list, struct api_volumes *to)
 {
-    to->n = json_array_size(list);
-    for (size_t i = 0; i < to->n; i++)
-        to->of[i] = json_number_value(json_array_get(list, i));
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const json_t *window = json_array_get(list, i);
+        api_volumes_add(to, json_number_value(json_array_get(window, 0)),
+                        json_is_true(json_array_get(window, 1)));
+    }
 }
 
 /* The rule in Python: tests/tools/golden/volume.py. */
@@ -104,7 +106,7 @@ Test(monitors_volume, a_third_of_the_rows_is_told)
     cr_expect_str_eq(text_at(json, "sentence"), "rows: 12,000 → 4,100, a third of usual");
     json_decref(json);
     json = monitors_get(&service, "GET /monitors/g/m/windows/17", NULL, 200);
-    cr_expect_str_eq(text_at(json, "sentence"), "rows: 12,000 → 40, 0.34 % of usual");
+    cr_expect_str_eq(text_at(json, "sentence"), "rows: 12,000 → 40, 0.33 % of usual");
     expect_at(json, "pooled.level", "\"ok\"");
     json_decref(json);
     monitors_end(&service);
@@ -184,5 +186,96 @@ Test(monitors_volume, needs_windows_of_time)
                      "option_invalid #/volume ~windows of time");
     monitors_expect(&service, "PATCH /monitors/g/m", "{\"window\":{\"count\":100},\"volume\":null}",
                     200);
+    monitors_end(&service);
+}
+
+/* Asks a monitor for its state. */
+static void expect_state(const struct api_service *service, const char *name, const char *state)
+{
+    char request[100];
+    snprintf(request, sizeof request, "GET /monitors/g/%s", name);
+    json_t *json = monitors_get(service, request, NULL, 200);
+    cr_expect_str_eq(text_at(json, "state"), state, "%s", name);
+    json_decref(json);
+}
+
+/* An alarm by rows ends by rows: also where values have drifted a little for ever, or are too few for a verdict. */
+Test(monitors_volume, an_alarm_by_rows_ends_by_rows)
+{
+    static const struct {
+        const char *query, *between, *after;
+        double share;
+        int rows, odd;
+    } cases[] = {
+        {"window=1h", "critical", "ok", 0.587, 12000, 2000},
+        {"window=1h&pool=1", "critical", "ok", 0.587, 12000, 2000},
+        {"window=1h", "critical", "warning", 0.65, 12000, 2000},
+        {"window=1h&min_observations=10000", "critical", "ok", 0.5, 500, 40},
+        {"window=1h&pool=1", "critical", "ok", 0.5, 40, 1},
+        {"window=1h", "critical", "ok", 0.5, 4, 400},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct api_service service = monitors_new(10);
+        char request[200], body[100];
+        snprintf(request, sizeof request, "PUT /monitors/g/m?volume=1.5,3&retention_days=900&%s",
+                 cases[i].query);
+        monitors_expect(&service, request, LABELS, 201);
+        for (int64_t hour = 0; hour < 30; hour++) {
+            double n = hour == 20 ? cases[i].odd : cases[i].rows, a = floor(n * cases[i].share);
+            snprintf(body, sizeof body, "{\"counts\":[%.0f,%.0f],\"timestamp\":%jd}", a, n - a,
+                     (intmax_t)(BEGIN + hour * HOUR));
+            monitors_expect(&service, "POST /monitors/g/m/observations", body, 200);
+            if (hour == 20 || hour == 22)
+                expect_state(&service, "m", cases[i].between);
+        }
+        expect_state(&service, "m", cases[i].after);
+        monitors_end(&service);
+    }
+}
+
+/* An outage that lasts is told until it is usual: half of the last eight windows; and an alarm may need two windows. */
+Test(monitors_volume, an_outage_that_lasts_is_told)
+{
+    for (int fire = 1; fire <= 2; fire++) {
+        struct api_service service = monitors_new(10);
+        char request[200];
+        snprintf(request, sizeof request,
+                 "PUT /monitors/g/m?window=1h&volume=1.5,3&retention_days=900&fire_after=%d", fire);
+        monitors_expect(&service, request, LABELS, 201);
+        for (int64_t hour = 0; hour < 104; hour++)
+            send(&service, "m", BEGIN + hour * HOUR, usual(hour, hour < 100 ? 12000 : 120));
+        expect_state(&service, "m", "critical");
+        monitors_end(&service);
+    }
+}
+
+/* Rows of a window that come in pieces are an alarm until the window is whole; windows of another length are not looked at; a new
+ * reference keeps the usual number. */
+Test(monitors_volume, looks_at_whole_windows_of_the_same_length)
+{
+    struct api_service service = monitors_new(10);
+    monitors_expect(&service, "PUT /monitors/g/m?window=1d&volume=1.5,3&retention_days=900", LABELS,
+                    201);
+    for (int64_t day = 0; day < 12; day++)
+        for (int piece = 0; piece < 4; piece++)
+            send(&service, "m", BEGIN + day * 24 * HOUR, 3000);
+    expect_state(&service, "m", "ok");
+    monitors_expect(&service, "PATCH /monitors/g/m", "{\"window\":{\"seconds\":3600}}", 200);
+    for (int64_t hour = 0; hour < 6; hour++)
+        send(&service, "m", BEGIN + (12 * 24 + hour) * HOUR, usual(hour, 500));
+    expect_state(&service, "m", "ok");
+    json_t *json = monitors_get(&service, "GET /monitors/g/m/windows/latest", NULL, 200);
+    cr_expect_eq(number_at(json, "volume.windows"), 5);
+    json_decref(json);
+    char body[100];
+    snprintf(body, sizeof body, "{\"from\":%jd,\"to\":%jd}", (intmax_t)BEGIN,
+             (intmax_t)(BEGIN + 48 * HOUR));
+    monitors_expect(&service, "POST /monitors/g/reference", body, 200);
+    send(&service, "m", BEGIN + (12 * 24 + 6) * HOUR, 50);
+    expect_state(&service, "m", "critical");
+    monitors_refused(&service,
+                     "PUT /monitors/g/m?window=1d&volume=1.5,3&compare=previous:3@month&"
+                     "retention_days=94",
+                     LABELS, "option_invalid #/retention_days ~155");
     monitors_end(&service);
 }

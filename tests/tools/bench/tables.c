@@ -21,7 +21,7 @@ static bool add_cell(void *context, size_t column, const struct api_cell *cell,
 {
     struct sum *sum = context;
     double number = cell->number;
-    (void)column, (void)row, (void)problem;
+    (void)column, (void)problem;
     if (cell->kind == API_CELL_FIELD && !api_field_number(cell, API_EITHER, &number))
         sum->texts++;
     sum->numbers += number;

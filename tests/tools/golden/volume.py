@@ -21,31 +21,39 @@ SIGNIFICANCE, LEAST, SEASON, LAST, DAYS = 0.001, 5, 8, 8, 7
 DAY, WEEK = 24, 168
 
 
-def ratio_of(n, windows):
-    return (n + 0.5) / (statistics.median(windows) + 0.5)
+def usual_of(windows):
+    """The median, of all windows: of [rows, is_alarm]."""
+    return statistics.median(n for n, _ in windows)
+
+
+def ratio_of(n, usual):
+    return n / usual if usual > 0 else (n + 0.5) / 0.5
 
 
 def logs(windows):
-    return [math.log(w + 0.5) for w in windows]
+    """Of windows without alarms, if there are two or more: an outage that lasts would else be usual by its own variance."""
+    calm = [n for n, is_alarm in windows if not is_alarm]
+    return [math.log(n + 0.5) for n in (calm if len(calm) > 1 else [n for n, _ in windows])]
 
 
 def p_value_of(n, windows, others):
-    k, mean = len(windows), statistics.mean(logs(windows))
-    groups = [logs(g) for g in (windows, *others) if len(g) > 1]
+    own = logs(windows)
+    groups = [g for g in map(logs, (windows, *others)) if len(g) > 1]
     df = sum(len(g) - 1 for g in groups)
     pooled = sum(statistics.variance(g) * (len(g) - 1) for g in groups) / df
-    variance = max(pooled, statistics.variance(logs(windows)), 2 / (statistics.mean(windows) + 0.5))
-    t = (math.log(n + 0.5) - mean) / math.sqrt(variance * (1 + 1 / k))
+    least = 2 / statistics.mean(math.exp(x) for x in own)
+    variance = max(pooled, statistics.variance(own), least)
+    t = (math.log(n + 0.5) - statistics.mean(own)) / math.sqrt(variance * (1 + 1 / len(own)))
     return 2 * stats.t.sf(abs(t), df)
 
 
 def weaker(a, b):
     """The ratio that is nearer to 1; 1 if one is above and the other below."""
-    return 1 if (a - 1) * (b - 1) < 0 else min(a, b, key=lambda x: abs(math.log(x)))
+    return 1 if (a - 1) * (b - 1) < 0 else min(a, b, key=lambda x: abs(math.log(x)) if x > 0 else math.inf)
 
 
 def judge(n, season, last, warning, critical):
-    """`season`: numbers of rows of windows at the same time of the season, a week if none is set; behind them lists of the same for each of the
+    """`season`: [rows, is_alarm] of windows at the same time of the season, a week if none is set; behind them lists of the same for each of the
     six days before, if the season is of days. `last`: of the last windows, if no season is set. Gives None, or what is usual, of how many
     windows, the ratio to that, its p-value, and the level."""
     same, days = season[0], season[1:]
@@ -53,15 +61,16 @@ def judge(n, season, last, warning, critical):
     windows = same if has_season else last
     if len(windows) < LEAST:
         return None
-    ratio = weakest = ratio_of(n, windows)
+    usual = usual_of(windows)
+    ratio = weakest = ratio_of(n, usual)
     if not has_season:  # what may be usual at this time of the week, or of the day
         for others in same, sum(days, []):
             if others:
-                weakest = weaker(weakest, ratio_of(n, others))
+                weakest = weaker(weakest, ratio_of(n, usual_of(others)))
     p_value = p_value_of(n, windows, days if has_season else [])
-    far = max(weakest, 1 / weakest) if p_value < SIGNIFICANCE else 1
+    far = (max(weakest, 1 / weakest) if weakest > 0 else math.inf) if p_value < SIGNIFICANCE else 1
     level = "critical" if far >= critical else "warning" if far >= warning else "ok"
-    return statistics.median(windows), len(windows), ratio, p_value, level
+    return usual, len(windows), ratio, p_value, level
 
 
 def cases(rng):
@@ -69,7 +78,7 @@ def cases(rng):
         mean, sd = 10 ** rng.uniform(0, 6), rng.choice((0, 0.05, 0.1, 0.3, 1))
 
         def some(most):
-            return [int(rng.poisson(mean * math.exp(rng.normal(0, sd)))) for _ in range(rng.integers(0, most))]
+            return [[int(rng.poisson(mean * math.exp(rng.normal(0, sd)))), bool(rng.random() < 0.2)] for _ in range(rng.integers(0, most))]
 
         season, last = [some(9) for _ in range(rng.choice((1, DAYS)))], some(9)
         n = int(rng.poisson(mean * rng.choice((1, 1, 0, 0.1, 0.3, 0.5, 0.7, 1.5, 2, 3, 10))))
@@ -97,12 +106,14 @@ def rates(rng):
             windows, alarms, seen, week = [0, 0], [0, 0], [], WEEK // width
             for _ in range(8):
                 n = list(traffic((14 if width == 1 else 60) * WEEK, mean, sd, kind, rng, width))
+                alarmed = [set(), set()]
 
                 def level(i, value, is_set):
                     starts = [i - day * DAY // width for day in range(DAYS)]
-                    season = [[n[at - j * week] for j in range(1, SEASON + 1) if at >= j * week] for at in starts]
-                    season[1:] = [[n[at]] * (at >= 0) + [n[at - j * week] for j in range(1, SEASON) if at >= j * week] for at in starts[1:]]
-                    got = judge(value, season, [] if is_set else n[max(0, i - LAST) : i], 1.5, 3)
+                    of = lambda at: [n[at], at in alarmed[is_set]]
+                    season = [[of(at - j * week) for j in range(SEASON) if at >= j * week] for at in starts]
+                    season[0] = [of(i - j * week) for j in range(1, SEASON + 1) if i >= j * week]
+                    got = judge(value, season, [] if is_set else [of(at) for at in range(max(0, i - LAST), i)], 1.5, 3)
                     return got and got[4] != "ok"
 
                 for i, value in enumerate(n):
@@ -110,6 +121,8 @@ def rates(rng):
                         got = level(i, value, is_set)
                         windows[is_set] += got is not None
                         alarms[is_set] += got is True
+                        if got:
+                            alarmed[is_set].add(i)
                     if i % 7 == 0 and i > len(n) / 2:
                         seen.append(level(i, value // 2, True))
             print(f"| {width} h | {kind} | {mean} | {sd} | {1000 * alarms[1] / windows[1]:.2f} | {statistics.mean(seen):.0%} | {1000 * alarms[0] / windows[0]:.2f} |", flush=True)
