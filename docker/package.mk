@@ -40,7 +40,9 @@ WHEEL = build/pypi/kldiv-$(VERSION)-py3-none-$(PLATFORM).whl
 SDIST = build/pypi/kldiv-$(VERSION).tar.gz
 # setuptools leaves the times of its copies in the archive of sources: it is packed again.
 EPOCH = $(shell git log -1 --format=%ct 2>/dev/null || date +%s)
-wheel: $(WHEEL)
+wheel:
+	@pkg-config --exists libmicrohttpd jansson sqlite3 libpq libzip zlib libcurl gnutls libseccomp >/dev/null 2>&1 || $(MAKE) deps-run
+	@$(MAKE) --no-print-directory $(WHEEL)
 $(WHEEL): $(B)/libkldiv.so build/kldivd $(wildcard $(addprefix api/clients/python/,*.* kldiv/*))
 	docker/install-packages.sh python3-build python3-setuptools python3-wheel python3-venv
 	rm -rf build/pypi

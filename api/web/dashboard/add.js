@@ -266,9 +266,9 @@ class Adding {
             response.windows && element("p", {}, windowsText(response.windows)),
             left.length > 0 && element("p", { class: "alert" },
                 `The batch has no values of ${list(left.map(isolate))}.`),
-            element("div", { class: "scroll" }, element("table", {},
+            element("div", { class: "scroll" }, element("table", { class: "verdicts" },
                 element("thead", {}, element("tr", {}, ...COLUMNS.map((name) =>
-                    element("th", { scope: "col", class: "wrap" }, name)))),
+                    element("th", { scope: "col", class: name === COLUMNS[2] ? "" : "left" }, name)))),
                 element("tbody", {}, ...sorted.map((result) => row(group, result)))))));
         heading.focus();
         heading.scrollIntoView({ block: "start" });
@@ -314,7 +314,7 @@ function row(group, result) {
     return element("tr", {},
         element("th", { scope: "row" },
             element("a", { href: `?${query}` }, element("bdi", {}, result.name))),
-        element("td", {}, badge(result.verdict)),
+        element("td", { class: "left" }, badge(result.verdict)),
         element("td", {}, number(result.kl === null && !result.infinite ? undefined : result.kl)),
         element("td", { class: "wrap" }, drifts && whatMoved(result)));
 }

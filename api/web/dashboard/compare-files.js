@@ -82,14 +82,14 @@ class FileComparison {
         const order = (/** @type {Result} */ { verdict }) => LOOKED.indexOf(verdict);
         const worst = [...columns].sort((a, b) => order(a) - order(b) || rank(b) - rank(a));
         const drifting = worst.filter(({ verdict }) => isAlarm(verdict));
-        const heading = element("h2", { tabindex: -1 }, `${count(drifting.length)} of ${plural(columns.length, "column")} drift`);
+        const heading = element("h2", { tabindex: -1 }, `${count(drifting.length)} of ${plural(columns.length, "column")} drift${drifting.length === 1 ? "s" : ""}`);
         const notes = told.filter(({ code }) => !SHOWN.includes(code));
         fill(this.results,
             element("div", { class: "panel" }, heading,
                 element("p", { class: "quiet" }, element("bdi", {}, reference), " → ", element("bdi", {}, current)),
-                element("div", { class: "scroll" }, element("table", {},
+                element("div", { class: "scroll" }, element("table", { class: "verdicts" },
                     element("thead", {}, element("tr", {}, ...COLUMNS.map((name) =>
-                        element("th", { scope: "col", class: "wrap" }, name)))),
+                        element("th", { scope: "col", class: name === COLUMNS[2] ? "" : "left" }, name)))),
                     element("tbody", {}, ...worst.map(row))))),
             notes.length > 0 && element("div", { class: "panel" },
                 element("h2", {}, "Not compared, or read with care"), ...warnings(notes)),
@@ -128,7 +128,7 @@ function unpacked(file) {
 function row(result) {
     return element("tr", {},
         element("th", { scope: "row" }, element("bdi", {}, result.name)),
-        element("td", {}, badge(result.verdict)),
+        element("td", { class: "left" }, badge(result.verdict)),
         element("td", {}, number(result.kl === null && !result.infinite ? undefined : result.kl)),
         element("td", { class: "wrap" }, isAlarm(result.verdict) && whatMoved(result)));
 }

@@ -44,7 +44,7 @@ function heatStrip(monitors) {
 export function drifting({ states, monitors, stale }) {
     const bad = states.critical + states.warning;
     const silent = stale > 0 ? `, ${count(stale)} silent` : "";
-    return `${bad > 0 ? `${count(bad)} of ${plural(monitors, "monitor")} drift`
+    return `${bad > 0 ? `${count(bad)} of ${plural(monitors, "monitor")} drift${bad === 1 ? "s" : ""}`
         : `${plural(monitors, "monitor")}, none drifts`}${silent}`;
 }
 
@@ -63,7 +63,7 @@ export function segmentLinks(segments) {
 /** How many segments drift. @param {Group[]} segments */
 export function segmentsText(segments) {
     const bad = segments.filter(({ states }) => states.critical + states.warning > 0).length;
-    return bad > 0 ? `${count(bad)} of ${plural(segments.length, "segment")} drift` : `${plural(segments.length, "segment")}, none drifts`;
+    return bad > 0 ? `${count(bad)} of ${plural(segments.length, "segment")} drift${bad === 1 ? "s" : ""}` : `${plural(segments.length, "segment")}, none drifts`;
 }
 
 /**

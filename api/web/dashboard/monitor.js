@@ -329,10 +329,10 @@ function blameOf(result) {
 function sinceText({ state, since, severity_since: of, began }) {
     if (!of || state === "insufficient_data")
         return "";
-    const earlier = since && Date.parse(since) < Date.parse(of);
+    const first = since && Date.parse(since) < Date.parse(of) ? since : null;
     return ` since ${time(of)}, for ${lasting(of)}` +
-        (earlier ? `; not ok since ${time(since)}, for ${lasting(since)}` : "") +
-        (began ? `; began ${time(began)}, seen ${time(since ?? of)}` : "");
+        (first ? `; not ok since ${time(first)}` : "") +
+        (began && Date.parse(began) < Date.parse(first ?? of) ? `; the drift began ${time(began)}` : "");
 }
 
 /**

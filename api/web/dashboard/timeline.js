@@ -35,8 +35,8 @@ const DOUBLE_MS = 250;
 const DRAG_PX = 5;
 
 const LEGEND = [
-    ["line-kl", "KL of a window"], ["line-warning", "warning from here: the threshold, or what is significant"],
-    ["line-critical", "critical from here, likewise"],
+    ["line-kl", "KL of a window"], ["line-warning", "warning limit: the threshold, or what chance can reach if that is higher"],
+    ["line-critical", "critical limit, in the same way"],
     ["line-noise", "noise floor: KL to expect from so few values without any drift"],
 ];
 

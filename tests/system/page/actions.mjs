@@ -193,7 +193,7 @@ async function checkGroups({binary, browser, report}) {
             const names = await page.$$eval("[aria-label=Groups] a", all => all.map(each => each.textContent));
             expectSame(names.join(), "shop,calm", "groups");
             await click(page, "link", "shop");
-            await waitForText(page, /1 of 1 monitor drift, since /);
+            await waitForText(page, /1 of 1 monitor drifts, since /);
             expectSame((await rowsOf(page)).length, 1, "rows");
             await clickMenu(page, "Settings of all …");
             await fill(page, "Pool, windows", "1");

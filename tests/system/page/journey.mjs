@@ -239,7 +239,7 @@ async function checkFiles({browser, report, binary}) {
             await click(page, "link", "Compare");
             await choose(page, /reference/i, last);
             await choose(page, /current/i, current);
-            const [told] = await waitForText(page, /1 of 5 columns drift/);
+            const [told] = await waitForText(page, /1 of 5 columns drifts/);
             await waitForText(page, /id: the reference has no such column/);
             await waitForText(page, /old: the current table has no such column/);
             const first = await page.$eval("main tbody tr", row => row.textContent ?? "");
@@ -252,7 +252,7 @@ async function checkFiles({browser, report, binary}) {
             await click(page, "link", "Monitors");
             await page.goBack();
             await click(page, "button", "Use a sample");
-            const [sample] = await waitForText(page, /\d of 4 columns drift/);
+            const [sample] = await waitForText(page, /\d of 4 columns drifts?/);
             return `${told}; ${sample}`;
         }));
     const dated = join(server.folder, "dated.csv");

@@ -51,7 +51,7 @@ class Command(unittest.TestCase):
         self.assertEqual(len(kldiv.Client(self.server.url).group("shell").windows("x")), 2)
         self.run_command("observe", "shell", self.path("shifted"), "--again", status=2)
         self.assertEqual(len(kldiv.Client(self.server.url).group("shell").windows("x")), 3)
-        self.assertRegex(self.run_command("watch", "shell", "--once", status=2), "1 of 2 monitors drift\n  critical x: KL")
+        self.assertRegex(self.run_command("watch", "shell", "--once", status=2), "1 of 2 monitors drifts\n  critical x: KL")
 
     def test_errors_are_a_line(self):
         for arguments, words in [(["observe", "none", self.path("same")], "group_not_found"),
@@ -141,7 +141,7 @@ class Command(unittest.TestCase):
 
         train, same, shifted = (self.path(name) for name in ("train", "same", "shifted"))
         page = os.path.join(self.directory.name, "page.html")
-        self.assertRegex(run(train, shifted, status=2), f"^{train} → {shifted}: 1 of 2 columns drift\n\ncolumn .*\nx +critical +[0-9.]+  "
+        self.assertRegex(run(train, shifted, status=2), f"^{train} → {shifted}: 1 of 2 columns drifts\n\ncolumn .*\nx +critical +[0-9.]+  "
                          "mean .* → .*\nk +ok +[0-9e.-]+\n$")
         self.assertIn("0 of 2 columns drift", run("compare", train, same))
         self.assertIn("0 of 1 column drift\n", run("--set", "exclude=x", train, shifted))

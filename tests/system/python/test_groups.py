@@ -387,10 +387,10 @@ class Groups(unittest.TestCase):
     def test_pictures(self):
         self.group.reference(data(2000, 1))
         results = self.group.observe(data(500, 2, 15.0))
-        self.assertRegex(str(results), "^1 of 3 columns drift\n\ncolumn .*\nage +critical +[0-9.]+  mean .* → .*\n[a-z]+ +ok +[0-9e.-]+\n[a-z]+ +ok")
+        self.assertRegex(str(results), "^1 of 3 columns drifts\n\ncolumn .*\nage +critical +[0-9.]+  mean .* → .*\n[a-z]+ +ok +[0-9e.-]+\n[a-z]+ +ok")
         self.assertRegex(results["age"].sentence(), "^age: critical, 500 values; KL .*, p .*: mean ")
         page = results._repr_html_()
-        self.assertIn("1 of 3 columns drift", page)
+        self.assertIn("1 of 3 columns drifts", page)
         self.assertEqual(page.count("<svg"), 1)
         self.assertNotIn("src=", page)
         self.assertNotIn("href", page)

@@ -39,7 +39,7 @@ class Readme(unittest.TestCase):
             finally:
                 os.chdir(before)
                 server.stop()
-        self.assertRegex(printed.getvalue(), r"^1 of 2 columns drift\n\ncolumn .*\nage +critical .*\ncountry +ok ")
+        self.assertRegex(printed.getvalue(), r"^1 of 2 columns drifts\n\ncolumn .*\nage +critical .*\ncountry +ok ")
 
     def test_two_files(self):
         """The commands that README.md begins with print what it says."""

@@ -100,7 +100,7 @@ def print_results(results: Results, as_json: bool) -> int:
 
 
 def summary_text(summary: Summary) -> str:
-    lines = [f"{summary['group']}: {summary['state']}, {len(summary['drifting'])} of {summary['monitors']} monitors drift"]
+    lines = [f"{summary['group']}: {summary['state']}, {len(summary['drifting'])} of {summary['monitors']} monitors drift{'s' if len(summary['drifting']) == 1 else ''}"]
     lines += [f"  {text}" for text in summary.incidents()]
     for each in summary["drifting"]:
         kl = "infinite" if each["kl"] is None else f"{each['kl']:.3g} nats"

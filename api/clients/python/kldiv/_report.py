@@ -90,10 +90,10 @@ def printable(text: str) -> str:
 
 def headline(results: Any) -> str:
     """How many columns drift by their state, which a window changes when it closes; and by windows that are open."""
-    n = len(results)
+    n, drifting = len(results), len(results.drifting)
     waiting = sum(each.verdict in DRIFTS and each.state not in DRIFTS and not (each.get("window") or {}).get("closed", True)
                   for each in results)
-    return f"{len(results.drifting)} of {n} {'column' if n == 1 else 'columns'} drift" + (
+    return f"{drifting} of {n} {'column' if n == 1 else 'columns'} {'drifts' if drifting == 1 else 'drift'}" + (
         f"; {waiting} more would if {'its' if waiting == 1 else 'their'} open window closed now" if waiting else "")
 
 
