@@ -49,10 +49,11 @@ static inline bool tally_cell(void *context, size_t column, const struct api_cel
 }
 
 static inline bool tally_numbers(void *context, size_t column, enum kl_dtype dtype,
-                                 const void *values, size_t n, struct api_problem *problem)
+                                 const void *values, size_t row, size_t n,
+                                 struct api_problem *problem)
 {
     struct tally *tally = context;
-    (void)problem;
+    (void)row, (void)problem;
     tally_bytes(tally, values, n * kl_dtype_size(dtype));
     tally->sum += column;
     tally->cells += n;
