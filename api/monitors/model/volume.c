@@ -118,7 +118,7 @@ static double weaker(double a, double b)
 static double weaken(double ratio, double rows, struct api_volumes_before *before)
 {
     struct api_volumes *season = before->season;
-    double days[API_WEEKDAYS * API_VOLUME_MOST];
+    double days[API_WEEKDAYS * API_VOLUME_MOST] = {0};
     size_t n = 0;
     for (size_t day = 1; day < API_WEEKDAYS; day++)
         for (size_t i = 0; i < season[day].n; i++)
