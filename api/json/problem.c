@@ -113,6 +113,7 @@ static const struct kind {
     {"reference_empty", 422, "The reference has no value"},
     {"nothing_to_compare", 422, "The values cannot be compared with later ones"},
     {"columns_unknown", 422, "The group has no monitor for any column of the table"},
+    {"too_many_segments", 422, "The group has more segments than a request may have"},
     {"segments_missing", 422, "The group has no segments by this column"},
     {"column_missing", 422, "The table has no column for this monitor"},
     {"value_not_number", 422, "A value is text where a number is expected"},

@@ -290,7 +290,7 @@ static bool parse_segment(struct api_exchange *x, void *context)
     o->warnings.budget = o->columns.budget = x->service->budget;
     bool good =
         read_rows(o, parsing->parameters, parsing->table) && hash_key(o, parsing->parameters);
-    o->warnings.size = 0; /* the whole table has them */
+    good = good && api_list_touches(o);
     for (size_t i = 0; i < o->n; i++)
         parsing->windows += api_observed_windows(&o->observed[i]);
     return good && api_timed_check(parsing->windows, o->n, &x->problem);
@@ -307,9 +307,14 @@ static bool read_table(struct api_observations *o, const json_t *parameters)
     bool good = read_rows(o, parameters, &table);
     for (size_t i = 0; good && i < o->n; i++)
         parsing.windows += api_observed_windows(&o->observed[i]);
+    size_t left = 0;
     if (good && x->segments && o->n > 0)
-        good =
-            api_segments_find(x, &table) && api_segments_each(x, &table, parse_segment, &parsing);
+        good = api_segments_find(x, &table, &left) &&
+               api_segments_each(x, &table, parse_segment, &parsing);
+    if (good && left > 0)
+        api_warn(&o->warnings, "rows_without_segment", x->segments->by, left, 0,
+                 "the reference has no segment for these rows, and no `other`: they count for the "
+                 "group alone");
     api_table_free(&table);
     return good;
 }

@@ -97,7 +97,9 @@ static enum api_outcome parse(struct api_exchange *x)
         good =
             api_name_of(x) ? api_reference_read(d, &table, table.members) : read_group(d, &table);
     }
-    if (good && api_segments_wanted(x))
+    bool wants_segments = good && api_segments_wanted(x);
+    good = good && !x->problem.code;
+    if (good && wants_segments)
         good = api_segments_choose(x, &table) &&
                api_segments_each(x, &table, read_segment, &(struct by){&table, x->segments->by});
     if (good && api_name_of(x))

@@ -3,6 +3,7 @@
 #include "api/monitors/model/segment.h"
 #include "api/monitors/rows/known_rows.h"
 #include "api/request/access.h"
+#include "api/tables/field.h"
 #include "api/text/decimal.h"
 
 #include <stdio.h>
@@ -33,6 +34,9 @@ bool api_segments_wanted(struct api_exchange *x)
             if (x->segments)
                 x->segments->by = strdup(parameter.value);
         }
+    if (x->segments && api_segment_parent(api_group_of(x)) > 0)
+        return api_fail_at(&x->problem, API_QUERY, "by", "option_conflict",
+                           "the group '%.128s' is a segment itself", api_group_of(x));
     return x->segments && (x->segments->by || api_fail_oom(&x->problem));
 }
 
@@ -60,22 +64,25 @@ static bool add_number(struct reading *r, enum kl_dtype dtype, double number,
     return add_value(r, text, isnan(number) ? 0 : api_label_of_value(text, dtype, number), problem);
 }
 
-/* A value is its text, as labels are; a long one has none. */
+/* A value is as a label is: a number is its shortest decimal, unless it is a code such as 00501, a boolean `true` or `false`. A long text
+ * is none. */
 static bool read_cell(void *context, size_t column, const struct api_cell *cell,
                       struct api_problem *problem)
 {
     struct reading *r = context;
-    bool is_text = api_cell_is_text(cell) && cell->size <= API_MAX_NAME,
-         is_true = cell->number != 0;
+    bool is_text = api_cell_is_text(cell), value;
+    double number;
     (void)column;
     if (!api_check_cancelled(r->stop, cell, problem))
         return false;
-    if (cell->kind == API_CELL_BOOLEAN)
-        return add_value(r, is_true ? "true" : "false", is_true ? 4 : 5, problem);
-    if (cell->kind == API_CELL_NUMBER)
-        return add_number(r, KL_FLOAT64, cell->number, problem);
-    return add_value(r, cell->text, is_text && !api_cell_is_missing(cell) ? cell->size : 0,
-                     problem);
+    if (api_cell_is_missing(cell) || (is_text && cell->size > API_MAX_NAME))
+        return add_value(r, "", 0, problem);
+    if (api_cell_is_boolean(cell, &value))
+        return add_value(r, value ? "true" : "false", value ? 4 : 5, problem);
+    if (!(is_text && api_text_is_code(cell->text, cell->size)) &&
+        api_cell_number(cell, API_POINT, &number))
+        return add_number(r, KL_FLOAT64, number, problem);
+    return add_value(r, cell->text, cell->size, problem);
 }
 
 static bool read_numbers(void *context, size_t column, enum kl_dtype dtype, const void *values,
@@ -117,11 +124,16 @@ static bool name_segment(const struct api_exchange *x, const char *value, char *
            api_name_check("group", name, &ignored);
 }
 
+/* Bytes before the value in the name of a segment. */
+static size_t prefix_size(const struct api_exchange *x)
+{
+    return strlen(api_group_of(x)) + strlen(x->segments->by) + strlen("[=");
+}
+
 /* The value of a segment, which ends with a bracket. */
 static void value_of(const struct api_exchange *x, const struct api_exchange *segment, char *value)
 {
-    size_t begin = strlen(api_group_of(x)) + strlen(x->segments->by) + 2; /* "[" and "=" */
-    snprintf(value, API_MAX_NAME + 1, "%s", api_group_of(segment) + begin);
+    snprintf(value, API_MAX_NAME + 1, "%s", api_group_of(segment) + prefix_size(x));
     value[strlen(value) - 1] = '\0';
 }
 
@@ -169,16 +181,21 @@ static bool add(struct api_exchange *x, const char *group)
            (memcpy(&x->problem, &segment->x.problem, sizeof x->problem), false);
 }
 
-/* Replaces the number of each row's value by that of its segment: `to` has one for each value, and rest is that of other rows. */
-static void assign(struct api_exchange *x, const uint32_t *to, uint32_t rest)
+/* Replaces the number of each row's value by that of its segment: `to` has one for each value, and rest is that of other rows. Returns the
+ * number of rows without one. */
+static size_t assign(struct api_exchange *x, const uint32_t *to, uint32_t rest)
 {
+    size_t left = 0;
     uint32_t *rows = (uint32_t *)(void *)x->segments->part_of_row.data;
     size_t n = x->segments->part_of_row.size / sizeof *rows;
     for (size_t i = 0; i < n; i++) {
         rows[i] = rows[i] == API_NO_PART || to[rows[i]] == API_NO_PART ? rest : to[rows[i]];
         if (rows[i] != API_NO_PART)
             segment_at(x, rows[i])->rows++;
+        else
+            left++;
     }
+    return left;
 }
 
 /* An array for a number of each value, all API_NO_PART. */
@@ -198,7 +215,6 @@ static bool add_frequent(struct api_exchange *x, struct reading *r, uint32_t *to
     size_t n, max = r->values.n;
     char name[API_MAX_NAME + 1];
     const struct api_label *labels = api_labels_sort(&r->values, false, max, &n);
-    *left = x->segments->part_of_row.size / sizeof *to;
     for (size_t i = 0; i < n && labels[i].count >= API_SEGMENT_ROWS && count(x) < API_MAX_SEGMENTS;
          i++) {
         if (strcmp(labels[i].text, other) == 0 || !name_segment(x, labels[i].text, name))
@@ -216,10 +232,10 @@ bool api_segments_choose(struct api_exchange *x, struct api_table *table)
 {
     struct reading r = {.stop = x->stop};
     char name[API_MAX_NAME + 1];
-    size_t left = 0;
     uint32_t *to = NULL;
-    bool good = read_values(x, table, &r) && (to = new_numbers(x, &r)) &&
-                (r.values.n == 0 || add_frequent(x, &r, to, &left));
+    bool good = read_values(x, table, &r) && (to = new_numbers(x, &r));
+    size_t left = x->segments->part_of_row.size / sizeof *to;
+    good = good && (r.values.n == 0 || add_frequent(x, &r, to, &left));
     uint32_t rest = left > 0 && name_segment(x, other, name) ? (uint32_t)count(x) : API_NO_PART;
     good = good && (rest == API_NO_PART || add(x, name));
     if (good)
@@ -233,7 +249,8 @@ static void add_group(void *context, const struct api_datum *values)
 {
     char group[API_MAX_NAME + 1];
     snprintf(group, sizeof group, "%.*s", (int)values[0].size, values[0].text);
-    if (api_segment_parent(group) > 0)
+    if (api_segment_parent(group) > 0 && strlen(group) > prefix_size(context) + 1 &&
+        !strstr(group + prefix_size(context), "]["))
         add(context, group);
 }
 
@@ -254,26 +271,33 @@ bool api_segments_know(struct api_exchange *x, struct api_monitors *monitors)
     char prefix[API_CAPTURED];
     size_t n = api_segment_prefix(api_group_of(x), x->segments->by, prefix, sizeof prefix);
     clear(x);
-    if (!api_store_read(monitors->store, API_SQL_SEGMENTS, API_ROW(n, prefix, API_KNOWN_SEGMENTS),
-                        add_group, x) ||
+    if (!api_store_read(monitors->store, API_SQL_SEGMENTS,
+                        API_ROW(n, prefix, API_KNOWN_SEGMENTS + 1), add_group, x) ||
         x->problem.code)
         return false;
+    if (count(x) > API_KNOWN_SEGMENTS)
+        return api_fail_at(
+            &x->problem, API_QUERY, "by", "too_many_segments",
+            "the group has more than %d segments by '%.100s': delete those that are not "
+            "used any more",
+            API_KNOWN_SEGMENTS, x->segments->by);
     for (size_t i = 0; i < count(x); i++)
         if (!api_know_again(&segment_at(x, i)->x, monitors))
             return false;
     return true;
 }
 
-bool api_segments_find(struct api_exchange *x, struct api_table *table)
+bool api_segments_find(struct api_exchange *x, struct api_table *table, size_t *left)
 {
     struct reading r = {.stop = x->stop};
     char value[API_MAX_NAME + 1];
     uint32_t *to = NULL, rest = API_NO_PART;
-    bool good = count(x) > 0 ||
-                api_fail_at(&x->problem, API_QUERY, "by", "segments_missing",
-                            "the group has no segments by '%.100s': PUT a reference with by=%.100s",
-                            x->segments->by, x->segments->by);
-    good = good && read_values(x, table, &r) && (to = new_numbers(x, &r));
+    bool good =
+        read_values(x, table, &r) && (to = new_numbers(x, &r)) &&
+        (count(x) > 0 ||
+         api_fail_at(&x->problem, API_QUERY, "by", "segments_missing",
+                     "the group has no segments by '%.100s': PUT a reference with by=%.100s",
+                     x->segments->by, x->segments->by));
     for (size_t i = 0; good && i < count(x); i++) {
         value_of(x, &segment_at(x, i)->x, value);
         size_t found = api_labels_find(&r.values, value, strlen(value));
@@ -284,13 +308,23 @@ bool api_segments_find(struct api_exchange *x, struct api_table *table)
             rest = (uint32_t)i;
     }
     if (good)
-        assign(x, to, rest);
+        *left = assign(x, to, rest);
     api_labels_free(&r.values);
     free(to);
     return good;
 }
 
 /* ---- Steps */
+
+/* Takes the problem of a segment, and names the segment. */
+static void take_problem(struct api_exchange *x, const struct api_exchange *segment)
+{
+    const struct api_problem *problem = &segment->problem;
+    x->problem = *problem;
+    if (problem->code && api_problem_status(problem) == 422)
+        snprintf(x->problem.detail, sizeof x->problem.detail, "in %.128s: %.370s",
+                 api_group_of(segment), problem->detail);
+}
 
 bool api_segments_each(struct api_exchange *x, struct api_table *table, api_segment_step *step,
                        void *context)
@@ -309,7 +343,7 @@ bool api_segments_each(struct api_exchange *x, struct api_table *table, api_segm
         segment->x.problem.code = NULL;
         good = segment->x.state ? step(&segment->x, context) : api_fail_oom(&segment->x.problem);
         if (!good)
-            x->problem = segment->x.problem;
+            take_problem(x, &segment->x);
     }
     if (table)
         api_table_select(table, NULL, 0, 0);

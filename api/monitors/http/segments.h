@@ -29,8 +29,9 @@ bool api_segments_choose(struct api_exchange *x, struct api_table *table);
 /* Reads the segments of the group, and their monitors, in the store's thread. */
 bool api_segments_know(struct api_exchange *x, struct api_monitors *monitors);
 
-/* Finds the segment of each row among those: that of its value, or else `other`. Fails with segments_missing if there is none. */
-bool api_segments_find(struct api_exchange *x, struct api_table *table);
+/* Finds the segment of each row among those: that of its value, or else `other`; *left becomes the number of rows without one. Fails with
+ * segments_missing if there is no segment. */
+bool api_segments_find(struct api_exchange *x, struct api_table *table, size_t *left);
 
 /* Calls a step for each segment that has rows: with a table on these alone. The first problem of one becomes that of the request. */
 typedef bool api_segment_step(struct api_exchange *segment, void *context);

@@ -21,11 +21,21 @@ void api_timed_free(struct api_observations *o)
     o->n_timelines = 0;
 }
 
+/* True if no row of the segment goes to a window. */
+static bool is_empty(const struct api_part *part, const struct api_observed *observed)
+{
+    for (size_t i = 0; i < observed->counting.bins->n_bins; i++)
+        if (part->tally.counts[i] > 0)
+            return false;
+    return true;
+}
+
 int64_t api_observed_first(const struct api_observations *o, const struct api_observed *observed)
 {
     int64_t first = INT64_MAX;
     for (size_t i = 0; observed->timeline && i < api_timeline_size(observed->timeline); i++)
-        if (api_timeline_at(observed->timeline, i)->start < first)
+        if (api_timeline_at(observed->timeline, i)->start < first &&
+            !is_empty(&observed->counting.parts[i], observed))
             first = api_timeline_at(observed->timeline, i)->start;
     return observed->timeline ? first : o->time;
 }
@@ -244,15 +254,6 @@ static struct step *sort_steps(const struct api_observations *o, size_t *n)
     if (steps)
         qsort(steps, *n, sizeof *steps, compare_steps);
     return steps;
-}
-
-/* True if no row of the segment goes to a window. */
-static bool is_empty(const struct api_part *part, const struct api_observed *observed)
-{
-    for (size_t i = 0; i < observed->counting.bins->n_bins; i++)
-        if (part->tally.counts[i] > 0)
-            return false;
-    return true;
 }
 
 /* Adds the counts of a window, of all monitors that have it. */

@@ -67,7 +67,7 @@ static bool add_label(struct api_sample *sample, const struct api_cell *cell, en
 {
     char text[API_DECIMAL_MAX];
     struct api_cell label = {.text = text};
-    bool has_text = api_cell_is_text(cell), value;
+    bool has_text = api_cell_is_text(cell), value, chooses = api_row_chooses(sample->n_labelled++);
     double number;
     if (api_cell_is_missing(cell))
         return true;
@@ -85,8 +85,7 @@ static bool add_label(struct api_sample *sample, const struct api_cell *cell, en
                 sample->too_long = *cell;
         }
     }
-    return label.size == 0 ||
-           api_labels_add(&sample->labels, label.text, label.size, api_row_chooses(cell->row)) ||
+    return label.size == 0 || api_labels_add(&sample->labels, label.text, label.size, chooses) ||
            api_fail_oom(problem);
 }
 

@@ -24,7 +24,8 @@ struct api_sample {
     enum api_style style;        /* plain in the first pass */
     const struct api_zone *zone; /* set by the caller: of dates without one */
     struct api_style_tally styles;
-    bool has_code; /* a whole number begins with 0, as in 00501 */
+    bool has_code;     /* a whole number begins with 0, as in 00501 */
+    size_t n_labelled; /* rows that the pass for labels has seen */
     struct api_unreadable unreadable;
     bool only_rises, only_falls; /* whole numbers, none below, or none above, the one before */
     double last;                 /* number */

@@ -22,11 +22,13 @@ struct row {
 static void make_rows(struct row *rows, size_t n, double shift)
 {
     static const char *const countries[] = {"DE", "DE", "DE", "FR", "FR", "US", "a b", NULL};
-    static const char *const plans[] = {"free", "paid", "team"};
+    static const char *const plans[] = {"a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k",
+                                        "l", "m", "n", "o", "p", "q", "r", "s", "t", "u", "v"};
     for (size_t i = 0; i < n; i++) {
         double u = uniform(&seed);
         const char *country = u < 0.01 ? "IS" : countries[(size_t)(uniform(&seed) * 8)];
-        rows[i] = (struct row){country, plans[(size_t)(uniform(&seed) * 3)], 0, 0};
+        rows[i] = (struct row){
+            country, plans[(size_t)(uniform(&seed) * uniform(&seed) * COUNT(plans))], 0, 0};
         for (int j = 0; j < 6; j++)
             rows[i].amount += uniform(&seed);
         if (country && strcmp(country, "FR") == 0)
@@ -304,7 +306,7 @@ Test(monitors_segments, are_all_or_none)
                     "{\"columns\":{\"c\":[\"a\",\"b\"],\"x\":[\"u\",3]}}", 200);
     monitors_refused(&service, "POST /monitors/g/observations?by=c",
                      "{\"columns\":{\"c\":[\"a\",\"a\",\"b\"],\"x\":[\"u\",\"v\",\"w\"]}}",
-                     "value_not_number #/columns/x/2");
+                     "value_not_number #/columns/x/2 ~in g[c=b]");
     static const char *const paths[] = {"g", "g%5Bc=a%5D", "g%5Bc=b%5D"};
     for (size_t i = 0; i < COUNT(paths); i++) {
         char line[100];
@@ -331,6 +333,90 @@ Test(monitors_segments, are_all_or_none)
     cr_expect_eq(json_array_size(json_object_get(json, "segments")), 2);
     json_decref(json);
     monitors_expect(&service, "GET /groups/h", NULL, 404);
+    api_buffer_free(&body);
+    monitors_end(&service);
+}
+
+/* Rows with a c and an x, such as "a 3, b 2": as CSV. */
+static void write_values(struct api_buffer *out, const char *const *values, size_t each)
+{
+    out->size = 0;
+    api_append_text(out, "c,x\n");
+    for (; *values; values++)
+        for (size_t i = 0; i < each; i++)
+            api_append_format(out, "%s,%zu\n", *values, i % 5);
+    api_append(out, "", 1);
+}
+
+/* Values are the same however they are written; rows without a segment are told. */
+Test(monitors_segments, take_values_as_labels_are_taken)
+{
+    static const char *const made[] = {"1", "007", "True", "DE", NULL}, *const sent[] = {
+                                                                            "1.0", "007", "true",
+                                                                            "DE",  "XX",  NULL};
+    struct api_service service = monitors_new(1000);
+    struct api_buffer body = {0};
+    write_values(&body, made, 60);
+    json_decref(send(&service, "PUT /monitors/g?by=c", CSV, &body, 201));
+    write_values(&body, sent, 60);
+    json_t *json = send(&service, "POST /monitors/g/observations?by=c", CSV, &body, 200);
+    cr_expect_eq(json_array_size(json_object_get(json, "segments")), 4);
+    expect_at(json, "warnings.0.code", "\"rows_without_segment\"");
+    expect_at(json, "warnings.0.count", "60");
+    json_decref(json);
+    monitors_refused(&service, "PUT /monitors/g%5Bc=DE%5D?by=x", body.data, "option_conflict ?by");
+    api_buffer_free(&body);
+    monitors_end(&service);
+}
+
+/* Without a value at all, all rows are of `other`. Names without their bracket are no segments. */
+Test(monitors_segments, are_named_by_a_rule)
+{
+    static const char *const none[] = {"", NULL}, *const some[] = {"DE", NULL};
+    struct api_service service = monitors_new(1000);
+    struct api_buffer body = {0};
+    write_values(&body, none, 60);
+    json_t *json = send(&service, "PUT /monitors/n?by=c", CSV, &body, 201);
+    cr_expect_str_eq(text_at(json, "segments.0.group"), "n[c=other]");
+    json_decref(json);
+    write_values(&body, some, 60);
+    static const char *const others[] = {"o%5Bc=", "o%5Bc=DE~", "o%5Bc=DE", "o%5Bc=a%5D%5Bd=b%5D",
+                                         "o"};
+    for (size_t i = 0; i < COUNT(others); i++) {
+        char line[100];
+        snprintf(line, sizeof line, "PUT /monitors/%s%s", others[i], i == 4 ? "?by=c" : "");
+        json_decref(send(&service, line, CSV, &body, 201));
+    }
+    json = send(&service, "POST /monitors/o/observations?by=c", CSV, &body, 200);
+    cr_expect_eq(json_array_size(json_object_get(json, "segments")), 1);
+    cr_expect_str_eq(text_at(json, "segments.0.group"), "o[c=DE]");
+    json_decref(json);
+    api_buffer_free(&body);
+    monitors_end(&service);
+}
+
+/* A column that does not come any more is stale in segments, too. */
+Test(monitors_segments, notice_columns_that_are_gone)
+{
+    struct api_service service = monitors_new(1000);
+    struct api_buffer body = {0};
+    api_append_text(&body, "c,x,y\n");
+    for (int i = 0; i < 200; i++)
+        api_append_format(&body, "%s,%d,%d\n", i % 2 ? "a" : "b", i % 5, i % 7);
+    api_append(&body, "", 1);
+    json_decref(send(&service, "PUT /monitors/g?by=c", CSV, &body, 201));
+    static const char *const values[] = {"a", "b", NULL};
+    write_values(&body, values, 60);
+    for (int i = 0; i < 3; i++)
+        json_decref(send(&service, "POST /monitors/g/observations?by=c", CSV, &body, 200));
+    static const char *const paths[] = {"g/y", "g%5Bc=a%5D/y", "g%5Bc=b%5D/y"};
+    for (size_t i = 0; i < COUNT(paths); i++) {
+        char line[100];
+        snprintf(line, sizeof line, "GET /monitors/%s", paths[i]);
+        json_t *json = monitors_get(&service, line, NULL, 200);
+        expect_at(json, "stale", "true");
+        json_decref(json);
+    }
     api_buffer_free(&body);
     monitors_end(&service);
 }
