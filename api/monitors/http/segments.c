@@ -177,8 +177,10 @@ static bool add(struct api_exchange *x, const char *group)
     segment->x.captures.n = 1;
     segment->x.captures.value[0] = segment->x.captures.text;
     snprintf(segment->x.captures.text, API_CAPTURED, "%s", group);
-    return api_check_group(&segment->x, group) ||
-           (memcpy(&x->problem, &segment->x.problem, sizeof x->problem), false);
+    bool is_allowed = api_check_group(&segment->x, group);
+    if (!is_allowed)
+        x->problem = segment->x.problem;
+    return is_allowed;
 }
 
 /* Replaces the number of each row's value by that of its segment: `to` has one for each value, and rest is that of other rows. Returns the

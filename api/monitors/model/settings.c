@@ -385,13 +385,13 @@ bool api_settings_check(const struct api_monitor_settings *settings, struct api_
         return api_fail_at(problem, API_BODY, "#/volume", "option_invalid",
                            "volume needs windows of time, such as 1h: others have no usual number "
                            "of rows");
-    double needed_days = API_VOLUME_LEAST * settings->period / 86400;
+    double needed_days = API_VOLUME_MIN * settings->period / 86400;
     if (settings->volume_warning > 0 && settings->retention_days < needed_days)
         return api_fail_at(
             problem, API_BODY, "#/retention_days", "option_invalid",
             "volume looks at the windows of %d periods at least: set retention_days to %.0f "
             "or more",
-            API_VOLUME_LEAST, ceil(needed_days - 0.01));
+            API_VOLUME_MIN, ceil(needed_days - 0.01));
     return settings->critical >= settings->warning ||
            api_fail_at(problem, API_BODY, "#/thresholds/critical", "option_invalid",
                        "the critical threshold, %g, is below the warning threshold, %g",

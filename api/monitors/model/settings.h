@@ -35,7 +35,7 @@ struct api_monitor_settings {
 };
 
 /* Windows before that a verdict by numbers of rows needs. */
-enum { API_VOLUME_LEAST = 5 };
+enum { API_VOLUME_MIN = 5 };
 
 /* A period that is a calendar month: the seconds of the longest. Other periods are whole numbers. */
 #define API_MONTH 2678400.5

@@ -42,11 +42,11 @@ static double student_tails(double t, double f)
 
 void api_volumes_add(struct api_volumes *volumes, double rows, bool is_alarm)
 {
-    if (volumes->n == API_VOLUME_MOST)
+    if (volumes->n == API_VOLUME_MAX)
         return;
     volumes->of[volumes->n++] = rows;
     if (!is_alarm)
-        volumes->calm[volumes->n_calm++] = rows;
+        volumes->without_alarm[volumes->n_without_alarm++] = rows;
 }
 
 /* spread: of the logarithms of numbers of rows. */
@@ -56,9 +56,9 @@ struct spread {
 
 static struct spread spread_of(const struct api_volumes *volumes)
 {
-    bool is_calm = volumes->n_calm > 1;
-    size_t n = is_calm ? volumes->n_calm : volumes->n;
-    const double *rows = is_calm ? volumes->calm : volumes->of;
+    bool has_enough = volumes->n_without_alarm > 1;
+    size_t n = has_enough ? volumes->n_without_alarm : volumes->n;
+    const double *rows = has_enough ? volumes->without_alarm : volumes->of;
     struct spread spread = {.n = (double)n};
     for (size_t i = 0; i < n; i++) {
         spread.mean += log(rows[i] + HALF) / spread.n;
@@ -82,8 +82,8 @@ static double p_value_of(double rows, const struct api_volumes *of,
         squares += other.squares;
         df += other.n - 1;
     }
-    double least = fmax(own.squares / (own.n - 1), 2 * own.n / own.sum);
-    double variance = fmax(squares / df, least);
+    double min_variance = fmax(own.squares / (own.n - 1), 2 * own.n / own.sum);
+    double variance = fmax(squares / df, min_variance);
     double t = fabs(log(rows + HALF) - own.mean) / sqrt(variance * (1 + 1 / own.n));
     return t > 0 ? fmin(1, student_tails(t, df)) : 1;
 }
@@ -118,7 +118,7 @@ static double weaker(double a, double b)
 static double weaken(double ratio, double rows, struct api_volumes_before *before)
 {
     struct api_volumes *season = before->season;
-    double days[API_WEEKDAYS * API_VOLUME_MOST] = {0};
+    double days[API_WEEKDAYS * API_VOLUME_MAX] = {0};
     size_t n = 0;
     for (size_t day = 1; day < API_WEEKDAYS; day++)
         for (size_t i = 0; i < season[day].n; i++)
@@ -131,9 +131,9 @@ static double weaken(double ratio, double rows, struct api_volumes_before *befor
 struct api_volume api_volume_judge(const struct api_monitor_settings *settings, double rows,
                                    struct api_volumes_before *before)
 {
-    bool has_season = before->season[0].n >= API_VOLUME_LEAST;
+    bool has_season = before->season[0].n >= API_VOLUME_MIN;
     struct api_volumes *of = has_season ? &before->season[0] : &before->last;
-    if (of->n < API_VOLUME_LEAST)
+    if (of->n < API_VOLUME_MIN)
         return (struct api_volume){.windows = 0};
     double p_value = p_value_of(rows, of, before->season + 1, has_season ? API_WEEKDAYS - 1 : 0);
     double usual = median(of->of, of->n), ratio = ratio_of(rows, usual);
@@ -152,12 +152,13 @@ struct api_volume api_volume_judge(const struct api_monitor_settings *settings, 
 
 void api_volume_apply(const struct api_volume *volume, struct api_scores *scores)
 {
-    enum api_verdict level = volume->windows > 0 ? (enum api_verdict)volume->level : API_OK;
-    scores->volume = *volume;
-    scores->volume.counts_level = volume->windows > 0 ? scores->verdict : API_INSUFFICIENT;
-    if (level <= API_OK)
+    enum api_verdict level = (enum api_verdict)volume->level;
+    if (!(volume->windows > 0))
         return;
-    scores->verdict = level > scores->verdict ? level : scores->verdict;
+    scores->volume = *volume;
+    scores->volume.counts_level = scores->verdict;
+    if (level > API_OK && level > scores->verdict)
+        scores->verdict = level;
 }
 
 void api_volume_write(const struct api_volume *volume, struct api_buffer *out)

@@ -9,13 +9,13 @@
 
 #include "api/monitors/model/window.h"
 
-/* API_VOLUME_WINDOWS: windows that are looked at; API_VOLUME_MOST if a season has more. */
-enum { API_VOLUME_WINDOWS = 8, API_VOLUME_MOST = 64, API_WEEKDAYS = 7 };
+/* API_VOLUME_WINDOWS: windows that are looked at; API_VOLUME_MAX if a season has more. */
+enum { API_VOLUME_WINDOWS = 8, API_VOLUME_MAX = 64, API_WEEKDAYS = 7 };
 
 /* api_volumes: numbers of rows of some windows; of those without an alarm by their rows again. */
 struct api_volumes {
-    size_t n, n_calm;
-    double of[API_VOLUME_MOST], calm[API_VOLUME_MOST];
+    size_t n, n_without_alarm;
+    double of[API_VOLUME_MAX], without_alarm[API_VOLUME_MAX];
 };
 void api_volumes_add(struct api_volumes *volumes, double rows, bool is_alarm);
 
@@ -28,7 +28,7 @@ struct api_volumes_before {
 
 /* Judges a number of rows by the windows of the season, or if these are too few, by the last ones. The level is then that of the smallest
  * ratio to what is usual by the last ones, at this time of the season, and at this time of the day; ok if one ratio is above 1 and another
- * below. Of fewer than API_VOLUME_LEAST windows nothing is said: `windows` is 0. Sorts the lists. */
+ * below. Of fewer than API_VOLUME_MIN windows nothing is said: `windows` is 0. Sorts the lists. */
 struct api_volume api_volume_judge(const struct api_monitor_settings *settings, double rows,
                                    struct api_volumes_before *before);
 

@@ -285,22 +285,22 @@ bool api_snapshot_volume(struct api_monitors *monitors, int64_t monitor,
 {
     const struct api_monitor_settings *settings = &snapshot->settings;
     const struct api_window *window = &snapshot->window;
-    struct season season = season_of(monitor, snapshot, window->start);
-    bool is_set = season.settings.period > 0, good = true;
+    bool is_set = settings->period > 0, good = true;
     struct api_volumes_before before;
     struct volumes_of last = {&before.last, window->end - window->start};
     snapshot->volume = (struct api_volume){.windows = 0};
     if (settings->volume_warning == 0 || settings->window != API_SECONDS)
         return true;
+    struct season season = season_of(monitor, snapshot, window->start);
     for (size_t i = 0; i < API_WEEKDAYS; i++)
-        before.season[i].n = before.season[i].n_calm = 0;
-    before.last.n = before.last.n_calm = 0;
+        before.season[i].n = before.season[i].n_without_alarm = 0;
+    before.last.n = before.last.n_without_alarm = 0;
     if (!is_set)
         season.settings.period = API_WEEKDAYS * DAY_S;
-    if (!is_set || season.last < API_VOLUME_LEAST)
+    if (!is_set || season.last < API_VOLUME_MIN)
         season.last = API_VOLUME_WINDOWS;
-    if (season.last > API_VOLUME_MOST)
-        season.last = API_VOLUME_MOST;
+    if (season.last > API_VOLUME_MAX)
+        season.last = API_VOLUME_MAX;
     if (is_set || fmod(season.settings.period, settings->window_size) == 0)
         good = read_days(monitors->store, &season, last.length, before.season);
     if (good && !is_set)

@@ -143,7 +143,7 @@ Test(monitors_volume, a_season_has_its_own_usual_number)
     monitors_end(&service);
 }
 
-/* What was judged is judged by what is left after a deletion, and by other settings in a preview. */
+/* Windows are judged by the windows that a deletion leaves, and in a preview by the settings of the patch. */
 Test(monitors_volume, follows_deletions_and_patches)
 {
     struct api_service service = monitors_new(10);
