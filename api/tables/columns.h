@@ -72,6 +72,7 @@ struct api_column {
     const char *name;
     unsigned flaws; /* of enum api_flaw */
     bool wanted;    /* set by the caller before a read; false after the table is opened */
+    unsigned style; /* of all rows, if they were read: enum api_style; else 0 */
 };
 
 /* api_table_kind: what a body may be. API_ONE_COLUMN: JSON with a member `values`, or with a reference that has one;

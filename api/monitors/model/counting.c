@@ -374,6 +374,22 @@ static void set_budget(struct api_counting *counting, struct api_budget *budget)
         api_labels_set_budget(&counting->parts[i].unseen, budget);
 }
 
+static bool has_separators(const struct api_style_tally *styles)
+{
+    return styles->points + styles->commas + styles->grouped[API_POINT] > 0;
+}
+
+/* The style that a column is read by at first; of a part of the rows at last, too, if that of all is known. */
+static void begin_style(struct api_counting *counting, const struct api_table *table, size_t column)
+{
+    enum api_style of_all = (enum api_style)table->columns[column].style;
+    counting->style_is_known = table->part_of_row && of_all != API_PLAIN;
+    if (counting->style_is_known)
+        counting->style = of_all;
+    else if (counting->style == API_PLAIN && counting->bins->labelled)
+        counting->style = table->delimiter == ';' ? API_EITHER : API_POINT;
+}
+
 /* Reads the columns that are contradicted, as fields of them are numbers by another style than theirs, or have looked; the
  * others are not wanted. */
 static bool read_again(struct api_counting *const *of_columns, struct api_table *table,
@@ -383,8 +399,8 @@ static bool read_again(struct api_counting *const *of_columns, struct api_table 
     for (size_t i = 0; i < table->n_columns; i++) {
         struct api_counting *counting = of_columns[i];
         table->columns[i].wanted =
-            counting &&
-            (looks ? counting->styles.points + counting->styles.commas > 0 : counting->only_looks);
+            counting && !counting->style_is_known &&
+            (looks ? has_separators(&counting->styles) : counting->only_looks);
         if (!table->columns[i].wanted)
             continue;
         any = true;
@@ -411,13 +427,15 @@ bool api_counting_table(struct api_counting *const *of_columns, struct api_table
         table->columns[i].wanted = of_columns[i] != NULL;
         if (!of_columns[i])
             continue;
-        if (of_columns[i]->style == API_PLAIN) /* no sign of another */
-            of_columns[i]->style = table->delimiter == ';' ? API_EITHER : API_POINT;
+        begin_style(of_columns[i], table, i);
         set_budget(of_columns[i], table->budget);
     }
     bool good = api_table_read(table, &sink, problem) &&
                 read_again(of_columns, table, &sink, true, problem) &&
                 read_again(of_columns, table, &sink, false, problem);
+    for (size_t i = 0; !table->part_of_row && i < table->n_columns; i++)
+        if (of_columns[i] && !of_columns[i]->bins->labelled)
+            table->columns[i].style = of_columns[i]->style;
     for (size_t i = 0; i < table->n_columns; i++)
         for (size_t j = 0; of_columns[i] && j < of_columns[i]->n_parts; j++)
             api_tally_flush(&of_columns[i]->parts[j].tally, of_columns[i]->bins);

@@ -50,6 +50,7 @@ struct api_counting {
     const struct api_zone *zone; /* of dates without one; NULL: UTC */
     struct api_style_tally
         styles; /* of fields that are no numbers by it; of all, in a pass that only looks */
+    bool style_is_known; /* no field contradicts it */
     bool only_looks;
 };
 

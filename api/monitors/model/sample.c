@@ -28,7 +28,7 @@ void api_sample_init(struct api_sample *sample, const struct api_table *table, s
 {
     size_t size;
     *sample = (struct api_sample){.table = table, .column = column};
-    begin_pass(sample, API_PLAIN);
+    begin_pass(sample, (enum api_style)table->columns[column].style);
     sample->numbers.budget = table->budget;
     api_labels_set_budget(&sample->labels, table->budget);
     if (table->n_rows > 0 && !__builtin_mul_overflow(table->n_rows, sizeof(double), &size))
@@ -126,8 +126,8 @@ static bool sample_value(struct api_sample *sample, const struct api_cell *cell,
         return true;
     }
     bool is_field = cell->kind == API_CELL_FIELD && sample->style < API_DATES;
-    if (is_field && sample->style == API_PLAIN && sample->styles.points == 0 &&
-        memchr(cell->text, '.', cell->size))
+    if (is_field && sample->style == API_PLAIN &&
+        (sample->tallies_all || sample->styles.points == 0) && memchr(cell->text, '.', cell->size))
         api_style_add(&sample->styles, cell);
     if (is_field && !sample->has_code && *cell->text <= '0')
         sample->has_code = api_text_is_code(cell->text, cell->size);
@@ -237,6 +237,20 @@ static size_t count_dates(const struct api_sample *sample)
     return 10 * n >= 9 * all ? n : 0;
 }
 
+/* Begins the first pass again by the style that the fields show. If they show both, first one that counts the fields of each. */
+static void begin_pass_by_style(struct api_sample *sample)
+{
+    bool is_mixed = sample->styles.points > 0 && sample->styles.commas > 0;
+    if (!is_mixed || sample->tallies_all) {
+        begin_pass(sample, api_style_decide(&sample->styles, API_PLAIN, sample->table->delimiter));
+        return;
+    }
+    sample->tallies_all = true;
+    sample->n_styled = 0;
+    sample->styles = (struct api_style_tally){.points = 0};
+    begin_pass(sample, API_PLAIN);
+}
+
 /* A column is numeric if at least half of its values that are not missing are numbers, or nine tenths if many texts
  * are seen twice; and none is a string, but for those that stand for infinite numbers, or a whole number with a zero
  * before it. True if another pass is needed. */
@@ -245,7 +259,7 @@ static bool decide(struct api_sample *sample, enum api_method method)
     if (sample->pass == API_SAMPLE_LABELS)
         return false;
     if (sample->n_styled > 0 && sample->style == API_PLAIN) {
-        begin_pass(sample, api_style_decide(&sample->styles, API_PLAIN, sample->table->delimiter));
+        begin_pass_by_style(sample);
         return true;
     }
     size_t numbers = sample->n_numbers, others = sample->n_texts - sample->n_marks;
@@ -297,6 +311,8 @@ bool api_sample_table(struct api_sample *samples, size_t first, size_t end, stru
         for (size_t i = first; i < end; i++) {
             table->columns[i].wanted = table->columns[i].wanted && decide(&samples[i], method);
             again |= table->columns[i].wanted;
+            if (!table->part_of_row)
+                table->columns[i].style = samples[i].style;
         }
     } while (again && !problem->code);
     return !problem->code;
@@ -320,7 +336,7 @@ bool api_sample_is_nearly_unique(const struct api_sample *sample)
         return n >= MANY && 2 * sample->labels.n > n;
     size_t changes = sample->only_rises ? sample->n_rises : sample->n_falls;
     return sample->n_numbers >= MANY && (sample->only_rises || sample->only_falls) &&
-           sample->n_styled == 0 && 2 * (changes + 1) > sample->n_numbers;
+           sample->style == API_PLAIN && 2 * (changes + 1) > sample->n_numbers;
 }
 
 bool api_sample_repeats_nothing(const struct api_sample *sample)

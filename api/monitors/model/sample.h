@@ -21,9 +21,10 @@ struct api_sample {
     size_t n_numbers, n_texts, n_missing;
     size_t n_marks;  /* of the texts, those that are missing in a column of numbers */
     size_t n_styled; /* of the texts, numbers that have groups or a decimal comma: see api_style */
-    enum api_style style;        /* plain in the first pass */
+    enum api_style style;        /* plain in the first pass, unless the table knows it */
     const struct api_zone *zone; /* set by the caller: of dates without one */
     struct api_style_tally styles;
+    bool tallies_all;  /* else no plain numbers after the first that only a point explains */
     bool has_code;     /* a whole number begins with 0, as in 00501 */
     size_t n_labelled; /* rows that the pass for labels has seen */
     struct api_unreadable unreadable;

@@ -241,6 +241,50 @@ Test(monitors_column_values, thousands_are_grouped_where_nothing_contradicts_it)
 }
 
 /* Labels that are numbers are so in any style, and addresses of the internet are no numbers. */
+/* A table is read alike as a reference, and as observations of a monitor whose reference shows no separators. */
+Test(monitors_column_values, references_and_observations_read_numbers_alike)
+{
+    static const char *const kinds[] = {"1.234", "12.345",  "1,234",   "12,345",    "1.5",
+                                        "2,5",   "1.234,5", "1,234.5", "1.234.567", "1,234,567",
+                                        "1 234", "7",       "1'234"};
+    enum { TABLES = 300, ROWS = 60 };
+    struct api_service service = monitors_new(100);
+    struct api_buffer body = {0};
+    unsigned long long seed = 5;
+    size_t compared = 0;
+    monitors_expect(&service, "PUT /monitors/g/x",
+                    "{\"bins\":{\"edges\":[0,1e9]},\"reference\":{\"counts\":[100]}}", 201);
+    for (size_t i = 0; i < TABLES; i++) {
+        const char *mixed[4];
+        size_t n = 1 + (size_t)(uniform(&seed) * COUNT(mixed));
+        char delimiter = ",;\t"[(size_t)(uniform(&seed) * 3)];
+        for (size_t j = 0; j < n; j++)
+            mixed[j] = kinds[(size_t)(uniform(&seed) * COUNT(kinds))];
+        body.size = 0;
+        api_append_format(&body, "a%cx\n", delimiter);
+        for (size_t j = 0; j < ROWS; j++)
+            api_append_format(&body, "q%c\"%s\"\n", delimiter, mixed[(size_t)(uniform(&seed) * n)]);
+        api_append(&body, "", 1);
+        json_t *reference = monitors_get(&service, "PUT /monitors/r?method=width&include=x",
+                                         body.data, i == 0 ? 201 : 200),
+               *observed = monitors_get(&service, "POST /monitors/g/evaluate", body.data, 200);
+        double mean = number_at(reference, "monitors.0.reference.mean");
+        if (!isnan(mean)) { /* else it has labels */
+            double missing = number_at(reference, "monitors.0.reference.missing");
+            cr_expect_float_eq(number_at(observed, "monitors.0.mean"), mean, 1e-9 * mean,
+                               "table %zu", i);
+            cr_expect_float_eq(number_at(observed, "monitors.0.missing_ratio") * ROWS, missing,
+                               1e-9, "table %zu", i);
+            compared++;
+        }
+        json_decref(reference);
+        json_decref(observed);
+    }
+    cr_expect_gt(compared, TABLES / 2);
+    api_buffer_free(&body);
+    monitors_end(&service);
+}
+
 Test(monitors_column_values, labels_are_found_by_the_style_of_the_column)
 {
     static const struct {

@@ -420,3 +420,72 @@ Test(monitors_segments, notice_columns_that_are_gone)
     api_buffer_free(&body);
     monitors_end(&service);
 }
+
+/* Mean of x, or of the reference, of the segments DE and FR. */
+static void expect_means(const json_t *json, const char *member, double de, double fr)
+{
+    const double expected[] = {de, fr};
+    for (size_t i = 0; i < COUNT(expected); i++) {
+        char path[60];
+        snprintf(path, sizeof path, "segments.%zu.monitors.0.%s", i, member);
+        cr_expect_float_eq(number_at(json, path), expected[i], 1e-6 * expected[i], "%s: %.17g",
+                           path, number_at(json, path));
+    }
+}
+
+/* What separators and orders of dates mean in a column is the same in all segments: that of the whole table. */
+Test(monitors_segments, read_numbers_as_the_whole_table_does)
+{
+    struct api_service service = monitors_new(1000);
+    struct api_buffer body = {0};
+    enum { N = 300 };
+    static const struct {
+        const char *line, *member, *of_de[3], *of_fr[3];
+        double de, fr;
+    } cases[] = {
+        {"PUT /monitors/g?by=c&method=width",
+         "reference.mean",
+         {"1,5", "2,5", "3,5"},
+         {"1.234", "1.235", "1.236"},
+         2.5,
+         1235},
+        {"POST /monitors/g/observations?by=c",
+         "mean",
+         {"7", "8", "9"},
+         {"1.234", "1.235", "1.236"},
+         8,
+         1235},
+        {"PUT /monitors/p?by=c",
+         "reference.mean",
+         {"1.5", "2.5", "3.5"},
+         {"10.5", "20.5", "30.5"},
+         2.5,
+         20.5},
+        {"POST /monitors/p/observations?by=c",
+         "mean",
+         {"1,5", "2,5", "3,5"},
+         {"1.234", "1.235", "1.236"},
+         2.5,
+         1235},
+        {"PUT /monitors/d?by=c&include=x",
+         "reference.mean",
+         {"11/24/2026", "11/25/2026", "11/26/2026"},
+         {"03/04/2026", "03/05/2026", "03/06/2026"},
+         1795564800,
+         1772668800},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        body.size = 0;
+        api_append_text(&body, "c;x\n");
+        for (size_t j = 0; j < N; j++)
+            api_append_format(&body, "%s;%s\n", j % 2 ? "DE" : "FR",
+                              (j % 2 ? cases[i].of_de : cases[i].of_fr)[j / 2 % 3]);
+        api_append(&body, "", 1);
+        json_t *json =
+            send(&service, cases[i].line, CSV, &body, cases[i].line[1] == 'U' ? 201 : 200);
+        expect_means(json, cases[i].member, cases[i].de, cases[i].fr);
+        json_decref(json);
+    }
+    api_buffer_free(&body);
+    monitors_end(&service);
+}
