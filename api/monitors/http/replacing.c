@@ -91,21 +91,26 @@ static bool write_preview(const struct api_replacing *d, struct api_monitors *mo
     return good;
 }
 
+static size_t count_new(const struct api_replacing *d)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < d->n; i++)
+        n += d->replacements[i].is_new;
+    return n;
+}
+
 static bool write_response(const struct api_replacing *d, struct api_monitors *monitors)
 {
     struct api_exchange *x = d->x;
     const char *name = api_name_of(x);
     struct api_buffer *out = &x->response.body;
-    bool is_new = false, good = true;
+    bool good = true;
     if (name)
         write_replaced(d, 0, out);
     else
         api_write_names(out, api_group_of(x), NULL);
     api_append_text(out, name ? "" : ",\"monitors\":[");
-    for (size_t i = 0; i < d->n; i++) {
-        is_new |= d->replacements[i].is_new;
-        if (name)
-            continue;
+    for (size_t i = 0; !name && i < d->n; i++) {
         api_append(out, ",", i > 0);
         write_replaced(d, i, out);
         api_append(out, "}", 1);
@@ -118,7 +123,7 @@ static bool write_response(const struct api_replacing *d, struct api_monitors *m
         good = !name || write_preview(d, monitors, out);
     }
     api_append_text(out, "}\n");
-    x->status = is_new && !d->is_dry ? 201 : 200;
+    x->status = count_new(d) > 0 && !d->is_dry ? 201 : 200;
     if (!name || d->is_dry)
         return good;
     api_monitor_etag(d->replacements->id, d->replacements->version, x->response.header_text);
@@ -155,7 +160,8 @@ static bool change(struct api_replacing *d, struct api_monitors *monitors)
 /* handling: segments of a request. */
 struct handling {
     struct api_monitors *monitors;
-    int status; /* 201 if a monitor of one is new */
+    int status;   /* 201 if a monitor of one is new */
+    size_t n_new; /* monitors */
 };
 
 static bool handle_segment(struct api_exchange *x, void *context)
@@ -165,6 +171,7 @@ static bool handle_segment(struct api_exchange *x, void *context)
     x->response.body.size = 0;
     x->status = handling->status;
     bool good = d->n == 0 || api_replacing_handle(x, handling->monitors);
+    handling->n_new += count_new(d);
     if (x->status > handling->status)
         handling->status = x->status;
     return good;
@@ -179,8 +186,9 @@ bool api_replacing_handle(struct api_exchange *x, struct api_monitors *monitors)
     d->warnings.size = size;
     if (!good || !x->segments)
         return good;
-    struct handling handling = {monitors, x->status};
-    if (!api_segments_each(x, NULL, handle_segment, &handling))
+    struct handling handling = {monitors, x->status, count_new(d)};
+    if (!api_segments_each(x, NULL, handle_segment, &handling) ||
+        (d->is_dry && !api_check_new_monitors(monitors, handling.n_new, &x->problem)))
         return false;
     x->status = handling.status;
     api_segments_write(x);

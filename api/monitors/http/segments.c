@@ -34,10 +34,17 @@ bool api_segments_wanted(struct api_exchange *x)
             if (x->segments)
                 x->segments->by = strdup(parameter.value);
         }
-    if (x->segments && api_segment_parent(api_group_of(x)) > 0)
+    if (!x->segments)
+        return false;
+    if (!x->segments->by)
+        return api_fail_oom(&x->problem);
+    if (api_segment_parent(api_group_of(x)) > 0)
         return api_fail_at(&x->problem, API_QUERY, "by", "option_conflict",
                            "the group '%.128s' is a segment itself", api_group_of(x));
-    return x->segments && (x->segments->by || api_fail_oom(&x->problem));
+    if (strpbrk(x->segments->by, "[=]"))
+        return api_fail_at(&x->problem, API_QUERY, "by", "option_invalid",
+                           "a column whose name has '[', '=' or ']' makes no segments: rename it");
+    return true;
 }
 
 /* ---- Values */

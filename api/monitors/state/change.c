@@ -64,22 +64,26 @@ static bool check_number(const struct api_monitors *monitors, size_t n, struct a
                     n, limit / BYTES);
 }
 
+bool api_check_new_monitors(const struct api_monitors *monitors, size_t n,
+                            struct api_problem *problem)
+{
+    int64_t there = 0;
+    return n == 0 || (api_store_number(monitors->store, API_SQL_MONITORS_COUNT, NULL, &there) &&
+                      check_number(monitors, (size_t)there + n, problem));
+}
+
 static bool check_room(const struct api_monitors *monitors,
                        const struct api_replacement *replacements, size_t n,
                        struct api_problem *problem)
 {
-    int64_t new = 0, there = 0;
+    size_t new = 0;
     bool grows = false;
     for (size_t i = 0; i < n; i++) {
         new += replacements[i].is_new;
         grows |= replacements[i].revises;
     }
-    if (grows && !api_check_store(monitors, problem))
-        return false;
-    if (new == 0)
-        return true;
-    return api_store_number(monitors->store, API_SQL_MONITORS_COUNT, NULL, &there) &&
-           check_number(monitors, (size_t)(there + new), problem);
+    return (!grows || api_check_store(monitors, problem)) &&
+           api_check_new_monitors(monitors, new, problem);
 }
 
 /* ---- Writing */

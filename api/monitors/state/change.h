@@ -18,6 +18,10 @@ struct api_replacement {
 /* Frees what a replacement holds. */
 void api_replacement_free(struct api_replacement *replacement);
 
+/* Fails with too_many_monitors if there were more than are allowed with n new ones. */
+bool api_check_new_monitors(const struct api_monitors *monitors, size_t n,
+                            struct api_problem *problem);
+
 /* Gives monitors, different ones, their configs: those that there are close the windows that cannot stay open, by the former
  * config, before. With `is_dry`, nothing is written. Fails with store_full or too_many_monitors. */
 bool api_change_configs(struct api_monitors *monitors, const char *group,

@@ -316,6 +316,7 @@ Test(monitors_segments, are_all_or_none)
         json_decref(json);
     }
     monitors_refused(&service, "PUT /monitors/h?by=nope", body.data, "column_missing ?by");
+    monitors_refused(&service, "PUT /monitors/h?by=b%3Dc", body.data, "option_invalid ?by");
     monitors_refused(&service, "PUT /monitors/h?by=c&window=1x", body.data,
                      "option_invalid #/window");
     monitors_refused(&service, "POST /monitors/g/observations?by=x",
@@ -333,6 +334,10 @@ Test(monitors_segments, are_all_or_none)
     cr_expect_eq(json_array_size(json_object_get(json, "segments")), 2);
     json_decref(json);
     monitors_expect(&service, "GET /groups/h", NULL, 404);
+    monitors_end(&service);
+    service = monitors_new(3); /* the group has c and x, each segment x */
+    monitors_refused(&service, "PUT /monitors/h?by=c&dry_run=true", body.data, "too_many_monitors");
+    monitors_refused(&service, "PUT /monitors/h?by=c", body.data, "too_many_monitors");
     api_buffer_free(&body);
     monitors_end(&service);
 }
