@@ -2,6 +2,7 @@
 #include "api/monitors/http/endpoints.h"
 
 #include "api/monitors/http/request.h"
+#include "api/monitors/http/segments.h"
 #include "api/monitors/rows/columns.h"
 #include "api/monitors/rows/mute_rows.h"
 #include "api/monitors/state/close.h"
@@ -23,7 +24,9 @@ static bool renew_columns(struct api_exchange *x, struct api_monitors *monitors)
     return good;
 }
 
-/* Deletes the monitors, also those that cannot be read. */
+static api_segment_step delete_segment;
+
+/* Deletes the monitors, also those that cannot be read; of a group with its segments. */
 static bool delete (struct api_exchange *x, struct api_monitors *monitors)
 {
     const char *group = api_group_of(x), *name = api_name_of(x);
@@ -41,8 +44,11 @@ static bool delete (struct api_exchange *x, struct api_monitors *monitors)
     api_known_forget(&monitors->known, group);
     api_touch_forget_deleted(monitors, group, name);
     return api_store_run(monitors->store, API_SQL_NOTES_PRUNE, API_ROW(group)) &&
-           api_mutes_end(monitors) && renew_columns(x, monitors);
+           api_mutes_end(monitors) && renew_columns(x, monitors) &&
+           api_segments_follow(x, monitors, delete_segment, monitors);
 }
+
+static bool delete_segment(struct api_exchange *x, void *context) { return delete (x, context); }
 
 static bool delete_window(struct api_exchange *x, struct api_monitors *monitors)
 {
@@ -78,44 +84,55 @@ static bool read_period(struct api_exchange *x, int64_t period[2])
                                                        "option_invalid", "to must be after from"));
 }
 
-/* Deletes the windows of a period, of one monitor; *n becomes how many there were, *judged how many were judged again. */
-static bool delete_period(struct api_exchange *x, struct api_monitors *monitors, int64_t id,
-                          const int64_t period[2], size_t *n, size_t *judged)
+/* deletion: of the windows of a period: how many there were, of how many monitors, and how many were judged again. */
+struct deletion {
+    struct api_monitors *monitors;
+    int64_t period[2];
+    size_t n, n_monitors, judged;
+};
+
+/* Deletes the windows of one monitor. */
+static bool delete_of_monitor(struct api_exchange *x, struct deletion *d, int64_t id)
 {
     struct api_monitor *monitor;
-    if (!api_touch(monitors, id, NULL, &monitor))
+    size_t before = d->n;
+    if (!api_touch(d->monitors, id, NULL, &monitor))
         return false;
     if (monitor && ((api_name_of(x) && !api_check_conditions(x, monitor)) ||
-                    !api_erase_windows(monitors, monitor, period, n, judged)))
+                    !api_erase_windows(d->monitors, monitor, d->period, &d->n, &d->judged)))
         return false;
-    return *n + *judged <= MAX_WINDOWS ||
+    d->n_monitors += d->n > before;
+    return d->n + d->judged <= MAX_WINDOWS ||
            api_fail_at(&x->problem, API_QUERY, "to", "too_many_windows",
                        "more than %d windows start in this period, or would be judged again; give "
                        "a shorter one, or delete those of each monitor",
                        MAX_WINDOWS);
 }
 
+/* Deletes those of the monitor or the group of the path. */
+static bool delete_of_path(struct api_exchange *x, void *context)
+{
+    struct deletion *d = context;
+    struct api_buffer ids = {.size = 0};
+    bool good = api_read_ids(d->monitors, api_name_of(x) ? API_SQL_KNOWN : API_SQL_KNOWN_OF_GROUP,
+                             API_ROW(api_group_of(x), api_stored_name(x)), &ids);
+    const int64_t *id = (const void *)ids.data;
+    for (size_t i = 0; good && i < ids.size / sizeof *id; i++)
+        good = delete_of_monitor(x, d, id[i]);
+    api_buffer_free(&ids);
+    return good;
+}
+
 static bool delete_windows(struct api_exchange *x, struct api_monitors *monitors)
 {
-    const char *group = api_group_of(x), *name = api_name_of(x);
-    struct api_buffer ids = {.size = 0};
-    size_t n = 0, judged = 0, n_monitors = 0;
-    int64_t period[2];
-    if (!api_check_exists(x, monitors) || !read_period(x, period) ||
-        (!name && !api_check_conditions(x, NULL)))
+    struct deletion d = {.monitors = monitors};
+    if (!api_check_exists(x, monitors) || !read_period(x, d.period) ||
+        (!api_name_of(x) && !api_check_conditions(x, NULL)))
         return false;
-    bool good = api_read_ids(monitors, name ? API_SQL_KNOWN : API_SQL_KNOWN_OF_GROUP,
-                             API_ROW(group, api_stored_name(x)), &ids);
-    const int64_t *id = (const void *)ids.data;
-    for (size_t i = 0; good && i < ids.size / sizeof *id; i++) {
-        size_t before = n;
-        good = delete_period(x, monitors, id[i], period, &n, &judged);
-        n_monitors += n > before;
-    }
-    api_buffer_free(&ids);
-    api_write_json(&x->response.body, "{'windows':%zu,'monitors':%zu}\n", n, n_monitors);
-    return good && (n > 0 || api_fail(&x->problem, "window_not_found",
-                                      "no window starts between from and to"));
+    bool good = delete_of_path(x, &d) && api_segments_follow(x, monitors, delete_of_path, &d);
+    api_write_json(&x->response.body, "{'windows':%zu,'monitors':%zu}\n", d.n, d.n_monitors);
+    return good && (d.n > 0 || api_fail(&x->problem, "window_not_found",
+                                        "no window starts between from and to"));
 }
 
 /* A monitor may be called windows: it is meant by a group's path without a query. */

@@ -197,6 +197,7 @@ static enum api_outcome parse(struct api_exchange *x)
     struct api_replacing *d = x->state;
     d->previews = true;
     d->make = make;
+    d->reaches_segments = true;
     return api_outcome_of(api_replacing_begin(x, API_NAMES("dry_run"), false) && check_members(x));
 }
 

@@ -131,7 +131,8 @@ static bool make_of_period(struct api_replacing *d, struct api_monitors *monitor
     api_replacing_clear(d);
     bool good = !d->include || api_names_take(d->include, "include", "the group has no monitor",
                                               take_monitor, &chosen, &x->problem);
-    int64_t max = (d->include ? chosen.n : known->n) == 1 ? INT64_MAX : MAX_COUNTS;
+    int64_t one_or_all = (d->include ? chosen.n : known->n) == 1 ? INT64_MAX : MAX_COUNTS;
+    int64_t max = d->counts_left > 0 ? d->counts_left : one_or_all;
     for (size_t i = 0; good && i < known->n; i++) {
         struct api_monitor *monitor = NULL;
         if (!d->include || chosen.is_chosen[i])
@@ -139,6 +140,7 @@ static bool make_of_period(struct api_replacing *d, struct api_monitors *monitor
         good = good && (!monitor || add_promoted(d, monitors, monitor, &max));
     }
     free(chosen.is_chosen);
+    d->counts_left = max > MAX_COUNTS ? MAX_COUNTS : max > 1 ? max : 1;
     return good && (d->n > 0 || api_fail(&x->problem, "windows_missing",
                                          "no closed window of %s starts between from and to",
                                          d->include ? "these monitors" : "the group"));
@@ -231,6 +233,7 @@ static bool read_body(struct api_replacing *d)
     if (!api_open_table(d->x, NULL, &table))
         return false;
     d->make = table.has_values ? keep_settings : make_of_period;
+    d->reaches_segments = !table.has_values;
     bool good = table.has_values ? read_columns(d, &table)
                 : !json_object_get(table.members, "from") && !json_object_get(table.members, "to")
                     ? api_fail_at(problem, API_BODY, "#", "reference_empty",

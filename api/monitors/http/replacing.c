@@ -160,6 +160,7 @@ static bool change(struct api_replacing *d, struct api_monitors *monitors)
 /* handling: segments of a request. */
 struct handling {
     struct api_monitors *monitors;
+    struct api_replacing *of_group;
     int status;   /* 201 if a monitor of one is new */
     size_t n_new; /* monitors */
 };
@@ -177,6 +178,24 @@ static bool handle_segment(struct api_exchange *x, void *context)
     return good;
 }
 
+/* Has a segment follow a change of its group. One that has none of the columns, or no window in the period, stays as it is. */
+static bool follow(struct api_exchange *x, void *context)
+{
+    struct handling *handling = context;
+    struct api_replacing *d = x->state;
+    bool good = x->response.endpoint->steps->parse(x) == API_DONE;
+    d->counts_left = handling->of_group->counts_left;
+    good = good && api_replacing_handle(x, handling->monitors);
+    handling->of_group->counts_left = d->counts_left;
+    if (!good && x->problem.code &&
+        (strcmp(x->problem.code, "windows_missing") == 0 ||
+         strcmp(x->problem.code, "column_missing") == 0)) {
+        x->response.body.size = 0;
+        good = true;
+    }
+    return good;
+}
+
 bool api_replacing_handle(struct api_exchange *x, struct api_monitors *monitors)
 {
     struct api_replacing *d = x->state;
@@ -184,10 +203,12 @@ bool api_replacing_handle(struct api_exchange *x, struct api_monitors *monitors)
     bool good =
         change(d, monitors) && (x->outcome == API_PARSE_AGAIN || write_response(d, monitors));
     d->warnings.size = size;
-    if (!good || !x->segments)
+    bool has_by = x->segments && x->segments->by;
+    if (!good || (!has_by && !d->reaches_segments))
         return good;
-    struct handling handling = {monitors, x->status, count_new(d)};
-    if (!api_segments_each(x, NULL, handle_segment, &handling) ||
+    struct handling handling = {monitors, d, x->status, count_new(d)};
+    if (!(has_by ? api_segments_each(x, NULL, handle_segment, &handling)
+                 : api_segments_follow(x, monitors, follow, &handling)) ||
         (d->is_dry && !api_check_new_monitors(monitors, handling.n_new, &x->problem)))
         return false;
     x->status = handling.status;

@@ -131,10 +131,11 @@ static bool name_segment(const struct api_exchange *x, const char *value, char *
            api_name_check("group", name, &ignored);
 }
 
-/* Bytes before the value in the name of a segment. */
+/* Bytes before the value in the name of a segment; without a column, before that of its column. */
 static size_t prefix_size(const struct api_exchange *x)
 {
-    return strlen(api_group_of(x)) + strlen(x->segments->by) + strlen("[=");
+    const char *by = x->segments->by;
+    return strlen(api_group_of(x)) + strlen("[") + (by ? strlen(by) + strlen("=") : 0);
 }
 
 /* The value of a segment, which ends with a bracket. */
@@ -285,11 +286,10 @@ bool api_segments_know(struct api_exchange *x, struct api_monitors *monitors)
         x->problem.code)
         return false;
     if (count(x) > API_KNOWN_SEGMENTS)
-        return api_fail_at(
-            &x->problem, API_QUERY, "by", "too_many_segments",
-            "the group has more than %d segments by '%.100s': delete those that are not "
-            "used any more",
-            API_KNOWN_SEGMENTS, x->segments->by);
+        return api_fail(
+            &x->problem, "too_many_segments",
+            "the group has more than %d segments: delete those that are not used any more",
+            API_KNOWN_SEGMENTS);
     for (size_t i = 0; i < count(x); i++)
         if (!api_know_again(&segment_at(x, i)->x, monitors))
             return false;
@@ -343,12 +343,12 @@ bool api_segments_each(struct api_exchange *x, struct api_table *table, api_segm
     bool good = true;
     for (size_t i = 0; good && i < count(x); i++) {
         struct api_segment *segment = segment_at(x, i);
-        if (segment->rows == 0)
+        if (segment->rows == 0 && x->segments->by)
             continue;
         if (table)
             api_table_select(table, rows, (uint32_t)i, segment->rows);
         if (!segment->x.state)
-            segment->x.state = calloc(1, state);
+            segment->x.state = calloc(1, state > 0 ? state : 1);
         segment->x.problem.code = NULL;
         good = segment->x.state ? step(&segment->x, context) : api_fail_oom(&segment->x.problem);
         if (!good)
@@ -359,15 +359,30 @@ bool api_segments_each(struct api_exchange *x, struct api_table *table, api_segm
     return good;
 }
 
+bool api_segments_follow(struct api_exchange *x, struct api_monitors *monitors,
+                         api_segment_step *step, void *context)
+{
+    if (api_name_of(x) || api_segment_parent(api_group_of(x)) > 0)
+        return true;
+    if (!x->segments)
+        x->segments = calloc(1, sizeof *x->segments);
+    if (!x->segments)
+        return api_fail_oom(&x->problem);
+    api_segments_drop(x); /* of a transaction that is repeated */
+    return api_segments_know(x, monitors) && api_segments_each(x, NULL, step, context);
+}
+
 void api_segments_write(struct api_exchange *x)
 {
     struct api_buffer *out = &x->response.body;
     bool is_first = true;
+    if (count(x) == 0)
+        return;
     out->size -= strlen("}\n");
     api_append_text(out, ",\"segments\":[");
     for (size_t i = 0; i < count(x); i++) {
         struct api_buffer *body = &segment_at(x, i)->x.response.body;
-        if (segment_at(x, i)->rows == 0 || body->size == 0)
+        if (body->size == 0)
             continue;
         api_append(out, ",", !is_first);
         api_append(out, body->data, body->size - 1); /* its line ends */
@@ -382,7 +397,7 @@ void api_segments_drop(struct api_exchange *x)
 {
     for (size_t i = 0; i < count(x); i++) {
         struct api_exchange *segment = &segment_at(x, i)->x;
-        if (segment->state)
+        if (segment->state && x->response.endpoint->steps->drop)
             x->response.endpoint->steps->drop(segment);
         free(segment->state);
         segment->state = NULL;

@@ -15,8 +15,8 @@ struct api_segment {
 };
 
 struct api_segments {
-    char *by;
-    struct api_buffer list;        /* struct api_segment * */
+    char *by;               /* NULL: they are of all columns that the group has segments by */
+    struct api_buffer list; /* struct api_segment * */
     struct api_buffer part_of_row; /* uint32_t: the segment of each row; API_NO_PART: none */
 };
 
@@ -26,7 +26,7 @@ bool api_segments_wanted(struct api_exchange *x);
 /* Adds a segment for each of the most frequent values of the column, and `other` if rows are left. Fails with column_missing. */
 bool api_segments_choose(struct api_exchange *x, struct api_table *table);
 
-/* Reads the segments of the group, and their monitors, in the store's thread. */
+/* Reads the segments of the group, and their monitors, in the store's thread. Fails with too_many_segments. */
 bool api_segments_know(struct api_exchange *x, struct api_monitors *monitors);
 
 /* Finds the segment of each row among those: that of its value, or else `other`; *left becomes the number of rows without one. Fails with
@@ -38,7 +38,12 @@ typedef bool api_segment_step(struct api_exchange *segment, void *context);
 bool api_segments_each(struct api_exchange *x, struct api_table *table, api_segment_step *step,
                        void *context);
 
-/* Adds the bodies of the segments' responses to that of the request: `"segments":[...]`. */
+/* Has a change of a group reach its segments, by all columns, in the store's thread: calls the step for each, with an empty state. Does
+ * nothing for a monitor or a segment. */
+bool api_segments_follow(struct api_exchange *x, struct api_monitors *monitors,
+                         api_segment_step *step, void *context);
+
+/* Adds the bodies of the segments' responses, if there are segments, to that of the request: `"segments":[...]`. */
 void api_segments_write(struct api_exchange *x);
 
 /* Drop what parse made of the segments; end them. */

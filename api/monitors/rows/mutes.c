@@ -1,7 +1,9 @@
 #include "api/monitors/rows/mutes.h"
 
 #include "api/json/format.h"
+#include "api/monitors/model/segment.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,15 +36,24 @@ static const struct api_muted *find(const struct api_mutes *mutes, const char *g
                : bsearch(names, mutes->rows.data, mutes->rows.size / size, size, compare_key);
 }
 
+/* The mute of the group whose segment a group is; NULL if there is none. */
+static const struct api_muted *find_of_parent(const struct api_mutes *mutes, const char *group)
+{
+    char parent[API_MAX_NAME + 1];
+    size_t size = api_segment_parent(group);
+    snprintf(parent, sizeof parent, "%.*s", (int)size, group);
+    return size > 0 ? find(mutes, parent, "") : NULL;
+}
+
 struct api_mute api_mutes_find(const struct api_mutes *mutes, const char *group, const char *name,
                                int64_t now)
 {
-    const struct api_muted *const both[] = {find(mutes, group, ""),
-                                            name ? find(mutes, group, name) : NULL};
+    const struct api_muted *const found[] = {find_of_parent(mutes, group), find(mutes, group, ""),
+                                             name ? find(mutes, group, name) : NULL};
     struct api_mute last = api_no_mute;
-    for (size_t i = 0; i < 2; i++)
-        if (both[i] && both[i]->mute.until > now && both[i]->mute.until > last.until)
-            last = both[i]->mute;
+    for (size_t i = 0; i < sizeof found / sizeof *found; i++)
+        if (found[i] && found[i]->mute.until > now && found[i]->mute.until > last.until)
+            last = found[i]->mute;
     return last;
 }
 

@@ -35,8 +35,8 @@ struct api_mutes {
 /* Compares rows by their names, for qsort. */
 int api_mutes_compare(const void *a, const void *b);
 
-/* The mute at a time of a monitor: its own or that of its group, whichever ends last; with the name NULL, of the
- * group alone. */
+/* The mute at a time of a monitor: its own, that of its group, or that of the group whose segment this is, whichever ends last;
+ * with the name NULL, of the group. */
 struct api_mute api_mutes_find(const struct api_mutes *mutes, const char *group, const char *name,
                                int64_t now);
 

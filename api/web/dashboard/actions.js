@@ -127,7 +127,7 @@ export function editSettings(path, config) {
     });
     return openDialog({
         title: `Settings of ${isolate(path[path.length - 1])}`,
-        text: config ? "Bins, reference and history stay." : "Fields that stay empty are left as they are in each monitor.",
+        text: config ? "Bins, reference and history stay." : "Fields that stay empty are left as they are in each monitor. Segments of the group change, too.",
         fields: SETTINGS.map((setting) => fieldOf(setting, config)),
         button: "Save",
         command: (values) => curl("-X", "PATCH", url.href, "-H", "Content-Type: application/merge-patch+json",
@@ -163,7 +163,8 @@ export function takeReference(path, zoom, ok) {
         : "It has not been ok yet; offered are the last 7 days.";
     return openDialog({
         title: `A new reference for ${isolate(path[2])}`,
-        text: `The closed windows of a period become the reference. The monitor starts again with it; its history stays. ${why}`,
+        text: "The closed windows of a period become the reference, also in segments of the group. " +
+            `The monitor starts again with it; its history stays. ${why}`,
         fields: periodFields(from, to),
         button: "Take it as the reference",
         command: (values) => curl(url.href, "-d", JSON.stringify(periodOf(values))),
@@ -255,7 +256,7 @@ export function setOwner(owner, ...paths) {
 /** Deletes a monitor or a group, whose name has to be typed. @param {string[]} path */
 export function remove(path) {
     const name = path[path.length - 1];
-    const what = path.length === 2 ? "all monitors of the group" : "the monitor";
+    const what = path.length === 2 ? "all monitors of the group and of its segments" : "the monitor";
     return openDialog({
         title: `Delete ${isolate(name)}`,
         text: `This deletes ${what} with the whole history. It cannot be undone.`,

@@ -494,3 +494,75 @@ Test(monitors_segments, read_numbers_as_the_whole_table_does)
     api_buffer_free(&body);
     monitors_end(&service);
 }
+
+/* Expects a number of windows of x, in the group g and in its segments by c. */
+static void expect_windows(const struct api_service *service, size_t n)
+{
+    static const char *const groups[] = {"g", "g%5Bc=a%5D", "g%5Bc=b%5D"};
+    for (size_t i = 0; i < COUNT(groups); i++) {
+        char line[100];
+        snprintf(line, sizeof line, "GET /monitors/%s/x/windows", groups[i]);
+        json_t *json = monitors_get(service, line, NULL, 200);
+        cr_expect_eq(json_array_size(json_object_get(json, "windows")), n, "%s", line);
+        json_decref(json);
+    }
+}
+
+/* A change of a group is one of its segments: settings, a reference from a period, mutes, deletions. */
+Test(monitors_segments, follow_changes_of_their_group)
+{
+    static const char *const both[] = {"a", "b", NULL}, *const b[] = {"b", NULL};
+    struct api_service service = monitors_new(1000);
+    struct api_buffer body = {0};
+    write_values(&body, both, 100);
+    json_decref(send(&service, "PUT /monitors/g?by=c&window=1d", CSV, &body, 201));
+    write_values(&body, both, 60);
+    json_decref(
+        send(&service, "POST /monitors/g/observations?by=c&timestamp=2026-01-01", CSV, &body, 200));
+    json_decref(
+        send(&service, "POST /monitors/g/observations?by=c&timestamp=2026-01-02", CSV, &body, 200));
+    write_values(&body, b, 100); /* a has no window on this day */
+    json_decref(
+        send(&service, "POST /monitors/g/observations?by=c&timestamp=2026-01-03", CSV, &body, 200));
+
+    json_t *json = monitors_get(&service, "PATCH /monitors/g", "{\"critical\":0.5}", 200);
+    cr_expect_eq(json_array_size(json_object_get(json, "segments")), 2);
+    expect_at(json, "segments.1.monitors.0.thresholds.critical", "0.5");
+    json_decref(json);
+    json = monitors_get(&service, "GET /monitors/g%5Bc=a%5D/x", NULL, 200);
+    expect_at(json, "thresholds.critical", "0.5");
+    json_decref(json);
+    json = monitors_get(&service, "PATCH /monitors/g%5Bc=a%5D", "{\"critical\":0.7}", 200);
+    cr_expect_null(json_object_get(json, "segments"));
+    json_decref(json);
+
+    json = monitors_get(&service, "POST /monitors/g/reference?include=x",
+                        "{\"from\":\"2026-01-02\",\"to\":\"2026-01-03\"}", 200);
+    cr_expect_eq(json_array_size(json_object_get(json, "segments")), 2);
+    expect_at(json, "segments.0.monitors.0.revision", "2");
+    json_decref(json);
+    json = monitors_get(&service, "POST /monitors/g/reference?include=c",
+                        "{\"from\":\"2026-01-02\",\"to\":\"2026-01-03\"}", 200);
+    cr_expect_eq(json_array_size(json_object_get(json, "segments")), 0);
+    json_decref(json);
+
+    monitors_expect(&service, "POST /groups/g/mute", "{\"seconds\":3600}", 200);
+    json = monitors_get(&service, "GET /monitors/g%5Bc=a%5D/x", NULL, 200);
+    cr_expect_str_eq(text_at(json, "muted.scope"), "group");
+    json_decref(json);
+    monitors_expect(&service, "DELETE /groups/g/mute", NULL, 204);
+    json = monitors_get(&service, "GET /monitors/g%5Bc=a%5D/x", NULL, 200);
+    expect_at(json, "muted", "null");
+    json_decref(json);
+
+    json = monitors_get(&service, "DELETE /monitors/g/windows?from=2026-01-03&to=2026-01-04", NULL,
+                        200);
+    expect_at(json, "windows", "3"); /* of c and x, and of x in b */
+    expect_at(json, "monitors", "3");
+    json_decref(json);
+    expect_windows(&service, 2);
+    monitors_expect(&service, "DELETE /monitors/g", NULL, 204);
+    cr_expect_eq(monitors_count(&service), 0);
+    api_buffer_free(&body);
+    monitors_end(&service);
+}
