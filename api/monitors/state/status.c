@@ -184,8 +184,9 @@ bool api_status_read_history(struct api_monitors *monitors, const struct api_mon
                              struct api_position at, struct api_state_history *history)
 {
     api_state_begin(history, &monitor->config->settings);
-    const struct api_datum *before =
-        API_ROW(monitor->id, monitor->revision, at.start, at.id, history->verdicts.max);
+    /* Until a window has a verdict, a search for one would read them all. */
+    size_t n = monitor->status.state == API_INSUFFICIENT ? 0 : history->verdicts.max;
+    const struct api_datum *before = API_ROW(monitor->id, monitor->revision, at.start, at.id, n);
     struct api_window_list list;
     bool good = api_window_list_run(&list, monitors->store, API_SQL_WINDOWS_BEFORE, before) &&
                 (!has_rows(monitor) || read_rows(monitors, monitor, at, history));
