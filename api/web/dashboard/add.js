@@ -3,7 +3,7 @@ import { address, call } from "./api.js";
 import { BinChart } from "./bars.js";
 import { element, fill } from "./dom.js";
 import { droppedFile, fileChooser } from "./files.js";
-import { binName, isolate, list, number, percent, plural } from "./format.js";
+import { binName, binTitle, isolate, list, number, percent, plural } from "./format.js";
 import { attempt, rank, warnings } from "./outcome.js";
 import { moment } from "./range.js";
 import { sampleBatch, sampleReference } from "./sample.js";
@@ -300,7 +300,7 @@ function table(bins) {
     return element("details", {}, element("summary", {}, "As a table"),
         element("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Bins" },
             element("table", {}, element("tbody", {}, ...bins.map((bin) => element("tr", {},
-                element("th", { scope: "row" }, element("bdi", {}, binName(bin.name))),
+                element("th", { scope: "row" }, element("bdi", {}, binTitle(bin))),
                 element("td", {}, percent(bin.reference))))))));
 }
 
@@ -336,8 +336,9 @@ function binsOf(config) {
         : { ...bin(intervalName(edges, i), "interval", part(of)), lower: edges[i], upper: edges[i + 1] });
     return labels.length > 0
         ? [...inner, bin("other", "other", part(other)), bin("missing", "missing", part(missing))]
-        : [bin("underflow", "underflow", part(underflow)), ...inner,
-           bin("overflow", "overflow", part(overflow)), bin("missing", "missing", part(missing))];
+        : [{ ...bin("underflow", "underflow", part(underflow)), upper: edges[0] }, ...inner,
+           { ...bin("overflow", "overflow", part(overflow)), lower: edges[edges.length - 1] },
+           bin("missing", "missing", part(missing))];
 }
 
 /**

@@ -1,6 +1,6 @@
 /* Reference and current as bars, for one bin or a thousand. */
 import { element, fill, freshId, renew, svg } from "./dom.js";
-import { binName, isolate, number, percent, shorten } from "./format.js";
+import { binTitle, isolate, number, percent, shorten } from "./format.js";
 import { onArrows } from "./keys.js";
 import { drawn, layoutOf } from "./layout.js";
 
@@ -132,7 +132,7 @@ export class BinChart {
         const parts = this.parts.map((part) => `${part} ${percent(bin[part])}`).join(", ");
         const share = this.parts.includes("current")
             ? `; contributes ${number(bin.contribution)} ${this.unit}` : "";
-        fill(this.readout, `${isolate(binName(bin.name))}: ${parts} of the values${share}`);
+        fill(this.readout, `${isolate(binTitle(bin))}: ${parts} of the values${share}`);
     }
 }
 

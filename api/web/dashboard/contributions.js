@@ -1,6 +1,6 @@
 /* Bins by what they contribute to KL, as a table. */
 import { element, fill } from "./dom.js";
-import { binName, number, percent, plural } from "./format.js";
+import { binTitle, number, percent, plural } from "./format.js";
 import { term } from "./term.js";
 
 /**
@@ -35,7 +35,7 @@ function row(bin, cumulative) {
     const bar = element("span", { class: "bar", "aria-hidden": "true" });
     bar.style.setProperty("--value", `${100 * (infinite ? 1 : bin.share ?? 0)}%`);
     return element("tr", {},
-        element("th", { scope: "row", title: bin.name }, element("bdi", {}, binName(bin.name))),
+        element("th", { scope: "row", title: bin.name }, element("bdi", {}, binTitle(bin))),
         element("td", { class: "share" }, bar,
             element("span", {}, bin.share === null ? "–" : percent(bin.share))),
         element("td", {}, percent(bin.reference)),

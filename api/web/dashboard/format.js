@@ -218,6 +218,17 @@ export function binName(name) {
     return lower === upper ? name : `[${lower}, ${upper}${interval[3]}`;
 }
 
+/**
+ * Name for people of a bin with its edges: the outer ones have those of the reference.
+ *
+ * @param {Pick<import("./types.js").Bin, "name" | "kind" | "lower" | "upper">} bin
+ */
+export function binTitle({ name, kind, lower, upper }) {
+    if (kind === "underflow" && upper !== null)
+        return `below ${edge(upper)}`;
+    return kind === "overflow" && lower !== null ? `above ${edge(lower)}` : binName(name);
+}
+
 /** Labels that were never seen before, which a name has at most. */
 const NEW_LABELS = 2;
 

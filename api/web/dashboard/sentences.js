@@ -1,6 +1,6 @@
 /* Sentences that answer: is anything wrong, since when, because of what. */
 import {
-    binName, count, isolate, isolateLabels, lasting, list, nats, number, percent, plural, probability,
+    binName, binTitle, count, isolate, isolateLabels, lasting, list, nats, number, percent, plural, probability,
 } from "./format.js";
 import { LOOKED, lookOf, word } from "./states.js";
 
@@ -82,14 +82,14 @@ export function blame(result) {
     if (result.infinite) {
         const unseen = bins.filter((bin) => bin.contribution === null);
         return `${percent(result.unseen_ratio ?? 0)} of the values are in bins where the reference has ` +
-            `none: ${list(unseen.slice(0, 5).map((bin) => isolate(binName(bin.name))))}` +
+            `none: ${list(unseen.slice(0, 5).map((bin) => isolate(binTitle(bin))))}` +
             `${unseen.length > 5 ? ` and ${unseen.length - 5} more` : ""}.`;
     }
     const { n, share, named } = topBins(bins);
     if (n === 0)
         return "No bin differs from the reference.";
     const each = named.map((bin) =>
-        `${isolate(binName(bin.name))} ${percent(bin.reference)} → ${percent(bin.current)}`);
+        `${isolate(binTitle(bin))} ${percent(bin.reference)} → ${percent(bin.current)}`);
     return `${plural(n, "bin")} ${verb(n)} for ${percent(share)} of the shift: ` +
         `${n > named.length ? "first " : ""}${each.join(", ")}.`;
 }
@@ -150,17 +150,21 @@ function reasonOfCounts(result, config) {
                                       p_value: result.g_test?.p_value ?? 1 };
     const who = pooled.windows > 1
         ? `${plural(pooled.windows, "window")} together, ${plural(pooled.n, "value")}: ` : "";
-    return who + (pooled.ratio ? `${ratioOf(pooled.ratio)} ` : "") + comparison(pooled, result.thresholds, config.pool ?? 1);
+    return who + (pooled.ratio ? `${ratioOf(pooled.ratio, result, config)} ` : "") + comparison(pooled, result.thresholds, config.pool ?? 1);
 }
 
 /**
  * The bin that was judged by its share alone.
  *
  * @param {NonNullable<import("./types.js").Pooled["ratio"]>} ratio
+ * @param {Result} result
+ * @param {Config} config
  */
-function ratioOf({ bin, reference, current, ratio, p_value: p }) {
-    return `${isolate(binName(bin))} ${percent(reference)} → ${percent(current)}` +
-        `${ratio === null ? "" : `, ${number(ratio)} times`}; without drift the probability of this is ${probability(p)}.`;
+function ratioOf({ bin, reference, current, ratio, p_value: p }, { bins = [], verdict }, config) {
+    const found = bins.find(({ name }) => name === bin);
+    const limit = verdict === "warning" || verdict === "critical" ? config.ratio?.[verdict] : undefined;
+    return `${isolate(found ? binTitle(found) : binName(bin))} ${percent(reference)} → ${percent(current)}` +
+        `${ratio === null ? "" : `, ${number(ratio)} times`}${limit ? ` (${verdict} from ${number(limit)})` : ""}; without drift the probability of this is ${probability(p)}.`;
 }
 
 /**

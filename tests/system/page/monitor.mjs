@@ -117,6 +117,9 @@ async function checkBins({browser, filled, report}) {
                     expectSame(Number(contribution), Number(bin.contribution.toPrecision(3)),
                                `contribution of ${label}`);
                 });
+                for (const [kind, word] of [["underflow", "below"], ["overflow", "above"]])
+                    expectSame(rows.filter(([label]) => label.startsWith(`${word} `)).length,
+                               bins.filter((/** @type {any} */ each) => each.kind === kind).length, `bins ${word} all edges`);
                 expect(/^100 %$|^0 %$/.test(rows.at(-1)?.at(-1) ?? ""), `the sum: ${rows.at(-1)}`);
                 return `${rows.length} rows`;
             }));
