@@ -1,4 +1,4 @@
-"""The table of the package's README: what trainers compute, by their formulas, is what it says."""
+"""The tables of distillation.md: what trainers compute, by their formulas, is what it says."""
 import itertools
 import math
 import unittest
