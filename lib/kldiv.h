@@ -588,7 +588,7 @@ double kl_partial_loss(const struct kl_partial *partial, enum kl_reduction reduc
 
 /* The sum, and the divisor of a reduction (1 for KL_SUM), each as two doubles: the value rounded to nearest, and the rest,
  * rounded too. A pair has 106 bits. The sum of a chunk has 73 bits, the sum of a row 53. So a pair is exact while the sum is
- * less than 2^33 times its largest chunk. Exact pairs merge to the same bits as partials do, by any exact sum, such as
+ * less than 2^33 times its smallest chunk that is not 0. Exact pairs merge to the same bits as partials do, by any exact sum, such as
  * Python's math.fsum of all numbers of all pairs. Otherwise the relative error of a pair is at most 2^-106. If the sum is not
  * finite, the second number is 0. */
 void kl_partial_sum(const struct kl_partial *partial, double pair[2]);

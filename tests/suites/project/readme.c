@@ -99,8 +99,7 @@ Test(readme, limits_of_operators_are_those_of_the_server)
 }
 
 /* pages: every page of the project. */
-static const char *const pages[] = {"*.md", "*/*.md", "*/*/README.md",
-                                    "{api,tests}/*/[!n]*/README.md"};
+static const char *const pages[] = {"*.md", "*/*.md", "*/*/*.md", "{api,tests}/*/[!n]*/*.md"};
 
 static void on_pages(void (*check_page)(const char *page, const char *text))
 {
