@@ -87,7 +87,9 @@ def operate(binary, folder):
 
 # Pages, and how many commands each has at least.
 PAGES = (("README.md", 6), ("api/README.md", 4), ("api/loss/README.md", 8), ("api/monitors/README.md", 9),
-         ("api/monitors/checks.md", 9),          ("server/README.md", 1), ("server/local.md", 1))
+         ("api/monitors/tables.md", 6), ("api/monitors/time.md", 4), ("api/monitors/segments.md", 3),
+         ("api/monitors/paths.md", 2),  # about a group of api/monitors/README.md
+         ("api/monitors/checks.md", 9), ("server/README.md", 1), ("server/local.md", 1))
 DATA_SETS = ("iris", "wine", "diabetes", "breast_cancer")
 
 

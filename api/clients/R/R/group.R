@@ -84,7 +84,7 @@ results_frame <- function(json) {
 #' The windows of a monitor
 #'
 #' @param group,name The monitor.
-#' @param ... `from`, `to` (times), `limit` (windows of a page) and other parameters, as `api/monitors/README.md` has them.
+#' @param ... `from`, `to` (times), `limit` (windows of a page) and other parameters, as `api/monitors/paths.md` has them.
 #' @param client Where the service is.
 #' @return A data frame of class `kl_windows`, oldest window first: `start`, `end`, `n`, `kl`, `p_value`, `verdict`, `mean`,
 #'   `sd`, `closed`. Its attribute `thresholds` has those of the monitor. `plot()` draws it.
