@@ -40,10 +40,13 @@ static bool fail_member(const char *member, const char *what, struct api_problem
                        member, what);
 }
 
-/* Checks that the name can be written in JSON: requests name regions in JSON. */
+/* Checks that the name is whole, and can be written in JSON: requests name regions in JSON. */
 static bool check_name(const char *name, struct api_problem *problem)
 {
     const unsigned char *p = (const unsigned char *)name;
+    if (strlen(name) >= API_MAX_CAPTURED)
+        return api_fail(problem, "region_malformed", "the name of the region has %d bytes or more",
+                        API_MAX_CAPTURED);
     for (size_t size; *p; p += size)
         if (!(size = api_utf8_length(p)))
             return api_fail(problem, "region_malformed", "the name of the region is not UTF-8");

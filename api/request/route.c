@@ -23,9 +23,10 @@ static bool capture(const char **path, struct api_captures *captures)
     captures->value[captures->n++] = captures->text + captures->used;
     while (**path && **path != '/') {
         int c = next_character(path);
-        if (c == 0 || captures->used + 2 > API_CAPTURED)
+        if (c == 0)
             return false;
-        captures->text[captures->used++] = (char)c;
+        if (captures->used < API_MAX_CAPTURED)
+            captures->text[captures->used++] = (char)c;
     }
     captures->text[captures->used++] = '\0';
     return true;

@@ -311,10 +311,8 @@ static bool read_table(struct api_observations *o, const json_t *parameters)
     if (good && x->segments && o->n > 0)
         good = api_segments_find(x, &table, &left) &&
                api_segments_each(x, &table, parse_segment, &parsing);
-    if (good && left > 0)
-        api_warn(&o->warnings, "rows_without_segment", x->segments->by, left, 0,
-                 "the reference has no segment for these rows, and no `other`: they count for the "
-                 "group alone");
+    if (good)
+        api_segments_warn(x, left, &o->warnings);
     api_table_free(&table);
     return good;
 }

@@ -5,6 +5,7 @@
 #include "api/json/json_load.h"
 #include "api/json/json_text.h"
 #include "api/monitors/http/replacing.h"
+#include "api/monitors/http/segments.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -175,7 +176,7 @@ static bool check_members(const json_t *members, struct api_problem *problem)
 static bool read_query(struct api_exchange *x)
 {
     const struct api_replacing *d = x->state;
-    if (!api_replacing_begin(x, API_NAMES("dry_run", "include"), true))
+    if (!api_replacing_begin(x, API_NAMES("by", "dry_run", "include"), true))
         return false;
     for (const struct api_field *row = api_monitor_setting_rows; row->name; row++)
         if ((d->settings.given >> (row - api_monitor_setting_rows) & 1) &&
@@ -223,6 +224,35 @@ static bool keep_settings(struct api_replacing *d, struct api_monitors *monitors
     return true;
 }
 
+/* Reads the rows of a segment, which keeps its references if no column gets one from them. */
+static bool read_segment(struct api_exchange *x, void *table)
+{
+    static const char *const without_one[] = {"reference_empty", "nothing_to_compare",
+                                              "columns_unknown", "column_missing", NULL};
+    struct api_replacing *d = x->state;
+    bool good = read_query(x) && read_columns(d, table);
+    d->make = keep_settings;
+    good = good || (x->problem.code && api_setting_is_among(x->problem.code, without_one));
+    d->warnings.size = 0; /* the whole table has them */
+    json_decref(d->parameters);
+    d->parameters = NULL;
+    return good;
+}
+
+/* Reads a table, and its rows of each segment if there is a `by`. */
+static bool read_table(struct api_replacing *d, struct api_table *table)
+{
+    struct api_exchange *x = d->x;
+    size_t left = 0;
+    bool good = read_columns(d, table);
+    if (good && api_segments_wanted(x))
+        good =
+            api_segments_find(x, table, &left) && api_segments_each(x, table, read_segment, table);
+    if (good)
+        api_segments_warn(x, left, &d->warnings);
+    return good;
+}
+
 /* ---- Steps */
 
 /* Reads a table, or a period. */
@@ -234,7 +264,10 @@ static bool read_body(struct api_replacing *d)
         return false;
     d->make = table.has_values ? keep_settings : make_of_period;
     d->reaches_segments = !table.has_values;
-    bool good = table.has_values ? read_columns(d, &table)
+    bool good = table.has_values ? read_table(d, &table)
+                : api_segments_wanted(d->x)
+                    ? api_fail_at(problem, API_QUERY, "by", "option_conflict",
+                                  "a period is taken for all segments of the group: leave out by")
                 : !json_object_get(table.members, "from") && !json_object_get(table.members, "to")
                     ? api_fail_at(problem, API_BODY, "#", "reference_empty",
                                   "the body must be a table, or {\"from\": TIME, \"to\": TIME}")
@@ -247,7 +280,11 @@ static enum api_outcome parse(struct api_exchange *x)
 {
     if (!read_query(x))
         return API_FAILED;
-    if (api_know(x) == API_REFRESH || api_may_be_outdated(x))
+    bool wants_segments = api_segments_wanted(x);
+    if (x->problem.code)
+        return API_FAILED;
+    if (api_know(x) == API_REFRESH || api_may_be_outdated(x) ||
+        (wants_segments && !x->is_refreshed))
         return API_REFRESH;
     return api_outcome_of((x->known->n > 0 || api_fail_missing(x, false)) && read_body(x->state));
 }

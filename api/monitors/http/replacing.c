@@ -175,6 +175,8 @@ static bool handle_segment(struct api_exchange *x, void *context)
     handling->n_new += count_new(d);
     if (x->status > handling->status)
         handling->status = x->status;
+    if (x->outcome == API_PARSE_AGAIN)
+        handling->of_group->x->outcome = API_PARSE_AGAIN;
     return good;
 }
 

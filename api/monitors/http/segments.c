@@ -27,7 +27,7 @@ bool api_segments_wanted(struct api_exchange *x)
     struct api_parameter parameter;
     const char *rest = x->request.query ? x->request.query : "";
     if (api_name_of(x) || x->segments)
-        return x->segments != NULL;
+        return x->segments && x->segments->by;
     while (api_query_next(&rest, &parameter, &x->problem))
         if (strcmp(parameter.name, "by") == 0 && *parameter.value && !x->segments) {
             x->segments = calloc(1, sizeof *x->segments);
@@ -321,6 +321,14 @@ bool api_segments_find(struct api_exchange *x, struct api_table *table, size_t *
     api_labels_free(&r.values);
     free(to);
     return good;
+}
+
+void api_segments_warn(const struct api_exchange *x, size_t left, struct api_buffer *warnings)
+{
+    if (left > 0)
+        api_warn(warnings, "rows_without_segment", x->segments->by, left, 0,
+                 "the reference has no segment for these rows, and no `other`: they count for the "
+                 "group alone");
 }
 
 /* ---- Steps */

@@ -33,6 +33,9 @@ bool api_segments_know(struct api_exchange *x, struct api_monitors *monitors);
  * segments_missing if there is no segment. */
 bool api_segments_find(struct api_exchange *x, struct api_table *table, size_t *left);
 
+/* Appends the warning of rows without a segment, if there are any. */
+void api_segments_warn(const struct api_exchange *x, size_t left, struct api_buffer *warnings);
+
 /* Calls a step for each segment that has rows: with a table on these alone. The first problem of one becomes that of the request. */
 typedef bool api_segment_step(struct api_exchange *segment, void *context);
 bool api_segments_each(struct api_exchange *x, struct api_table *table, api_segment_step *step,

@@ -288,6 +288,23 @@ Test(monitors_configs, a_dry_run_shows_what_a_put_would_make_and_stores_nothing)
     monitors_end(&service);
 }
 
+/* A name of any length is told to be too long. */
+Test(monitors_configs, names_have_a_limit)
+{
+    static const int sizes[][2] = {{129, 1}, {1, 129}, {600, 0}, {600, 600}, {300, 300}, {1, 600}};
+    struct api_service service = monitors_new(100);
+    for (size_t i = 0; i < COUNT(sizes); i++) {
+        struct api_buffer line = {0};
+        api_append_format(&line, "PUT /monitors/%0*d%s", sizes[i][0], 0, sizes[i][1] ? "/" : "");
+        if (sizes[i][1])
+            api_append_format(&line, "%0*d", sizes[i][1], 0);
+        api_append(&line, "", 1);
+        monitors_refused(&service, line.data, CONFIG(), "name_invalid");
+        api_buffer_free(&line);
+    }
+    monitors_end(&service);
+}
+
 Test(monitors_configs, names_are_any_utf8_without_control_characters)
 {
     struct api_service service = monitors_new(100);

@@ -546,6 +546,16 @@ Test(monitors_segments, follow_changes_of_their_group)
     cr_expect_eq(json_array_size(json_object_get(json, "segments")), 0);
     json_decref(json);
 
+    json = send(&service, "POST /monitors/g/reference?by=c", CSV, &body, 200); /* of b alone */
+    cr_expect_eq(json_array_size(json_object_get(json, "segments")), 1);
+    expect_at(json, "segments.0.monitors.0.revision", "3");
+    expect_at(json, "segments.0.monitors.0.thresholds.critical", "0.5");
+    json_decref(json);
+    monitors_refused(&service, "POST /monitors/g/reference?by=c",
+                     "{\"from\":\"2026-01-02\",\"to\":\"2026-01-03\"}", "option_conflict ?by");
+    monitors_refused(&service, "POST /monitors/g/reference?by=x", body.data,
+                     "segments_missing ?by");
+
     monitors_expect(&service, "POST /groups/g/mute", "{\"seconds\":3600}", 200);
     json = monitors_get(&service, "GET /monitors/g%5Bc=a%5D/x", NULL, 200);
     cr_expect_str_eq(text_at(json, "muted.scope"), "group");
