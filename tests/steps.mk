@@ -54,8 +54,8 @@ check-root: $(B)/tests/all
 # The library, and the service without sockets, but for suites that take long; without pages where there is no npm.
 suites = $(sort $(shell sed -n 's/^Test.\([a-z0-9_]*\),.*/\1/p' $(wildcard $(1:%=tests/suites/%/*.c))))
 either = @($(subst $() ,|,$(strip $(1))))
-QUICK = $(filter-out layouts softmax_accuracy monitors_previous monitors_memory,\
-        $(call suites,lib formats tables service monitors))
+# Criterion takes 100 alternatives at most.
+QUICK = $(filter-out layouts softmax_accuracy,$(call suites,lib formats tables service)) monitors_!(previous|memory)
 quick:
 	@docker/install-packages.sh $(PACKAGES_BUILD) libcriterion-dev
 	$(MAKE) --no-print-directory -j$(CPUS) $(B)/tests/all $(if $(shell command -v npm),,PAGE=no)

@@ -15,7 +15,7 @@ sed -i -e '/options begin/,/options end/{/options/!d}' -e '/options begin/r buil
 for name in curl.sh stdlib.py with_numpy.py fetch.mjs libcurl.c with_httr.R local.py local.mjs shared_memory.py \
     monitors.py monitors.R; do
     title=$(sed -n -e 's/^[^A-Za-z]*//' -e '/^[A-Z].*:/{s/[.]* *\*\/$//;s/"""$//;p;q}' $clients/$name)
-    printf '## %s\n\n```%s\n%s\n```\n\n' "$title" "${name##*.}" "$(cat $clients/$name)"
+    printf '## %s\n\n[%s](%s)\n\n```%s\n%s\n```\n\n' "$title" "$name" "$name" "${name##*.}" "$(cat $clients/$name)"
 done > build/clients
 sed -i -e '/<!-- clients begin -->/,/<!-- clients end -->/{/<!-- clients/!d}' \
     -e '/<!-- clients begin -->/r build/clients' $clients/README.md
