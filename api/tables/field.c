@@ -254,7 +254,9 @@ bool api_style_add(struct api_style_tally *tally, const struct api_cell *cell)
     tally->commas += is_number[1] && !is_number[0];
     tally->point_groups += is_number[0] && !is_number[1] && is_grouped[0];
     tally->comma_groups += is_number[1] && !is_number[0] && is_grouped[1];
-    tally->both += is_number[0] && is_number[1] && memchr(p, ',', (size_t)(end - p));
+    bool is_both = is_number[0] && is_number[1];
+    tally->both += is_both && memchr(p, ',', (size_t)(end - p));
+    tally->both_points += is_both && memchr(p, '.', (size_t)(end - p));
     return is_number[0] || is_number[1];
 }
 
@@ -269,7 +271,9 @@ enum api_style api_style_decide(const struct api_style_tally *tally, enum api_st
         return tally->points > tally->commas ? API_POINT : API_COMMA;
     if (before != API_PLAIN)
         return before;
-    return delimiter == ';' && tally->both > 0 ? API_EITHER : API_POINT;
+    if (delimiter != ';' || tally->both == 0)
+        return API_POINT;
+    return tally->both_points > 0 ? API_EITHER : API_COMMA;
 }
 
 /* ---- Numbers as people write them */

@@ -9,7 +9,7 @@
  *     API_PLAIN   1.5          a decimal point, and no groups
  *     API_POINT   1,234.5      a decimal point; commas, blanks (also U+00A0, U+2009, U+202F) or apostrophes group
  *     API_COMMA   1.234,5      a decimal comma; points, blanks or apostrophes group
- *     API_EITHER  1.5 and 1,5  of a column with both, or with commas that are decimal by the delimiter alone: no groups
+ *     API_EITHER  1.5 and 1,5  of a column with both, each decimal: no groups
  *     API_DATES, API_DATES_MONTH_FIRST     dates and times, in seconds since 1970: see api_date_read
  *
  * Groups have three digits each, but the first, which has one to three and does not begin with 0, and one separator. */
@@ -34,16 +34,17 @@ extern const char *const api_style_names[API_STYLES];
 bool api_field_number(const struct api_cell *cell, enum api_style style, double *number);
 
 /* api_style_tally: how many fields of a column are numbers by one style alone, and of these have groups; are numbers by both and
- * have a comma; and have groups by each style. Empty if zeroed. */
+ * have a comma, or a point; and have groups by each style. Empty if zeroed. */
 struct api_style_tally {
-    size_t points, commas, point_groups, comma_groups, both, grouped[API_STYLES];
+    size_t points, commas, point_groups, comma_groups, both, both_points, grouped[API_STYLES];
 };
 
 /* Looks at a field; true if it is a number by API_POINT or by API_COMMA. */
 bool api_style_add(struct api_style_tally *tally, const struct api_cell *cell);
 
-/* The style of a column: what its own fields show, if they show both the more frequent one if it has groups, else
- * API_EITHER; else the style before, of a reference, unless that is API_PLAIN; else a comma groups, but not in a file whose delimiter is a semicolon, where it is decimal. */
+/* The style of a column: what its own fields show, if they show both the more frequent one if it has groups, else API_EITHER; else the
+ * style before, of a reference, unless that is API_PLAIN; else a comma groups. But in a file whose delimiter is a semicolon it is
+ * decimal then, beside points as API_EITHER. */
 enum api_style api_style_decide(const struct api_style_tally *tally, enum api_style before,
                                 char delimiter);
 

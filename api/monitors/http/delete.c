@@ -8,15 +8,16 @@
 #include "api/monitors/state/close.h"
 #include "api/monitors/state/gc.h"
 
-/* Forgets the columns of a group that is gone; knows that of a monitor that nobody wants any more. */
-static bool renew_columns(struct api_exchange *x, struct api_monitors *monitors)
+/* Forgets the columns of a group that is gone; knows that of a monitor that nobody wants any more. *n becomes the number of monitors
+ * that are left. */
+static bool renew_columns(struct api_exchange *x, struct api_monitors *monitors, int64_t *n)
 {
     const char *group = api_group_of(x), *name = api_name_of(x);
     struct api_buffer names = {.size = 0};
-    int64_t n = 0;
+    *n = 0;
     bool good =
-        api_store_number(monitors->store, API_SQL_GROUP_COUNT, API_ROW(group, INT64_C(1)), &n);
-    if (name && n > 0)
+        api_store_number(monitors->store, API_SQL_GROUP_COUNT, API_ROW(group, INT64_C(1)), n);
+    if (name && *n > 0)
         api_columns_add(&names, name);
     good = good && (!names.failed || api_transaction_fail_oom(monitors)) &&
            api_columns_leave_out(monitors, group, &names) && api_columns_prune(monitors);
@@ -26,12 +27,13 @@ static bool renew_columns(struct api_exchange *x, struct api_monitors *monitors)
 
 static api_segment_step delete_segment;
 
-/* Deletes the monitors, also those that cannot be read; of a group with its segments. */
+/* Deletes the monitors, also those that cannot be read; with the last one of a group its segments. */
 static bool delete (struct api_exchange *x, struct api_monitors *monitors)
 {
     const char *group = api_group_of(x), *name = api_name_of(x);
     struct api_monitor *monitor = NULL;
     size_t n = 0;
+    int64_t left;
     if ((name ? !api_touch_named(monitors, group, name, &monitor)
               : !api_check_exists(x, monitors)) ||
         ((monitor || !name) && !api_check_conditions(x, monitor)) ||
@@ -44,8 +46,8 @@ static bool delete (struct api_exchange *x, struct api_monitors *monitors)
     api_known_forget(&monitors->known, group);
     api_touch_forget_deleted(monitors, group, name);
     return api_store_run(monitors->store, API_SQL_NOTES_PRUNE, API_ROW(group)) &&
-           api_mutes_end(monitors) && renew_columns(x, monitors) &&
-           api_segments_follow(x, monitors, delete_segment, monitors);
+           api_mutes_end(monitors) && renew_columns(x, monitors, &left) &&
+           (left > 0 || api_segments_follow(x, monitors, delete_segment, monitors));
 }
 
 static bool delete_segment(struct api_exchange *x, void *context) { return delete (x, context); }
@@ -129,7 +131,8 @@ static bool delete_windows(struct api_exchange *x, struct api_monitors *monitors
     if (!api_check_exists(x, monitors) || !read_period(x, d.period) ||
         (!api_name_of(x) && !api_check_conditions(x, NULL)))
         return false;
-    bool good = delete_of_path(x, &d) && api_segments_follow(x, monitors, delete_of_path, &d);
+    bool good = delete_of_path(x, &d) &&
+                (api_name_of(x) || api_segments_follow(x, monitors, delete_of_path, &d));
     api_write_json(&x->response.body, "{'windows':%zu,'monitors':%zu}\n", d.n, d.n_monitors);
     return good && (d.n > 0 || api_fail(&x->problem, "window_not_found",
                                         "no window starts between from and to"));

@@ -101,7 +101,7 @@ static bool add_promoted(struct api_replacing *d, struct api_monitors *monitors,
 
 /* chosen: the monitors that `include` names, of those of a group. */
 struct chosen {
-    const struct api_known_set *known;
+    const struct api_known_set *known, *others; /* names of others are ignored; or NULL */
     bool *is_chosen;
     size_t n;
 };
@@ -115,7 +115,7 @@ static bool take_monitor(void *context, const char *name, size_t size)
     memcpy(text, name, size);
     const struct api_known *found = api_known_find(c->known, text);
     if (!found)
-        return false;
+        return c->others && api_known_find(c->others, text);
     c->n += !c->is_chosen[found - c->known->monitors];
     c->is_chosen[found - c->known->monitors] = true;
     return true;
@@ -126,7 +126,8 @@ static bool make_of_period(struct api_replacing *d, struct api_monitors *monitor
 {
     struct api_exchange *x = d->x;
     const struct api_known_set *known = x->known;
-    struct chosen chosen = {known, calloc(known->n + 1, sizeof *chosen.is_chosen), 0};
+    struct chosen chosen = {known, d->known_of_group,
+                            calloc(known->n + 1, sizeof *chosen.is_chosen), 0};
     if (!chosen.is_chosen)
         return api_fail_oom(&x->problem);
     api_replacing_clear(d);
@@ -216,7 +217,7 @@ static bool keep_settings(struct api_replacing *d, struct api_monitors *monitors
         if (!monitor || strcmp(r->config->others, monitor->config->others) == 0)
             continue;
         struct api_config *made = r->config;
-        r->config = api_config_load(made->definition, monitor->config->others, &x->problem);
+        r->config = api_config_renew(made, monitor->config, &x->problem);
         api_config_release(made);
         if (!r->config)
             return false;

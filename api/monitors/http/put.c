@@ -59,17 +59,18 @@ static bool read_group(struct api_replacing *d, struct api_table *table)
     return api_fail_empty_reference(d, table);
 }
 
-/* a table, and the column of its segments. */
+/* by: a table, and the column of its segments. */
 struct by {
     struct api_table *table;
     const char *column;
+    size_t n; /* monitors of segments */
 };
 
 /* Reads the reference of a segment; one without a column that gets a monitor is left out. */
 static bool read_segment(struct api_exchange *x, void *context)
 {
     struct api_replacing *d = x->state;
-    const struct by *by = context;
+    struct by *by = context;
     struct api_table *table = by->table;
     bool good = read_query(x);
     d->segment_by = by->column;
@@ -78,10 +79,22 @@ static bool read_segment(struct api_exchange *x, void *context)
         (strcmp(x->problem.code, "reference_empty") == 0 ||
          strcmp(x->problem.code, "nothing_to_compare") == 0))
         good = true;
+    by->n += d->n;
     d->warnings.size = 0; /* the whole table has them */
     json_decref(d->parameters);
     d->parameters = NULL;
     return good;
+}
+
+static bool read_segments(struct api_exchange *x, struct api_table *table)
+{
+    struct by by = {table, x->segments->by, 0};
+    return api_segments_choose(x, table) && api_segments_each(x, table, read_segment, &by) &&
+           (by.n > 0 ||
+            api_fail_at(&x->problem, API_QUERY, "by", "segments_missing",
+                        "no segment would have a monitor: no other column has one, or names of "
+                        "segments by '%.128s' have more than %d bytes",
+                        by.column, API_MAX_NAME));
 }
 
 static enum api_outcome parse(struct api_exchange *x)
@@ -100,8 +113,7 @@ static enum api_outcome parse(struct api_exchange *x)
     bool wants_segments = good && api_segments_wanted(x);
     good = good && !x->problem.code;
     if (good && wants_segments)
-        good = api_segments_choose(x, &table) &&
-               api_segments_each(x, &table, read_segment, &(struct by){&table, x->segments->by});
+        good = read_segments(x, &table);
     if (good && api_name_of(x))
         api_bins_check(&d->replacements->config->bins, &d->problem);
     json_decref(d->parameters); /* it is in the memory of the table's JSON */

@@ -180,12 +180,10 @@ static bool watch_large(const struct reading *r, const struct api_sample *sample
     return watch_presence(r, sample, name, &reason);
 }
 
-/* The style of the fields, which the reference keeps: plain if they do not tell. */
+/* The style of the fields, which the reference keeps: plain if they do not tell, or have both marks. */
 static enum api_style style_of(const struct api_sample *sample)
 {
-    if (sample->is_text || is_mixed(sample))
-        return API_PLAIN;
-    return sample->style == API_EITHER ? API_COMMA : sample->style;
+    return sample->is_text || sample->style == API_EITHER ? API_PLAIN : sample->style;
 }
 
 /* Makes bins and a config of collected values; a column without any is left out, unless it is the only one. */

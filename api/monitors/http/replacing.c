@@ -180,18 +180,17 @@ static bool handle_segment(struct api_exchange *x, void *context)
     return good;
 }
 
-/* Has a segment follow a change of its group. One that has none of the columns, or no window in the period, stays as it is. */
+/* Has a segment follow a change of its group. One without a window in the period stays as it is. */
 static bool follow(struct api_exchange *x, void *context)
 {
     struct handling *handling = context;
     struct api_replacing *d = x->state;
     bool good = x->response.endpoint->steps->parse(x) == API_DONE;
     d->counts_left = handling->of_group->counts_left;
+    d->known_of_group = handling->of_group->x->known;
     good = good && api_replacing_handle(x, handling->monitors);
     handling->of_group->counts_left = d->counts_left;
-    if (!good && x->problem.code &&
-        (strcmp(x->problem.code, "windows_missing") == 0 ||
-         strcmp(x->problem.code, "column_missing") == 0)) {
+    if (!good && x->problem.code && strcmp(x->problem.code, "windows_missing") == 0) {
         x->response.body.size = 0;
         good = true;
     }
@@ -205,8 +204,8 @@ bool api_replacing_handle(struct api_exchange *x, struct api_monitors *monitors)
     bool good =
         change(d, monitors) && (x->outcome == API_PARSE_AGAIN || write_response(d, monitors));
     d->warnings.size = size;
-    bool has_by = x->segments && x->segments->by;
-    if (!good || (!has_by && !d->reaches_segments))
+    bool has_by = x->segments && x->segments->by, follows = d->reaches_segments && !api_name_of(x);
+    if (!good || (!has_by && !follows))
         return good;
     struct handling handling = {monitors, d, x->status, count_new(d)};
     if (!(has_by ? api_segments_each(x, NULL, handle_segment, &handling)

@@ -35,6 +35,8 @@ struct api_replacing {
         reaches_segments; /* PATCH, and POST reference: a change of a group is one of its segments, too */
     struct api_period period; /* POST reference: whose windows become the reference */
     int64_t counts_left;      /* likewise: of windows that those of a segment may have */
+    const struct api_known_set
+        *known_of_group; /* likewise, of a segment: `include` may name these, too */
 };
 
 /* Begins the state: reads the query, whose parameters are `known`, and settings if `takes_settings`. With dry_run the request only

@@ -38,9 +38,11 @@ bool api_segments_wanted(struct api_exchange *x)
         return false;
     if (!x->segments->by)
         return api_fail_oom(&x->problem);
-    if (api_segment_parent(api_group_of(x)) > 0)
+    if (strchr(api_group_of(x), '['))
         return api_fail_at(&x->problem, API_QUERY, "by", "option_conflict",
-                           "the group '%.128s' is a segment itself", api_group_of(x));
+                           "the group '%.128s' has no segments: with '[' in its name it is one, or "
+                           "may be taken for one",
+                           api_group_of(x));
     if (strpbrk(x->segments->by, "[=]"))
         return api_fail_at(&x->problem, API_QUERY, "by", "option_invalid",
                            "a column whose name has '[', '=' or ']' makes no segments: rename it");
@@ -86,8 +88,9 @@ static bool read_cell(void *context, size_t column, const struct api_cell *cell,
         return add_value(r, "", 0, problem);
     if (api_cell_is_boolean(cell, &value))
         return add_value(r, value ? "true" : "false", value ? 4 : 5, problem);
-    if (!(is_text && api_text_is_code(cell->text, cell->size)) &&
-        api_cell_number(cell, API_POINT, &number))
+    if (is_text ? !api_text_is_code(cell->text, cell->size) &&
+                      api_field_number(cell, API_POINT, &number)
+                : api_cell_number(cell, API_POINT, &number))
         return add_number(r, KL_FLOAT64, number, problem);
     return add_value(r, cell->text, cell->size, problem);
 }
@@ -127,7 +130,8 @@ static bool read_values(struct api_exchange *x, struct api_table *table, struct 
 static bool name_segment(const struct api_exchange *x, const char *value, char *name)
 {
     struct api_problem ignored = {0};
-    return api_segment_name(api_group_of(x), x->segments->by, value, name, API_MAX_NAME + 1) &&
+    return !strstr(value, "][") &&
+           api_segment_name(api_group_of(x), x->segments->by, value, name, API_MAX_NAME + 1) &&
            api_name_check("group", name, &ignored);
 }
 
@@ -280,12 +284,12 @@ bool api_segments_know(struct api_exchange *x, struct api_monitors *monitors)
 {
     char prefix[API_CAPTURED];
     size_t n = api_segment_prefix(api_group_of(x), x->segments->by, prefix, sizeof prefix);
+    int64_t max = x->segments->by ? API_KNOWN_SEGMENTS + 1 : INT64_MAX;
     clear(x);
-    if (!api_store_read(monitors->store, API_SQL_SEGMENTS,
-                        API_ROW(n, prefix, API_KNOWN_SEGMENTS + 1), add_group, x) ||
+    if (!api_store_read(monitors->store, API_SQL_SEGMENTS, API_ROW(n, prefix, max), add_group, x) ||
         x->problem.code)
         return false;
-    if (count(x) > API_KNOWN_SEGMENTS)
+    if (x->segments->by && count(x) > API_KNOWN_SEGMENTS)
         return api_fail(
             &x->problem, "too_many_segments",
             "the group has more than %d segments: delete those that are not used any more",
@@ -370,7 +374,7 @@ bool api_segments_each(struct api_exchange *x, struct api_table *table, api_segm
 bool api_segments_follow(struct api_exchange *x, struct api_monitors *monitors,
                          api_segment_step *step, void *context)
 {
-    if (api_name_of(x) || api_segment_parent(api_group_of(x)) > 0)
+    if (strchr(api_group_of(x), '['))
         return true;
     if (!x->segments)
         x->segments = calloc(1, sizeof *x->segments);

@@ -6,7 +6,7 @@
 #include "api/monitors/http/request.h"
 
 /* API_MAX_SEGMENTS: values that have one, beside `other`. API_SEGMENT_ROWS: rows that a value needs. API_KNOWN_SEGMENTS: those of a
- * group that requests look at. */
+ * group, by one column, that a table may have. */
 enum { API_MAX_SEGMENTS = 50, API_SEGMENT_ROWS = 50, API_KNOWN_SEGMENTS = 1000 };
 
 struct api_segment {
@@ -42,7 +42,7 @@ bool api_segments_each(struct api_exchange *x, struct api_table *table, api_segm
                        void *context);
 
 /* Has a change of a group reach its segments, by all columns, in the store's thread: calls the step for each, with an empty state. Does
- * nothing for a monitor or a segment. */
+ * nothing for a segment. */
 bool api_segments_follow(struct api_exchange *x, struct api_monitors *monitors,
                          api_segment_step *step, void *context);
 

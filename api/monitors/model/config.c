@@ -172,8 +172,17 @@ struct api_config *api_config_new(const struct api_monitor_settings *given, cons
     return NULL;
 }
 
-struct api_config *api_config_load(const char *definition, const char *others,
-                                   struct api_problem *problem)
+/* Sets the format of numbers, or removes it. False if memory is exhausted. */
+static bool set_format(json_t *members, enum api_style style)
+{
+    const char *name = api_style_names[style];
+    json_object_del(members, "number_format");
+    return !name || json_object_set_new(members, "number_format", json_string(name)) == 0;
+}
+
+/* Makes a config of two texts; of a style if there is one, instead of that in the texts. */
+static struct api_config *load(const char *definition, const char *others,
+                               const enum api_style *style, struct api_problem *problem)
 {
     const size_t size = strlen(definition) + strlen(others);
     struct api_buffer text = {0};
@@ -197,15 +206,27 @@ struct api_config *api_config_load(const char *definition, const char *others,
                *rule = json_string_value(json_object_get(json.root, "timezone_rule"));
     if (zone && rule) /* the name may be unknown on this machine now */
         api_zone_keep(zone, rule);
-    if (is_read)
+    if (is_read && (!style || set_format(json.root, *style)))
         config = api_config_new(&settings, json.root, &bins, &reference, problem);
-    else if (!text.failed && !json.out_of_memory)
+    else if (!is_read && !text.failed && !json.out_of_memory)
         api_fail(problem, "store_unavailable", "it is not JSON: %s", json.error.text);
     else
         api_fail_oom(problem);
     api_json_free(&json);
     api_buffer_free(&text);
     return config;
+}
+
+struct api_config *api_config_load(const char *definition, const char *others,
+                                   struct api_problem *problem)
+{
+    return load(definition, others, NULL, problem);
+}
+
+struct api_config *api_config_renew(const struct api_config *config,
+                                    const struct api_config *former, struct api_problem *problem)
+{
+    return load(config->definition, former->others, &config->reference.style, problem);
 }
 
 /* ---- Its memory */

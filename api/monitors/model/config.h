@@ -47,6 +47,10 @@ enum { API_MAX_CONFIG = 4 << 20 };
 struct api_config *api_config_load(const char *definition, const char *others,
                                    struct api_problem *problem);
 
+/* Makes a config with the bins and the reference of one, the format of its numbers among them, and the settings of another. */
+struct api_config *api_config_renew(const struct api_config *config,
+                                    const struct api_config *former, struct api_problem *problem);
+
 double api_config_result_ns(const struct api_config *config);
 
 struct api_config *api_config_hold(struct api_config *config);

@@ -434,7 +434,7 @@ bool api_counting_table(struct api_counting *const *of_columns, struct api_table
                 read_again(of_columns, table, &sink, true, problem) &&
                 read_again(of_columns, table, &sink, false, problem);
     for (size_t i = 0; !table->part_of_row && i < table->n_columns; i++)
-        if (of_columns[i] && !of_columns[i]->bins->labelled)
+        if (of_columns[i])
             table->columns[i].style = of_columns[i]->style;
     for (size_t i = 0; i < table->n_columns; i++)
         for (size_t j = 0; of_columns[i] && j < of_columns[i]->n_parts; j++)

@@ -285,6 +285,44 @@ Test(monitors_column_values, references_and_observations_read_numbers_alike)
     monitors_end(&service);
 }
 
+/* A file that is the reference, and then a batch, is ok: also where only its delimiter tells what a comma is, or the format of the reference
+ * before was another. */
+Test(monitors_column_values, a_reference_is_like_itself)
+{
+    static const struct {
+        const char *before, *line, *rows;
+    } cases[] = {
+        {NULL, "PUT /monitors/g?method=width&include=x", "q;1,234\nq;1.234\n"},
+        {NULL, "PUT /monitors/g?method=width&include=x", "q;12,345\nq;1 234 567\n"},
+        {"q;1,5\nq;2,25\n", "POST /monitors/g/reference?method=width", "q;1.500\nq;2.250\n"},
+        {"q;1.5\nq;2.5\n", "POST /monitors/g/reference?method=width", "q;1.234,5\nq;2.345\n"},
+        {"q;24/11/2026\nq;03/04/2026\n", "POST /monitors/g/reference?include=x",
+         "q;11/24/2026\nq;04/03/2026\n"},
+    };
+    struct api_service service = monitors_new(100);
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        const char *const tables[] = {cases[i].before, cases[i].rows};
+        const char *const lines[] = {"PUT /monitors/g?method=width&include=x", cases[i].line};
+        struct api_buffer body = {0};
+        for (size_t j = cases[i].before ? 0 : 1; j < COUNT(tables); j++) {
+            body.size = 0;
+            api_append_text(&body, "a;x\n");
+            for (int k = 0; k < 100; k++)
+                api_append_text(&body, tables[j]);
+            api_append(&body, "", 1);
+            struct answer answer = monitors_ask(&service, lines[j], body.data);
+            answer_free(&answer);
+        }
+        json_t *json = monitors_get(&service, "POST /monitors/g/evaluate", body.data, 200);
+        cr_expect_str_eq(text_at(json, "monitors.0.verdict"), "ok", "%zu", i);
+        expect_at(json, "monitors.0.missing_ratio", "0");
+        json_decref(json);
+        api_buffer_free(&body);
+        monitors_expect(&service, "DELETE /monitors/g", NULL, 204);
+    }
+    monitors_end(&service);
+}
+
 Test(monitors_column_values, labels_are_found_by_the_style_of_the_column)
 {
     static const struct {

@@ -576,3 +576,89 @@ Test(monitors_segments, follow_changes_of_their_group)
     api_buffer_free(&body);
     monitors_end(&service);
 }
+
+/* Repeats lines, such as "D;1,5\nF;1.234\n", under the header c;x. */
+static void repeat_lines(struct api_buffer *out, const char *lines)
+{
+    out->size = 0;
+    api_append_text(out, "c;x\n");
+    for (int i = 0; i < 100; i++)
+        api_append_text(out, lines);
+    api_append(out, "", 1);
+}
+
+/* A column of labels, and one with both decimal marks, are read alike in a table and its segments. */
+Test(monitors_segments, read_labels_and_both_marks_as_the_whole_table_does)
+{
+    static const struct {
+        const char *reference, *observed;
+    } cases[] = {
+        {"D;1000\nD;2000\nF;1000000\n", "D;1.000\nD;2.000\nF;1.000.000\n"},
+        {"D;1,5\nD;2.5\n", "D;1.500\nD;2.500\n"},
+    };
+    struct api_service service = monitors_new(1000);
+    struct api_buffer body = {0};
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        repeat_lines(&body, cases[i].reference);
+        json_decref(send(&service, "PUT /monitors/g?by=c", CSV, &body, i == 0 ? 201 : 200));
+        repeat_lines(&body, cases[i].observed);
+        json_t *json = send(&service, "POST /monitors/g/observations?by=c", CSV, &body, 200);
+        expect_at(json, "monitors.1.verdict", "\"ok\"");
+        expect_at(json, "segments.0.monitors.0.verdict", "\"ok\"");
+        json_decref(json);
+    }
+    api_buffer_free(&body);
+    monitors_end(&service);
+}
+
+/* A group with a bracket in its name has none, so that no group takes those of another. */
+Test(monitors_segments, are_not_of_groups_with_brackets)
+{
+    static const char *const names[] = {"a%5Bb", "a%5Bb=c", "%5Bb", "a%5Bc=D%5D"},
+                             *const both[] = {"D", "F", NULL}, *const odd[] = {"x][y", "F", NULL};
+    struct api_service service = monitors_new(1000);
+    struct api_buffer body = {0};
+    write_values(&body, both, 60);
+    for (size_t i = 0; i < COUNT(names); i++) {
+        char line[100];
+        snprintf(line, sizeof line, "PUT /monitors/%s?by=c", names[i]);
+        monitors_refused(&service, line, body.data, "option_conflict ?by");
+    }
+    write_values(&body, odd, 60);
+    json_t *json = send(&service, "PUT /monitors/v?by=c", CSV, &body, 201);
+    cr_expect_str_eq(text_at(json, "segments.0.group"), "v[c=F]");
+    cr_expect_str_eq(text_at(json, "segments.1.group"), "v[c=other]");
+    json_decref(json);
+    json = send(&service, "POST /monitors/v/observations?by=c", CSV, &body, 200);
+    cr_expect_eq(number_at(json, "segments.1.monitors.0.n"), 60);
+    json_decref(json);
+    monitors_refused(&service, "PUT /monitors/w?by=c&include=c", body.data, "segments_missing ?by");
+    api_buffer_free(&body);
+    monitors_end(&service);
+}
+
+/* A reference from a period for some columns, of which segments lack one; the end of a group by the end of its monitors. */
+Test(monitors_segments, follow_choices_of_columns_and_the_last_deletion)
+{
+    static const char *const both[] = {"a", "b", NULL};
+    struct api_service service = monitors_new(1000);
+    struct api_buffer body = {0};
+    write_values(&body, both, 100);
+    json_decref(send(&service, "PUT /monitors/g?by=c&window=1d", CSV, &body, 201));
+    write_values(&body, both, 60);
+    json_decref(
+        send(&service, "POST /monitors/g/observations?by=c&timestamp=2026-01-02", CSV, &body, 200));
+    json_t *json = monitors_get(&service, "POST /monitors/g/reference?include=c,x",
+                                "{\"from\":\"2026-01-02\",\"to\":\"2026-01-03\"}", 200);
+    cr_expect_eq(json_array_size(json_object_get(json, "segments")), 2);
+    expect_at(json, "segments.0.monitors.0.revision", "2");
+    json_decref(json);
+    monitors_refused(&service, "POST /monitors/g/reference?include=nope",
+                     "{\"from\":\"2026-01-02\",\"to\":\"2026-01-03\"}", "column_missing ?include");
+    monitors_expect(&service, "DELETE /monitors/g/c", NULL, 204);
+    cr_expect_eq(monitors_count(&service), 3);
+    monitors_expect(&service, "DELETE /monitors/g/x", NULL, 204);
+    cr_expect_eq(monitors_count(&service), 0);
+    api_buffer_free(&body);
+    monitors_end(&service);
+}
