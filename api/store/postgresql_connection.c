@@ -3,6 +3,7 @@
 #include "api/store/location.h"
 #include "api/text/clock.h"
 
+#include <math.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -81,9 +82,7 @@ static bool refuse(struct api_postgresql_connection *c, const char *fault)
 {
     api_postgresql_fail(c, fault);
     c->base.is_unreachable = !c->base.is_accepted && is_unreachable(c);
-    c->pause = c->pause < shortest_pause  ? shortest_pause
-               : c->pause > longest_pause ? longest_pause
-                                          : 2 * c->pause;
+    c->pause = fmin(fmax(2 * c->pause, shortest_pause), longest_pause);
     c->again = api_seconds() + c->pause;
     api_postgresql_disconnect(c);
     return false;

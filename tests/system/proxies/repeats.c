@@ -74,7 +74,9 @@ static const struct {
     {"POST /v2/models/kl_div/infer HTTP/1.1\r\n", 100, true, true},
     {"POST /monitors/a/b/evaluate HTTP/1.1\r\n", 100, true, true},
     {"POST /monitors/od280%2Fod315/b/evaluate?x=/ HTTP/1.1\r\n", 100, true, true},
-    {"POST /monitors/a/evaluate HTTP/1.1\r\n", 100, false, false},
+    {"POST /monitors/a/evaluate HTTP/1.1\r\n", 100, true, true},
+    {"POST /compare HTTP/1.1\r\n", 100, true, true},
+    {"PUT /monitors/a/evaluate HTTP/1.1\r\n", 100, false, true},
     {"PUT /monitors/a/b HTTP/1.1\r\n", 100, false, true},
     {"DELETE /monitors/a HTTP/1.1\r\n", 0, false, true},
 };
