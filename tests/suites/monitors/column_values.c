@@ -2,6 +2,7 @@
 #include "tests/suites/support/monitors.h"
 
 #include <criterion/criterion.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
