@@ -92,7 +92,8 @@ struct api_response {
 };
 
 /* api_captures: the path segments that match {names} of the endpoint's path, percent-decoded, in
- * order of the names. They have room for API_MAX_CAPTURED bytes together: the rest is cut off, and a name that is so long is valid nowhere. */
+ * order of the names. They have room for API_MAX_CAPTURED bytes together. The rest is cut off: a name that is so long is valid
+ * nowhere. */
 enum { API_CAPTURES = 4, API_CAPTURED = 512, API_MAX_CAPTURED = API_CAPTURED - API_CAPTURES };
 struct api_captures {
     const char *value[API_CAPTURES];

@@ -133,8 +133,8 @@ static bool make_of_period(struct api_replacing *d, struct api_monitors *monitor
     api_replacing_clear(d);
     bool good = !d->include || api_names_take(d->include, "include", "the group has no monitor",
                                               take_monitor, &chosen, &x->problem);
-    int64_t one_or_all = (d->include ? chosen.n : known->n) == 1 ? INT64_MAX : MAX_COUNTS;
-    int64_t max = d->counts_left > 0 ? d->counts_left : one_or_all;
+    size_t n = d->include ? chosen.n : known->n;
+    int64_t max = d->counts_left > 0 ? d->counts_left : n == 1 ? INT64_MAX : MAX_COUNTS;
     for (size_t i = 0; good && i < known->n; i++) {
         struct api_monitor *monitor = NULL;
         if (!d->include || chosen.is_chosen[i])

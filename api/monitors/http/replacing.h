@@ -31,12 +31,11 @@ struct api_replacing {
     bool gives_annotations;     /* the body has them */
     bool warns_of_reset;        /* settings that a table does not give get their defaults */
 
-    bool
-        reaches_segments; /* PATCH, and POST reference: a change of a group is one of its segments, too */
-    struct api_period period; /* POST reference: whose windows become the reference */
-    int64_t counts_left;      /* likewise: of windows that those of a segment may have */
-    const struct api_known_set
-        *known_of_group; /* likewise, of a segment: `include` may name these, too */
+    /* PATCH, and POST reference: */
+    bool reaches_segments;                      /* of a group */
+    struct api_period period;                   /* whose windows become the reference */
+    int64_t counts_left;                        /* of windows, for the references of segments */
+    const struct api_known_set *known_of_group; /* of a segment: `include` may name these, too */
 };
 
 /* Begins the state: reads the query, whose parameters are `known`, and settings if `takes_settings`. With dry_run the request only
