@@ -33,7 +33,7 @@ const SETTINGS = [
       told: ({ warning, critical }) => `${warning} times the share is a warning, ${critical} times critical` },
     { path: ["volume"], label: "Number of rows", hint: "Of windows of time, beside what is usual",
       attributes: {}, empty: true, choices: [{ warning: 1.5, critical: 3 }, { warning: 2, critical: 4 }, { warning: 5, critical: 10 }],
-      told: ({ warning, critical }) => `${warning} times more or fewer is a warning, ${critical} times critical` },
+      told: ({ warning, critical }) => `${warning} times the usual, or the usual divided by ${warning}, is a warning; ${critical} critical` },
     { path: ["pool"], label: "Pool, windows", hint: "A power of two. Up to this number of windows are judged together",
       attributes: { min: 1, max: 64, step: 1 } },
     { path: ["fire_after"], label: "Up after, windows", attributes: { min: 1, step: 1 } },
@@ -154,13 +154,18 @@ export function lastOk(changes, startOf) {
  *
  * @param {string[]} path
  * @param {[number, number] | null} zoom milliseconds that the reader chose
+ * @param {number | null} began the start of its drift, milliseconds; null if it does not drift
  * @param {[number, number] | null} ok the last stretch that was ok
  */
-export function takeReference(path, zoom, ok) {
+export function takeReference(path, zoom, began, ok) {
     const url = address([path[0], path[1], "reference"], { include: path[2] });
-    const [from, to] = zoom ?? ok ?? [Date.now() - 7 * DAY_MS, Date.now()];
-    const why = zoom ? "Offered is what the chart shows." : ok ? "Offered is the last time at which it was ok."
-        : "It has not been ok yet; offered are the last 7 days.";
+    const drift = /** @type {[number, number] | null} */ (began === null ? null : [began, Date.now()]);
+    const [from, to] = zoom ?? drift ?? ok ?? [Date.now() - 7 * DAY_MS, Date.now()];
+    const before = ok ? ` Before, it was last ok from ${time(new Date(ok[0]).toISOString())} to ${time(new Date(ok[1]).toISOString())}.` : "";
+    const why = zoom ? "The period is what the chart shows."
+        : drift ? `The period begins with the drift, which becomes the new normal.${before}`
+        : ok ? "The period is the last time at which it was ok."
+        : "It has not been ok yet: the period is the last 7 days.";
     return openDialog({
         title: `A new reference for ${isolate(path[2])}`,
         text: "The closed windows of a period become the reference, also in segments of the group. " +
@@ -225,12 +230,12 @@ function muteFor(paths, title, text, because, required) {
 
 /** Mutes monitors, or a group. @param {...string[]} paths */
 export function mute(...paths) {
-    return muteFor(paths, "Mute", "State and history go on; nobody is told until then.", "Because", false);
+    return muteFor(paths, "Mute", "State and history go on. Nobody is notified during this time.", "Because", false);
 }
 
 /** Mutes monitors, and says who looks at them. @param {...string[]} paths */
 export function acknowledge(...paths) {
-    return muteFor(paths, "Acknowledge", "Everybody sees who looks at it; nobody is told until then.",
+    return muteFor(paths, "Acknowledge", "Everybody sees who looks at it. Nobody is notified during this time.",
                    "Who looks at it, and why", true);
 }
 

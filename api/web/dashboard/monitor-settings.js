@@ -12,7 +12,7 @@ function windowText(window) {
         return "one for each request";
     if (window.count)
         return plural(window.count, "value");
-    return `${duration(window.seconds ?? 0)}, closed ${duration(window.grace ?? 0)} after its end`;
+    return `${duration(window.seconds ?? 0)}, closed ${window.grace ? `${duration(window.grace)} after its` : "at its"} end`;
 }
 
 /** How many labels have a bin, and how they were chosen. @param {number} n @param {number} [choosing] rows that chose */
@@ -42,9 +42,9 @@ function rows(config) {
             `${number(thresholds.critical)} nats; significance ${thresholds.significance}`],
         ["Rare bins", config.ratio ? `${number(config.ratio.warning)} times the share is a warning, ` +
             `${number(config.ratio.critical)} times critical` : "not judged by themselves"],
-        ["Number of rows", config.volume ? `${number(config.volume.warning)} times more or fewer than usual is a warning, ` +
-            `${number(config.volume.critical)} times critical` : "not judged"],
-        ["Pool", config.pool > 1 ? `up to ${plural(config.pool, "window")} together` : "each window alone"],
+        ["Number of rows", config.volume ? `${number(config.volume.warning)} times the usual, or the usual ` +
+            `divided by ${number(config.volume.warning)}, is a warning; ${number(config.volume.critical)} critical` : "not judged"],
+        ["Judged together", config.pool > 1 ? `up to ${plural(config.pool, "window")}` : "each window alone"],
         ["Silent after", config.stale_after !== null ? duration(config.stale_after)
             : typeof config.window === "object" && config.window.seconds ? "3 windows" : "never"],
         ["Changes of state", `up after ${plural(config.fire_after, "window")}, down after ` +

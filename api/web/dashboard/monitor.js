@@ -203,6 +203,7 @@ class Monitor {
         const startOf = (/** @type {Change} */ { at, window }) =>
             starts.get(window) ?? Date.parse(at) - 1000 * lengthOf(config);
         return takeReference(this.path, zoom && [zoom[0] * 1000, zoom[1] * 1000],
+                             config.began ? Date.parse(config.began) : null,
                              lastOk(this.data?.changes ?? [], startOf));
     }
 
@@ -356,7 +357,8 @@ function showVerdict(parent, config, latest) {
             : element("h2", {}, shape(look), ` ${state}`),
         cause && element("p", { class: "blame" }, cause),
         element("p", {}, look === "silent" ? `Its last state: ${state.replace(/, for .*/, "")}. ` : silent && `Silent:${silent}. `, open, latest ? reason(latest, config)
-            : `${isolate(config.name)} has received no values yet.`));
+            : `${isolate(config.name)} has received no values ${config.revision > 1
+                ? "since its new reference. Earlier windows were judged by the former one." : "yet."}`));
 }
 
 /** @type {import("./start.js").Show} */

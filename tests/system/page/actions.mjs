@@ -155,16 +155,18 @@ async function checkSettings({binary, browser, report}) {
             expectSame((await api.get(path)).compare.previous, 3, "windows before");
             await waitForText(page, /the 3 windows before/);
         }));
-    await report.check("windows of the last time that it was ok are offered as the reference", () =>
+    await report.check("the time since the drift began is offered as the reference", () =>
         visiting(browser, url, {expected: [/404/]}, async ({page}) => {
             await shown(page);
             await clickMenu(page, "New reference …");
+            await waitForText(page, /The period begins with the drift.* it was last ok from /);
             await click(page, "button", "Take it as the reference");
             await closed(page);
             await waitForText(page, /Revision\n+2/);
             const {revision, reference} = await api.get(path);
             expectSame(revision, 2, "revision");
-            expectSame(reference.counts.join(), "2000,2000", "counts of the 20 windows before the drift");
+            expectSame(reference.counts.join(), "1500,500", "counts of the 10 windows since the drift began");
+            await waitForText(page, /no values since its new reference/);
         }));
     await report.check("a monitor is deleted once its name is typed", () =>
         visiting(browser, url, {expected: [/404/]}, async ({page}) => {
