@@ -76,13 +76,14 @@ class Events {
      * @param {boolean} more
      */
     show(changes, more) {
-        const text = JSON.stringify([changes, more]);
+        const text = JSON.stringify([changes, more, this.state.value]);
         if (text === this.shown)
             return;
         this.shown = text;
         const newest = new Set(changes.filter((change) => isOfWindow(change) && rises(change)).slice(0, EXPLAINED));
         fill(this.list,
-            changes.length === 0 ? element("p", { class: "quiet" }, "No monitor has changed its state in this time.")
+            changes.length === 0 ? element("p", { class: "quiet" }, more ? "None of the changes that are loaded is such a one."
+                : `No monitor ${this.state.value ? "has come to this state" : "has changed its state"} in this time.`)
                 : element("ol", { class: "feed" }, ...changes.map((change) => entry(change, newest.has(change) && this.cause(change)))),
             more && element("button", { type: "button", click: () => this.loadMore() }, "Load more"));
     }

@@ -120,7 +120,7 @@ function cause(monitor) {
     const { last_observation: last, sentence, state } = monitor;
     const text = isAlarm(state) ? isolateLabels(sentence)
         : lookOf(monitor) === "silent" && last ? `No values since ${time(last)}`
-        : isBeyond(monitor) ? `Chance explains it: noise floor of so few values ${nats(monitor.noise_floor)}` : "";
+        : isBeyond(monitor) ? `May be chance: noise floor of so few values ${nats(monitor.noise_floor)}` : "";
     return cell("cause", text && element("span", { title: text }, text));
 }
 

@@ -120,8 +120,9 @@ function needed(config) {
  * @param {Config} config
  */
 export function reason(result, config) {
-    const rows = result.volume ? `${rowsOf(result.volume, result.n)} ` : "";
-    return rows + reasonOfCounts(result, config);
+    const counts = reasonOfCounts(result, config);
+    const rows = result.volume ? rowsOf(result.volume, result.n) : "";
+    return (result.volume?.level === "ok" ? [counts, rows] : [rows, counts]).filter(Boolean).join(" ");
 }
 
 /**
@@ -131,7 +132,7 @@ export function reason(result, config) {
  * @param {number} n
  */
 function rowsOf({ usual, windows, level, p_value: p }, n) {
-    return `${plural(n, "row")}, usually ${count(usual)} (median of ${plural(windows, "window")})` +
+    return `${plural(n, "row")}, usually ${count(Math.round(usual))} (median of ${plural(windows, "window")})` +
         (level === "ok" ? "." : `: ${level}; without a change the probability of this is ${probability(p)}.`);
 }
 

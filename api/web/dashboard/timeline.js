@@ -36,7 +36,7 @@ const DRAG_PX = 5;
 
 const LEGEND = [
     ["line-kl", "KL of a window"], ["line-warning", "warning limit: the threshold, or what chance can reach if that is higher"],
-    ["line-critical", "critical limit, in the same way"],
+    ["line-critical", "critical limit: likewise for critical"],
     ["line-noise", "noise floor: KL to expect from so few values without any drift"],
 ];
 

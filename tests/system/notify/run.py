@@ -924,8 +924,8 @@ def try_second_server():
             servers[1].put()
             flap(servers[1], 1)
             wait_until(lambda: receiver.posts, 9, "the change")
+            sent = len(receiver.posts)  # the next of this server is due in a minute
             servers[0].end()
-            sent = len(receiver.posts)
             wait_until(lambda: len(receiver.posts) > sent, 3, "the other one repeats it")
             servers[1].end()
         finally:
