@@ -228,16 +228,10 @@ static bool keep_settings(struct api_replacing *d, struct api_monitors *monitors
 /* Reads the rows of a segment, which keeps its references if no column gets one from them. */
 static bool read_segment(struct api_exchange *x, void *table)
 {
-    static const char *const without_one[] = {"reference_empty", "nothing_to_compare",
-                                              "columns_unknown", "column_missing", NULL};
     struct api_replacing *d = x->state;
     bool good = read_query(x) && read_columns(d, table);
     d->make = keep_settings;
-    good = good || (x->problem.code && api_setting_is_among(x->problem.code, without_one));
-    d->warnings.size = 0; /* the whole table has them */
-    json_decref(d->parameters);
-    d->parameters = NULL;
-    return good;
+    return api_replacing_end_segment(d, good);
 }
 
 /* Reads a table, and its rows of each segment if there is a `by`. */

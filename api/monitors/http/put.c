@@ -75,15 +75,8 @@ static bool read_segment(struct api_exchange *x, void *context)
     bool good = read_query(x);
     d->segment_by = by->column;
     good = good && read_group(d, table);
-    if (!good && d->n == 0 && x->problem.code &&
-        (strcmp(x->problem.code, "reference_empty") == 0 ||
-         strcmp(x->problem.code, "nothing_to_compare") == 0))
-        good = true;
     by->n += d->n;
-    d->warnings.size = 0; /* the whole table has them */
-    json_decref(d->parameters);
-    d->parameters = NULL;
-    return good;
+    return api_replacing_end_segment(d, good);
 }
 
 static bool read_segments(struct api_exchange *x, struct api_table *table)

@@ -91,6 +91,17 @@ static bool write_preview(const struct api_replacing *d, struct api_monitors *mo
     return good;
 }
 
+bool api_replacing_end_segment(struct api_replacing *d, bool is_read)
+{
+    static const char *const without_one[] = {"reference_empty", "nothing_to_compare",
+                                              "columns_unknown", "column_missing", NULL};
+    const char *code = d->x->problem.code;
+    d->warnings.size = 0;
+    json_decref(d->parameters); /* it is in the memory of the table's JSON */
+    d->parameters = NULL;
+    return is_read || (d->n == 0 && code && api_setting_is_among(code, without_one));
+}
+
 static size_t count_new(const struct api_replacing *d)
 {
     size_t n = 0;

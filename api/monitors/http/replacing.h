@@ -51,6 +51,10 @@ void api_replacing_clear(struct api_replacing *d);
  * that have a monitor; others are warned of. Fails with column_missing if a name in either list is no column. */
 bool api_references_read(struct api_replacing *d, struct api_table *table, const json_t *members);
 
+/* Ends the read of a segment's rows: the whole table has the warnings. True if they were read, or make no reference for any column: the
+ * segment is left out then. */
+bool api_replacing_end_segment(struct api_replacing *d, bool is_read);
+
 /* Fails with reference_empty: no column got a config, and why. */
 bool api_fail_empty_reference(const struct api_replacing *d, const struct api_table *table);
 

@@ -438,7 +438,7 @@ static void expect_means(const json_t *json, const char *member, double de, doub
     }
 }
 
-/* What separators and orders of dates mean in a column is the same in all segments: that of the whole table. */
+/* Segments read separators of numbers, and orders of dates, as the whole table does. */
 Test(monitors_segments, read_numbers_as_the_whole_table_does)
 {
     struct api_service service = monitors_new(1000);
