@@ -3,7 +3,7 @@ import { address, ApiError, call, request } from "./api.js";
 import { curl } from "./commands.js";
 import { openDialog } from "./dialog.js";
 import { element, visible } from "./dom.js";
-import { comparedWith, isolate, plural, time } from "./format.js";
+import { comparedWith, duration, isolate, plural, time } from "./format.js";
 import { periodFields, periodOf } from "./range.js";
 import { rises } from "./spans.js";
 import { isAlarm, word } from "./states.js";
@@ -19,7 +19,7 @@ const DAY_SECONDS = 86400;
 
 /** Settings that PATCH changes: their place in a config, what they mean, and how they are entered.
  * @type {{ path: string[], label: string, hint?: string, attributes: { [name: string]: unknown },
- *          empty?: boolean, choices?: unknown[], told?: (value: any) => string }[]} */
+ *          empty?: boolean, none?: string, choices?: unknown[], told?: (value: any) => string }[]} */
 const SETTINGS = [
     { path: ["compare"], label: "Compared with", hint: "Times of day or of the week need windows of time",
       attributes: {}, choices: ["reference", { previous: 1 }, { previous: 3 }, { previous: 7, period: DAY_SECONDS },
@@ -40,8 +40,8 @@ const SETTINGS = [
     { path: ["clear_after"], label: "Down after, windows", attributes: { min: 1, step: 1 } },
     { path: ["min_observations"], label: "Values for a verdict", hint: "Empty: 50, or 5 for each interval",
       attributes: { min: 0, step: "any" }, empty: true },
-    { path: ["stale_after"], label: "Silent after, seconds", hint: "Empty: 3 windows of time",
-      attributes: { min: 1, step: "any" }, empty: true },
+    { path: ["stale_after"], label: "Silent after", hint: "Without values for this time",
+      attributes: {}, empty: true, none: "3 windows of time", choices: [3600, 6 * 3600, DAY_SECONDS, 3 * DAY_SECONDS, 7 * DAY_SECONDS, 30 * DAY_SECONDS], told: duration },
     { path: ["retention_days"], label: "Kept for, days", attributes: { min: 1, step: "any" } },
 ];
 
@@ -83,7 +83,7 @@ function patchOf(values, config) {
  * @param {Config | null} config
  * @returns {Field}
  */
-function fieldOf({ path, label, hint, attributes, choices, empty, told = String }, config) {
+function fieldOf({ path, label, hint, attributes, choices, empty, none = "off", told = String }, config) {
     const name = path.join(".");
     const value = config ? valueAt(path, config) ?? null : null;
     if (!choices)
@@ -91,7 +91,7 @@ function fieldOf({ path, label, hint, attributes, choices, empty, told = String 
     const texts = new Set([value, ...choices].filter((each) => each !== null).map((each) => JSON.stringify(each)));
     const options = [...texts].map((text) => /** @type {[string, string]} */ ([text, told(JSON.parse(text))]));
     return { name, label, hint, type: "select", attributes, value: value === null ? "" : JSON.stringify(value),
-             options: config && !empty ? options : [["", config ? "off" : "as it is"], ...options] };
+             options: config && !empty ? options : [["", config ? none : "as it is"], ...options] };
 }
 
 /** Changes of state that a preview names. */
@@ -235,7 +235,7 @@ export function mute(...paths) {
 
 /** Mutes monitors, and says who looks at them. @param {...string[]} paths */
 export function acknowledge(...paths) {
-    return muteFor(paths, "Acknowledge", "Everybody sees who looks at it. Nobody is notified during this time.",
+    return muteFor(paths, "Acknowledge", "It is muted for this time: nobody is notified, and everybody sees who looks at it.",
                    "Who looks at it, and why", true);
 }
 

@@ -56,6 +56,20 @@ export function element(tag, properties = {}, ...children) {
     return node;
 }
 
+/** Characters of a name that are never cut. */
+const SHORT = 20;
+
+/**
+ * A name on one line. Where it is too long, its begin is cut: its last part tells it from others.
+ *
+ * @param {string} name
+ */
+export function oneLine(name) {
+    const parts = name.length > SHORT ? /^(.+?)(\[[^[]*\]|[-_. /:][^-_. /:]{1,24})$/u.exec(name) : null;
+    return parts ? element("bdi", { class: "line" }, element("span", {}, parts[1]), element("span", {}, parts[2]))
+        : element("bdi", {}, name);
+}
+
 /**
  * @template {keyof SVGElementTagNameMap} Tag
  * @param {Tag} tag

@@ -1,7 +1,7 @@
 /* Changes of state of all monitors, newest first. */
 import { address, call } from "./api.js";
 import { element, fill } from "./dom.js";
-import { ago, isolateLabels, number, time } from "./format.js";
+import { ago, isolateLabels, number, plural, time } from "./format.js";
 import { HealthAlert } from "./health.js";
 import { Notifications } from "./notifications.js";
 import { boundsOf, changeAddress, rangeOf, RangePicker } from "./range.js";
@@ -80,11 +80,12 @@ class Events {
         if (text === this.shown)
             return;
         this.shown = text;
-        const newest = new Set(changes.filter((change) => isOfWindow(change) && rises(change)).slice(0, EXPLAINED));
+        const all = together(changes);
+        const newest = new Set(all.filter(([change]) => isOfWindow(change) && rises(change)).slice(0, EXPLAINED));
         fill(this.list,
             changes.length === 0 ? element("p", { class: "quiet" }, more ? "None of the changes that are loaded is such a one."
                 : `No monitor ${this.state.value ? "has come to this state" : "has changed its state"} in this time.`)
-                : element("ol", { class: "feed" }, ...changes.map((change) => entry(change, newest.has(change) && this.cause(change)))),
+                : element("ol", { class: "feed" }, ...all.map((some) => entry(some, newest.has(some) && this.cause(some[0])))),
             more && element("button", { type: "button", click: () => this.loadMore() }, "Load more"));
     }
 
@@ -128,21 +129,59 @@ function looked(state) {
 }
 
 /**
- * @param {Event} change
- * @param {Promise<string> | false} cause
+ * Changes that several monitors of a group made at the same time, such as when a batch is missing, are one entry.
+ *
+ * @param {Event[]} changes newest first
+ * @returns {Event[][]}
  */
-function entry({ group = "", name = "", at, from, to, window, kl, infinite }, cause) {
-    const query = new URLSearchParams({ group, monitor: name });
-    if (window !== null)
-        query.set("window", String(window));
+function together(changes) {
+    /** @type {Map<string, Event[]>} */
+    const entries = new Map();
+    for (const change of changes) {
+        const { group, at, from, to } = change;
+        const key = JSON.stringify([group, at, from, to]);
+        entries.set(key, [...entries.get(key) ?? [], change]);
+    }
+    return [...entries.values()];
+}
+
+/** The page of the monitor, with the window that changed its state. @param {Event} change */
+function linkOf({ group = "", name = "", window }) {
+    return `?${new URLSearchParams({ group, monitor: name, ...(window !== null && { window: String(window) }) })}`;
+}
+
+/** @param {Event} change */
+function klOf({ kl, infinite }) {
+    return kl !== null || infinite ? `KL ${number(infinite ? null : kl)} nats` : "";
+}
+
+/** The monitors of an entry, each with its KL. @param {Event[]} changes */
+function monitorsOf(changes) {
+    const [{ group = "" }] = changes;
+    return element("details", {},
+        element("summary", {}, element("bdi", {}, group), ` / ${plural(changes.length, "monitor")}`),
+        element("ul", {}, ...changes.map((change) => element("li", {},
+            element("a", { href: linkOf(change) }, element("bdi", {}, change.name ?? "")), " ",
+            element("span", { class: "quiet" }, klOf(change))))));
+}
+
+/**
+ * @param {Event[]} changes of one group, at the same time
+ * @param {Promise<string> | false} cause of the first
+ */
+function entry(changes, cause) {
+    const [change] = changes;
+    const { group = "", name = "", at, from, to } = change;
+    const isAlone = changes.length === 1;
     const why = element("span", { class: "cause" });
     if (cause)
-        cause.then((sentence) => fill(why, isolateLabels(sentence)));
+        cause.then((sentence) => fill(why, !isAlone && sentence && element("bdi", {}, name), !isAlone && sentence && ": ", isolateLabels(sentence)));
     return element("li", {},
         element("time", { datetime: at, title: ago(at) }, time(at)),
         element("span", {}, badge(looked(from)), " → ", badge(looked(to))),
-        element("a", { href: `?${query}` }, element("bdi", {}, group), " / ", element("bdi", {}, name)),
-        (kl !== null || infinite) && element("span", { class: "quiet" }, `KL ${number(infinite ? null : kl)} nats`),
+        isAlone ? element("a", { href: linkOf(change) }, element("bdi", {}, group), " / ", element("bdi", {}, name))
+            : monitorsOf(changes),
+        isAlone && element("span", { class: "quiet" }, klOf(change)),
         cause && why);
 }
 

@@ -64,7 +64,7 @@ function incidentsOf({ drifting = [], history: [newest] = [] }) {
 
 /** How an incident is called. @param {Incident} incident */
 function nameOf({ monitors, since }) {
-    return `${plural(monitors.length, "column")}${since ? ` since ${time(since)}` : ""}`;
+    return `${plural(monitors.length, "column")} drift${since ? ` since ${time(since)}` : ""}`;
 }
 
 /**
@@ -100,7 +100,7 @@ async function subjectOf(group, { monitors }) {
 }
 
 /**
- * "5 columns since 12:00; first was age", and why.
+ * "5 columns drift since 12:00. The first: age", and why.
  *
  * @param {string} group
  * @param {Incident} incident
@@ -110,8 +110,8 @@ function line(group, incident, changed) {
     const { first, monitors } = incident;
     return element("li", {},
         badge(monitors[0].state), " ",
-        element("span", {}, `${nameOf(incident)}; ${first ? "first was " : "the worst is "}`, linkOf(group, (first ?? monitors[0]).name)),
-        " ", element("span", { class: "quiet" }, isolateLabels((first ?? monitors[0]).sentence)), " ",
+        element("span", {}, `${nameOf(incident)}. ${first ? "The first" : "The worst"}: `, linkOf(group, (first ?? monitors[0]).name)),
+        " ", element("span", { class: "quiet" }, `In its last window: ${isolateLabels((first ?? monitors[0]).sentence)}`), " ",
         element("span", { class: "act" },
             element("button", { type: "button", class: "open", "aria-label": `Actions on ${nameOf(incident)}`,
                                 click: () => openRow(nameOf(incident), () => subjectOf(group, incident), changed) }, "⋯")),

@@ -19,7 +19,7 @@ import { changeAddress, rangeOf, RangePicker } from "./range.js";
 import { Refresher } from "./refresh.js";
 import { saveReport } from "./report.js";
 import { isOfWindow } from "./spans.js";
-import { badge, lookOf, shape, word } from "./states.js";
+import { badge, isAlarm, lookOf, shape, word } from "./states.js";
 import { Timeline } from "./timeline.js";
 import { WindowTable } from "./windows.js";
 
@@ -30,9 +30,9 @@ import { WindowTable } from "./windows.js";
  */
 
 /**
- * What one load brought: `latest` and `chosen` are null if there is no such window.
+ * What one load brought: windows are null if there are none; `first` is that with which the present state began.
  *
- * @typedef {{ config: Config, latest: Result | null, chosen: Result | null,
+ * @typedef {{ config: Config, latest: Result | null, chosen: Result | null, first: Result | null,
  *             changes: Change[] }} Data
  */
 
@@ -117,8 +117,11 @@ class Monitor {
             call("GET", address([...this.path, "events"], { limit: LISTED }), { signal }),
             loadPlot(), this.health.load(signal), this.notes.load(signal),
         ]);
-        await this.history.load(rangeOf(this.query), lengthOf(config), (latest?.bins ?? []).length, signal);
-        this.data = { config, latest, chosen, changes: changes.events.filter(isOfWindow) };
+        const [first] = await Promise.all([
+            this.readFirst(config, latest, changes.events, signal),
+            this.history.load(rangeOf(this.query), lengthOf(config), (latest?.bins ?? []).length, signal),
+        ]);
+        this.data = { config, latest, chosen, first, changes: changes.events.filter(isOfWindow) };
         this.show(this.data);
     }
 
@@ -139,6 +142,19 @@ class Monitor {
         }
     }
 
+    /**
+     * The window with which an alarm began, if a later one is the latest.
+     *
+     * @param {Config} config
+     * @param {Result | null} latest
+     * @param {Change[]} changes newest first
+     * @param {AbortSignal} signal
+     */
+    async readFirst({ state, severity_since: since }, latest, changes, signal) {
+        const began = isAlarm(state) && changes.find(({ at, to }) => to === state && at === since);
+        return began && began.window !== latest?.window.id ? this.read(String(began.window), signal) : null;
+    }
+
     /** @param {ApiError} error */
     failed(error) {
         this.main.setAttribute("aria-busy", "false");
@@ -151,14 +167,14 @@ class Monitor {
     }
 
     /** @param {Data} data */
-    show({ config, latest, chosen, changes }) {
+    show({ config, latest, chosen, first, changes }) {
         const which = this.query.get("window");
         const result = which ? chosen : latest;
         this.main.setAttribute("aria-busy", "false");
         if (!this.summary.isConnected)
             fill(this.content, ...this.panels());
         renew(this.badge, badge(lookOf(config)));
-        showVerdict(this.summary, config, latest);
+        showVerdict(this.summary, config, latest, first);
         this.showRanges(changes.length === LISTED);
         const { notes } = this.notes;
         const range = rangeOf(this.query);
@@ -342,20 +358,23 @@ function sinceText({ state, since, severity_since: of, began }) {
  * @param {Element} parent
  * @param {Config} config
  * @param {Result | null} latest
+ * @param {Result | null} first the window with which the state began
  */
-function showVerdict(parent, config, latest) {
+function showVerdict(parent, config, latest, first) {
     const look = lookOf(config);
     parent.className = `answer ${look}`;
     const open = latest && !latest.window.closed
         ? "The first window is still open; there is no verdict yet. " : "";
     const cause = latest ? blameOf(latest) : "";
+    const before = first ? blameOf(first) : "";
     const end = latest?.window.end ?? "";
     const silent = config.stale && latest ? ` no values came since ${time(end)}, for ${lasting(end)}` : "";
     const state = `${word(config.state)}${sinceText(config)}`;
     fill(parent,
         look === "silent" ? element("h2", {}, shape(look), ` silent:${silent || " no values come"}`)
             : element("h2", {}, shape(look), ` ${state}`),
-        cause && element("p", { class: "blame" }, cause),
+        before && element("p", {}, `When it began: ${before}`),
+        cause && element("p", { class: "blame" }, before ? `Now: ${cause}` : cause),
         element("p", {}, look === "silent" ? `Its last state: ${state.replace(/, for .*/, "")}. ` : silent && `Silent:${silent}. `, open, latest ? reason(latest, config)
             : `${isolate(config.name)} has received no values ${config.revision > 1
                 ? "since its new reference. Earlier windows were judged by the former one." : "yet."}`));

@@ -12,13 +12,16 @@ export function rank(result) {
 /** Columns whose values have no bins of their own, and may have them if the reader wants. */
 const MAY_BE_WATCHED = ["nearly_unique", "dates"];
 
+/** What messages say of parameters, to programs: the page has buttons and fields for these. */
+const PARAMETERS = /, unless \?include= names it| \(\?time= [^)]*\)| by \?bins= or \?include=/g;
+
 /**
  * @param {Warning[]} all
  * @param {(column: string) => void} [watch] called for a column that is to have a monitor
  */
 export function warnings(all, watch) {
     return all.map(({ code, column, message }) => element("p", { class: "alert" },
-        column && element("bdi", {}, element("b", {}, column)), column && ": ", message, " ",
+        column && element("bdi", {}, element("b", {}, column)), column && ": ", message.replace(PARAMETERS, ""), " ",
         watch && column && MAY_BE_WATCHED.includes(code) && element("button", {
             type: "button", "aria-label": `Watch the values of ${column}`, click: () => watch(column) }, "Watch its values")));
 }
@@ -40,7 +43,7 @@ export async function attempt(parent, make, wanted = () => true) {
         if (!(error instanceof ApiError))
             throw error;
         if (wanted())
-            fill(parent, element("p", { class: "failure", role: "alert" }, `${error.message}.`));
+            fill(parent, element("p", { class: "failure", role: "alert" }, `${error.message.replace(PARAMETERS, "")}.`));
         return null;
     }
 }

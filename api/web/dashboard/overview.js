@@ -4,7 +4,7 @@ import { curlLines } from "./commands.js";
 import { element, fill, renew, visible } from "./dom.js";
 import { takeDrops } from "./files.js";
 import { GroupPanel } from "./group.js";
-import { Cards, fold } from "./groups.js";
+import { Cards } from "./groups.js";
 import { HealthAlert } from "./health.js";
 import { MonitorTable } from "./monitor-table.js";
 import { plural } from "./format.js";
@@ -19,9 +19,8 @@ import { isAlarm, LOOKED, shape, STATES, word } from "./states.js";
  * @typedef {import("./states.js").Look} Look
  */
 
-/** Groups that one response lists at most, and that are shown as cards. */
+/** Groups that one response lists at most. */
 const LISTED = 1000;
-const CARDS = 24;
 
 /** Filters of the API that are not the state of the same name: silent ones are only in their own.
  * @type {Record<string, import("./api.js").Query>} */
@@ -88,15 +87,27 @@ class Overview {
         const { group, q, state, sort } = Object.fromEntries(this.query);
         const range = rangeOf(this.query);
         const [groups, changes] = await Promise.all([
-            group ? this.panel.load(group, range, signal) : call("GET", address(["groups"], { limit: LISTED }), { signal }),
+            this.loadGroups(group, range, signal),
             range.from && call("GET", address(["events"], { group, ...boundsOf(range, "since"), limit: LISTED }), { signal }),
             this.table.load({ group, q, ...FILTERS[state] ?? { state } }, sort ?? null, signal),
             this.health.load(signal),
         ]);
-        this.groups = group ? [groups] : groups.groups;
-        this.more = !group && groups.next !== null;
+        this.groups = groups.groups;
+        this.more = groups.next !== null;
         this.showPast(range, changes);
         this.show();
+    }
+
+    /**
+     * @param {string | undefined} group the only one that is wanted
+     * @param {import("./range.js").Range} range
+     * @param {AbortSignal} signal
+     * @returns {Promise<{ groups: Group[], next: string | null }>}
+     */
+    async loadGroups(group, range, signal) {
+        if (group)
+            return { groups: [await this.panel.load(group, range, signal)], next: null };
+        return call("GET", address(["groups"], { limit: LISTED }), { signal });
     }
 
     /** @param {import("./api.js").ApiError} error */
@@ -177,11 +188,9 @@ class Overview {
     }
 
     showCards() {
-        const groups = fold(this.groups);
-        const shown = groups.slice(0, CARDS);
-        this.cards.show(shown, this.table.sort ? [] : this.table.monitors);
-        renew(this.all, shown.length < groups.length &&
-            `The worst ${CARDS} of ${groups.length}${this.more ? "+" : ""} groups; a search finds the others.`);
+        const { shown, all } = this.cards.show(this.groups);
+        renew(this.all, shown < all &&
+            `The worst ${shown} of ${all}${this.more ? "+" : ""} groups; a search finds the others.`);
     }
 
     /** Shows the group that the list is restricted to. @param {string | null} group */

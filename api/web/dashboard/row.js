@@ -1,5 +1,5 @@
 /* A row of a list of monitors: state, names, KL against its thresholds, its course, why, since when. */
-import { element } from "./dom.js";
+import { element, oneLine } from "./dom.js";
 import { ago, count, isolate, isolateLabels, nats, number, time } from "./format.js";
 import { sparkline } from "./spark.js";
 import { badge, isAlarm, lookOf, LOOKED, meaning, shape } from "./states.js";
@@ -86,7 +86,8 @@ export function linkTo({ group, name }) {
 function link(monitor) {
     const group = new URLSearchParams({ group: monitor.group });
     return cell("name",
-        element("a", { class: "group", href: `?${group}`, title: monitor.group }, element("bdi", {}, monitor.group)),
+        element("a", { class: "group", href: `?${group}`, title: monitor.group, "aria-label": monitor.group },
+            oneLine(monitor.group)),
         element("a", { class: "monitor", href: linkTo(monitor), title: monitor.name },
             element("bdi", {}, monitor.name)));
 }

@@ -1,6 +1,6 @@
 /* Sentences that answer: is anything wrong, since when, because of what. */
 import {
-    binName, binTitle, count, isolate, isolateLabels, lasting, list, nats, number, percent, plural, probability,
+    binName, binTitle, count, isolate, isolateLabels, lasting, list, namedBins, nats, number, percent, plural, probability,
 } from "./format.js";
 import { LOOKED, lookOf, word } from "./states.js";
 
@@ -52,7 +52,7 @@ function verb(n) {
 /** @param {Listed} monitor */
 function because(monitor) {
     if (monitor.sentence)
-        return `: ${isolateLabels(monitor.sentence)}`;
+        return `; now: ${isolateLabels(monitor.sentence)}`;
     return monitor.infinite ? "; KL is infinite." : ".";
 }
 
@@ -161,8 +161,9 @@ function reasonOfCounts(result, config) {
  * @param {Result} result
  * @param {Config} config
  */
-function ratioOf({ bin, reference, current, ratio, p_value: p }, { bins = [], verdict }, config) {
-    const found = bins.find(({ name }) => name === bin);
+function ratioOf({ bin, reference, current, ratio, p_value: p }, result, config) {
+    const { bins = [], verdict } = result;
+    const found = namedBins(result)[bins.findIndex(({ name }) => name === bin)];
     const limit = verdict === "warning" || verdict === "critical" ? config.ratio?.[verdict] : undefined;
     return `${isolate(found ? binTitle(found) : binName(bin))} ${percent(reference)} → ${percent(current)}` +
         `${ratio === null ? "" : `, ${number(ratio)} times`}${limit ? ` (${verdict} from ${number(limit)})` : ""}; without drift the probability of this is ${probability(p)}.`;

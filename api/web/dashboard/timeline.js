@@ -314,7 +314,7 @@ export class Timeline {
     }
 
     say() {
-        const result = this.points.results[this.at] ?? this.points.results.findLast((each) => each);
+        const result = this.points.results[this.at] ?? this.history?.result;
         renew(this.readout, result ? describe(result, describeShares(result, this.layers)) : "");
     }
 

@@ -76,6 +76,24 @@ function landmark(label) {
 }
 
 /**
+ * The box whose words choose operations. That of Swagger UI says that it filters by tag.
+ *
+ * @param {unknown} _
+ * @param {System} system
+ */
+function filterBox(_, { React }) {
+    return (/** @type {any} */ { layoutSelectors, layoutActions }) => {
+        const filter = layoutSelectors.currentFilter();
+        return React.createElement("section", { "aria-label": "Filter", className: "filter wrapper" },
+            React.createElement("input", {
+                className: "operation-filter-input", type: "search", "aria-label": "Filter operations",
+                placeholder: "Find an operation: mute, windows, /kl_div …", value: typeof filter === "string" && filter !== "true" ? filter : "",
+                onChange: (/** @type {{ target: HTMLInputElement }} */ { target }) => layoutActions.updateFilter(target.value || "true"),
+            }));
+    };
+}
+
+/**
  * The operations below a heading: those of their tags are a level deeper.
  *
  * @param {unknown} Original
@@ -148,6 +166,6 @@ function javascript(request) {
 export const plugin = {
     fn: { opsFilter, requestSnippetGenerator_python: python, requestSnippetGenerator_javascript: javascript },
     components: { ParameterIncludeEmpty: () => null, ServersContainer: () => null }, /* there is one server: this */
-    wrapComponents: { JsonSchemaForm: formField, DeepLink: deepLink, InfoContainer: landmark("About"), FilterContainer: landmark("Filter"), operations },
+    wrapComponents: { JsonSchemaForm: formField, DeepLink: deepLink, InfoContainer: landmark("About"), FilterContainer: filterBox, operations },
     statePlugins: { auth: { wrapActions: actions } },
 };

@@ -270,14 +270,16 @@ Test(monitors_moments, of_windows_before_are_theirs)
     }
 }
 
-/* With as many digits as tell them apart; with few if they are the same. */
-Test(monitors_moments, are_told_in_few_digits)
+/* With as many digits as tell them apart; not at all if both are nearly the same. */
+Test(monitors_moments, are_told_in_few_digits_if_they_changed)
 {
     static const struct {
         double add, times;
         const char *begin;
     } cases[] = {{20, 1, "mean 24.5 → 44.5, sd 14.4 → 14.4; values above 49"},
-                 {0.001, 1, "mean 24.5 → 24.501, sd 14.4 → 14.4"},
+                 {0.28, 1, "values above 49: 0 % → 2 %"},
+                 {0.3, 1, "mean 24.5 → 24.8, sd 14.4 → 14.4"},
+                 {0.01, 1.03, "mean 24.5 → 25.2, sd 14.4 → 14.9"},
                  {0, 2, "mean 24.5 → 49, sd 14.4 → 28.9; values above 49"}};
     struct api_service service = monitors_new(10);
     double values[50];

@@ -212,6 +212,9 @@ export async function checkDocs(room) {
             await page.waitForFunction(() => document.querySelectorAll(".opblock").length === 1);
             const path = await page.$eval(".opblock", each => each.textContent ?? "");
             expect(path.includes("compare"), `found: ${path}`);
+            await page.$eval(".operation-filter-input", each => /** @type {HTMLInputElement} */ (each).select());
+            await page.type(".operation-filter-input", "acknowledge group");
+            await page.waitForFunction(() => /mute/.test(document.querySelector(".opblock")?.textContent ?? ""));
         }));
     const proxy = await startProxy(server.url, "/company/drift");
     await room.report.check("a loss behind a path prefix", () =>

@@ -64,7 +64,7 @@ export async function checkIncidents({binary, browser, report}) {
     await report.check("an incident is a line: how many, since when, the worst, which was first, why", () =>
         visiting(browser, url, {zone: "UTC"}, async ({page}) => {
             const [first, ...rest] = await linesOf(page);
-            expectSame(first, "critical 9 columns since 2026-01-01 12:00 UTC; first was age “b”: 50 % → 10 %; “a”: 50 % → 90 % ⋯", "the worst");
+            expectSame(first, "critical 9 columns drift since 2026-01-01 12:00 UTC. The first: age In its last window: “b”: 50 % → 10 %; “a”: 50 % → 90 % ⋯", "the worst");
             expectSame(rest.length, 0, "more lines");
             const named = await page.$$eval("main a[href*='monitor=']", links => links.filter(each => each.checkVisibility())
                 .map(each => new URL(/** @type {HTMLAnchorElement} */ (each).href).searchParams.get("monitor")));
@@ -137,8 +137,8 @@ export async function checkIncidents({binary, browser, report}) {
     await report.check("windows of six hours make an incident where one follows the other", () =>
         visiting(browser, `${server.url}/dashboard/?group=long`, {zone: "UTC"}, async ({page}) => {
             const lines = await linesOf(page);
-            expectSame(lines.map(line => line.split(" “")[0]).join("; "),
-                       "critical 2 columns since 2026-01-01 12:00 UTC; first was early", "lines");
+            expectSame(lines.map(line => line.split(" In its")[0]).join("; "),
+                       "critical 2 columns drift since 2026-01-01 12:00 UTC. The first: early", "lines");
         }));
     await watchWide(api);
     await report.check("each monitor of a large incident is acknowledged", () =>
