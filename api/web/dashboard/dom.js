@@ -59,14 +59,17 @@ export function element(tag, properties = {}, ...children) {
 /** Characters of a name that are never cut. */
 const SHORT = 20;
 
+/** The last part of a name: the value of a segment, or what stands after the last separator. */
+const LAST_PARTS = [/\[[^[]*\]$/u, /[-_. /:][^-_. /:]{1,24}$/u];
+
 /**
  * A name on one line. Where it is too long, its begin is cut: its last part tells it from others.
  *
  * @param {string} name
  */
 export function oneLine(name) {
-    const parts = name.length > SHORT ? /^(.+?)(\[[^[]*\]|[-_. /:][^-_. /:]{1,24})$/u.exec(name) : null;
-    return parts ? element("bdi", { class: "line" }, element("span", {}, parts[1]), element("span", {}, parts[2]))
+    const at = name.length > SHORT ? LAST_PARTS.map((part) => name.search(part)).find((place) => place > 0) : null;
+    return at ? element("bdi", { class: "one-line" }, element("span", {}, name.slice(0, at)), element("span", {}, name.slice(at)))
         : element("bdi", {}, name);
 }
 

@@ -68,10 +68,10 @@ function card(group, segments) {
     return element("li", { class: `card ${lookOf(group)}` },
         element("a", { href: `?${query}`, title: group.group, "aria-label": group.group }, oneLine(group.group)),
         badge(lookOf(group)),
+        element("span", { class: "quiet" }, bad > 0 && group.since ? `for ${lasting(group.since)}` : ""),
         group.stale > 0 && isAlarm(group.state) && silentTag(count(group.stale)),
         group.muted && element("span", { class: "tag" }, "muted"),
-        element("span", { class: "quiet" }, drifting(group),
-            bad > 0 && group.since ? `, for ${lasting(group.since)}` : "",
+        element("span", { class: "quiet rest" }, drifting(group),
             segments.length > 0 && element("br"), segments.length > 0 && segmentsText(segments)));
 }
 

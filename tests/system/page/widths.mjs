@@ -43,6 +43,9 @@ async function watchWide(api) {
     await api.post(monitorPath("wide", "observations"), columns(3));
 }
 
+/** Segments whose names begin alike. */
+const SEGMENTS = ["Netherlands", "Switzerland"].map(country => `applications_for_consumer_credit[country=${country}]`);
+
 const TERMS = "[aria-describedby]:has(+ [role=tooltip])";
 
 /** Number of tips that are shown. @param {Page} page */
@@ -143,5 +146,19 @@ export async function checkWidths({binary, browser, filled, report}) {
                 return auditWidth(visit.page);
             }));
     }
+    for (const segment of SEGMENTS)
+        await twoLabels(new Api(server.url), segment, "age", [190, 10]);
+    await report.check("names of segments are cut where they are alike, and seen where they differ", () =>
+        visiting(browser, `${server.url}/dashboard/?q=applications`, {width: 1440}, async ({page}) => {
+            await rowsOf(page);
+            const cut = await page.$$eval(".one-line", lines => lines.map(({children: [head, tail]}) => ({
+                tail: tail.textContent, isWhole: tail.scrollWidth <= tail.clientWidth && tail.clientWidth > 0, isCut: head.scrollWidth > head.clientWidth})));
+            expectSame(new Set(cut.map(({tail}) => tail)).size, SEGMENTS.length, "different ends");
+            expect(cut.every(({isWhole}) => isWhole) && cut.some(({isCut}) => isCut), JSON.stringify(cut));
+            await page.setViewport({width: 390, height: 900});
+            await page.goto(`${server.url}/dashboard/?events&group=${encodeURIComponent(SEGMENTS[0])}`);
+            await waitForText(page, /Netherlands/);
+            return auditWidth(page);
+        }));
     await server.stop();
 }
