@@ -9,7 +9,7 @@
 # make lint      formatters, linters, layers and names, of what differs from the last commit
 # make bench     our speed beside others'; golden, peer, numbers, soak: tests/README.md
 # make install   into PREFIX, by way of DESTDIR; make install-lib: the C library alone; make uninstall removes it
-# make readme    copy the help into the READMEs, and the clients into theirs
+# make readme    copy the help into server/README.md and the manual page
 # make deb, wheel, npm, dist, release     packages; deb-test and image-test try them
 # make rules     the alerts as Kubernetes takes them
 # make clean     remove build/
