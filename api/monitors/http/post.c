@@ -140,6 +140,10 @@ static enum api_outcome read_body(struct api_exchange *x, bool is_stored)
     if (api_may_be_outdated(x) &&
         (good ? o->unknown > 0 || o->n == 0 : is_of_monitors(&x->problem)))
         return API_REFRESH;
+    if (good && is_stored && !x->segments && x->known->has_segments)
+        api_warn(&o->warnings, "segments_left_out", "", 0, 0,
+                 "the group has segments, and these rows count for the group alone: ?by= names the "
+                 "column that makes segments");
     return api_outcome_of(good);
 }
 

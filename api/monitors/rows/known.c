@@ -1,5 +1,7 @@
 #include "api/monitors/rows/known.h"
 
+#include "api/monitors/model/segment.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -84,12 +86,20 @@ struct api_known_set *api_known_get(struct api_known_cache *cache, const char *g
     return set;
 }
 
+/* True for a set of the group, or of the group whose segment it is. */
+static bool concerns(const struct api_known_set *set, const char *group)
+{
+    size_t parent = api_segment_parent(group);
+    return strcmp(set->group, group) == 0 ||
+           (parent > 0 && strlen(set->group) == parent && strncmp(set->group, group, parent) == 0);
+}
+
 /* Removes those of a group from a list, or all. */
 static void remove_from(struct api_known_cache *cache, struct api_known_set **list,
                         const char *group)
 {
     for (struct api_known_set *set = *list; set; set = *list) {
-        if (group && strcmp(set->group, group) != 0) {
+        if (group && !concerns(set, group)) {
             list = &set->next;
             continue;
         }

@@ -18,6 +18,7 @@ struct api_known_set {
     atomic_uint refcount;
     char *group, *name; /* "" for all */
     bool has_group;     /* there is a monitor in the group */
+    bool has_segments;  /* the group had segments when the set was read; false for one monitor */
     size_t n, bytes;    /* bytes: of configs, about */
     struct api_known *monitors;
     struct api_buffer names;
@@ -48,7 +49,7 @@ struct api_known_cache {
 struct api_known_set *api_known_get(struct api_known_cache *cache, const char *group,
                                     const char *name);
 
-/* Forgets the sets of a group, or all, once its monitors change. */
+/* Forgets the sets of a group, and of that whose segment it is, or all, once its monitors change. */
 void api_known_forget(struct api_known_cache *cache, const char *group);
 
 /* Puts a set into the cache, which may have so many bytes. */

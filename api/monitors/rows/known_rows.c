@@ -1,5 +1,6 @@
 #include "api/monitors/rows/known_rows.h"
 
+#include "api/monitors/model/segment.h"
 #include "api/monitors/rows/touch.h"
 
 #include <stdio.h>
@@ -78,6 +79,25 @@ static void add_left_out(void *context, const struct api_datum *values)
         set->bytes += values[0].size + sizeof(struct api_label);
 }
 
+static void note_segment(void *context, const struct api_datum *values)
+{
+    struct api_known_set *set = context;
+    char group[API_MAX_NAME + 1];
+    snprintf(group, sizeof group, "%.*s", (int)values[0].size, values[0].text);
+    set->has_segments = api_segment_parent(group) > 0;
+}
+
+/* Reads the columns without a monitor, and whether there are segments. */
+static bool read_rest(struct api_monitors *monitors, struct api_known_set *set)
+{
+    char prefix[API_MAX_NAME + 2];
+    size_t n = api_segment_prefix(set->group, NULL, prefix, sizeof prefix);
+    return api_store_read(monitors->store, API_SQL_COLUMNS, API_ROW(set->group), add_left_out,
+                          set) &&
+           api_store_read(monitors->store, API_SQL_SEGMENTS, API_ROW(n, prefix, INT64_C(1)),
+                          note_segment, set);
+}
+
 struct api_known_set *api_known_read(struct api_monitors *monitors, const char *group,
                                      const char *name)
 {
@@ -96,9 +116,7 @@ struct api_known_set *api_known_read(struct api_monitors *monitors, const char *
                                API_ROW(group, name), add_row, &reading) &&
                 (reading.rows.size > 0 || api_store_number(monitors->store, API_SQL_GROUP_COUNT,
                                                            API_ROW(group, INT64_C(1)), &n)) &&
-                take_rows(monitors, former, set, &reading) &&
-                (*name || api_store_read(monitors->store, API_SQL_COLUMNS, API_ROW(group),
-                                         add_left_out, set));
+                take_rows(monitors, former, set, &reading) && (*name || read_rest(monitors, set));
     api_known_release(former);
     api_buffer_free(&reading.rows);
     api_buffer_free(&reading.names);

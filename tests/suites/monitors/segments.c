@@ -353,12 +353,13 @@ static void write_values(struct api_buffer *out, const char *const *values, size
     api_append(out, "", 1);
 }
 
-/* Values are the same however they are written; rows without a segment are told. */
+/* Values are the same however they are written; rows without a segment are told, and a request without `by`. */
 Test(monitors_segments, take_values_as_labels_are_taken)
 {
     static const char *const made[] = {"1", "007", "True", "DE", NULL}, *const sent[] = {
                                                                             "1.0", "007", "true",
                                                                             "DE",  "XX",  NULL};
+    static const char *const deleted[] = {"1", "007", "true", "DE", NULL};
     struct api_service service = monitors_new(1000);
     struct api_buffer body = {0};
     write_values(&body, made, 60);
@@ -369,7 +370,21 @@ Test(monitors_segments, take_values_as_labels_are_taken)
     expect_at(json, "warnings.0.code", "\"rows_without_segment\"");
     expect_at(json, "warnings.0.count", "60");
     json_decref(json);
-    monitors_refused(&service, "PUT /monitors/g%5Bc=DE%5D?by=x", body.data, "option_conflict ?by");
+    json = send(&service, "POST /monitors/g/observations", CSV, &body, 200);
+    expect_at(json, "warnings.0.code", "\"segments_left_out\"");
+    json_decref(json);
+    json = send(&service, "POST /monitors/g/evaluate", CSV, &body, 200);
+    cr_expect_eq(json_array_size(json_object_get(json, "warnings")), 0);
+    json_decref(json);
+    for (const char *const *value = deleted; *value; value++) {
+        char path[100];
+        snprintf(path, sizeof path, "DELETE /monitors/g%%5Bc=%s%%5D", *value);
+        monitors_expect(&service, path, NULL, 204);
+    }
+    json = send(&service, "POST /monitors/g/observations", CSV, &body, 200);
+    cr_expect_eq(json_array_size(json_object_get(json, "warnings")), 0);
+    json_decref(json);
+    monitors_refused(&service, "PUT /monitors/g%5Bc=1%5D?by=x", body.data, "option_conflict ?by");
     api_buffer_free(&body);
     monitors_end(&service);
 }
