@@ -102,7 +102,7 @@ manifests: build/kldivd $(MANIFEST_TOOLS)
 # Monitors on PostgreSQL, in a cluster of its own: the suites of monitors whose subject is what is stored; then two servers
 # that share one.
 ON_POSTGRESQL = $(addprefix monitors_,counts crowd erase etags failures groups keys labels lists memory missed mutes notes outage patch promote \
-                pools previous queue retention segments states tenants timed times unseen volume windows)
+                pools previous queue retention segment_groups segments states tenants timed times unseen volume windows)
 postgresql: build/kldivd $(B)/tests/all
 	tests/system/postgresql/run.sh build/kldivd $(B)/tests/all '$(call either,$(ON_POSTGRESQL))/*'
 

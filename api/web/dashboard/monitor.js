@@ -366,7 +366,8 @@ function showVerdict(parent, config, latest, first) {
     const open = latest && !latest.window.closed
         ? "The first window is still open; there is no verdict yet. " : "";
     const cause = latest ? blameOf(latest) : "";
-    const before = first ? blameOf(first) : "";
+    const began = first ? blameOf(first) : "";
+    const before = began === cause ? "" : began;
     const end = latest?.window.end ?? "";
     const silent = config.stale && latest ? ` no values came since ${time(end)}, for ${lasting(end)}` : "";
     const state = `${word(config.state)}${sinceText(config)}`;
