@@ -162,8 +162,8 @@ bool api_encoding_fail(const struct api_table *table, const char *at, size_t lin
     if (byte == 0)
         return api_fail(
             problem, "csv_malformed",
-            "line %zu: there is a NUL at byte %zu; CSV is read as UTF-8, or as UTF-16 if "
-            "it begins with its mark or has charset=utf-16 in its Content-Type",
+            "line %zu: there is a NUL at byte %zu, as in images and archives; a table as text is "
+            "UTF-8, or UTF-16 with its mark or charset=utf-16 in its Content-Type",
             line, offset);
     return api_fail(problem, "csv_malformed",
                     "line %zu: byte %zu (0x%02X) is not UTF-8: save the file as UTF-8, or name its "

@@ -175,6 +175,28 @@ static bool know(struct api_exchange *x)
 
 /* ---- The current table */
 
+/* Appends a name to a list of at most three, which ends with "…" if there are more. */
+static void list_name(char *list, size_t size, size_t i, const char *name)
+{
+    enum { LISTED = 3 };
+    size_t used = strlen(list);
+    if (i < LISTED)
+        snprintf(list + used, size - used, "%s'%.40s'", i > 0 ? ", " : "", name);
+    else if (i == LISTED)
+        snprintf(list + used, size - used, " …");
+}
+
+static bool fail_without_columns(struct comparing *c, const struct api_table *table)
+{
+    char expected[200] = "", found[200] = "";
+    for (size_t i = 0; i < c->reference.n; i++)
+        list_name(expected, sizeof expected, i, c->reference.replacements[i].name);
+    for (size_t i = 0; i < table->n_columns; i++)
+        list_name(found, sizeof found, i, table->columns[i].name);
+    return api_fail(&c->current.x->problem, "columns_unknown",
+                    "no column is compared: the reference has %s, this table %s", expected, found);
+}
+
 static bool observe_columns(struct comparing *c, const struct api_table *table)
 {
     struct api_observations *o = &c->current;
@@ -195,10 +217,7 @@ static bool observe_columns(struct comparing *c, const struct api_table *table)
                      "the reference has no such column");
     }
     if (o->n == 0)
-        return api_fail(&o->x->problem, "columns_unknown",
-                        "no column is compared: of the reference the first one is "
-                        "'%.100s'",
-                        c->reference.replacements->name);
+        return fail_without_columns(c, table);
     api_warn_of_absent(o->x, table, o->n, "the current table has no such column", &o->warnings);
     return true;
 }

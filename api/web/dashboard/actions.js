@@ -3,8 +3,9 @@ import { address, ApiError, call, request } from "./api.js";
 import { curl } from "./commands.js";
 import { openDialog } from "./dialog.js";
 import { element, visible } from "./dom.js";
-import { comparedWith, duration, isolate, plural, time } from "./format.js";
+import { comparedWith, count, duration, isolate, plural, time } from "./format.js";
 import { periodFields, periodOf } from "./range.js";
+import { ACKNOWLEDGED } from "./row.js";
 import { rises } from "./spans.js";
 import { isAlarm, word } from "./states.js";
 
@@ -17,6 +18,11 @@ import { isAlarm, word } from "./states.js";
 const DAY_MS = 86400000;
 const DAY_SECONDS = 86400;
 
+/** A warning and a critical number of times. @param {{ warning: number, critical: number }} times */
+function timesText({ warning, critical }) {
+    return `from ${warning} and ${critical} times`;
+}
+
 /** Settings that PATCH changes: their place in a config, what they mean, and how they are entered.
  * @type {{ path: string[], label: string, hint?: string, attributes: { [name: string]: unknown },
  *          empty?: boolean, none?: string, choices?: unknown[], told?: (value: any) => string }[]} */
@@ -24,21 +30,21 @@ const SETTINGS = [
     { path: ["compare"], label: "Compared with", hint: "Times of day or of the week need windows of time",
       attributes: {}, choices: ["reference", { previous: 1 }, { previous: 3 }, { previous: 7, period: DAY_SECONDS },
                                 { previous: 4, period: 7 * DAY_SECONDS }, { previous: 3, period: "month" }], told: comparedWith },
-    { path: ["thresholds", "warning"], label: "Warning, nats", attributes: { min: 0, step: "any" } },
-    { path: ["thresholds", "critical"], label: "Critical, nats", attributes: { min: 0, step: "any" } },
-    { path: ["thresholds", "significance"], label: "Significance", hint: "1 turns the test off",
+    { path: ["thresholds", "warning"], label: "Warning from, nats", attributes: { min: 0, step: "any" } },
+    { path: ["thresholds", "critical"], label: "Critical from, nats", attributes: { min: 0, step: "any" } },
+    { path: ["thresholds", "significance"], label: "Chance, at most", hint: "An alarm needs a smaller probability without drift; 1 turns this off",
       attributes: { min: 0, max: 1, step: "any" } },
-    { path: ["ratio"], label: "Rare bins", hint: "Fraud, errors, missing values: each bin by its share",
+    { path: ["ratio"], label: "Rare bins", hint: "Judges each bin by its share, for fraud, errors, missing values: warning and critical",
       attributes: {}, empty: true, choices: [{ warning: 1.5, critical: 3 }, { warning: 2, critical: 4 }, { warning: 5, critical: 10 }],
-      told: ({ warning, critical }) => `${warning} times the share is a warning, ${critical} times critical` },
-    { path: ["volume"], label: "Number of rows", hint: "Of windows of time, beside what is usual",
+      told: timesText },
+    { path: ["volume"], label: "Number of rows", hint: "Of windows of time, up or down from the usual number: warning and critical",
       attributes: {}, empty: true, choices: [{ warning: 1.5, critical: 3 }, { warning: 2, critical: 4 }, { warning: 5, critical: 10 }],
-      told: ({ warning, critical }) => `${warning} times the usual, or the usual divided by ${warning}, is a warning; ${critical} critical` },
-    { path: ["pool"], label: "Pool, windows", hint: "A power of two. Up to this number of windows are judged together",
+      told: timesText },
+    { path: ["pool"], label: "Windows judged together", hint: "At most: 1, 2, 4, 8, 16, 32 or 64",
       attributes: { min: 1, max: 64, step: 1 } },
-    { path: ["fire_after"], label: "Up after, windows", attributes: { min: 1, step: 1 } },
-    { path: ["clear_after"], label: "Down after, windows", attributes: { min: 1, step: 1 } },
-    { path: ["min_observations"], label: "Values for a verdict", hint: "Empty: 50, or 5 for each interval",
+    { path: ["fire_after"], label: "Bad windows before an alarm", attributes: { min: 1, step: 1 } },
+    { path: ["clear_after"], label: "Good windows before its end", attributes: { min: 1, step: 1 } },
+    { path: ["min_observations"], label: "Fewest values for a verdict", hint: "Empty: 50, or 5 for each interval",
       attributes: { min: 0, step: "any" }, empty: true },
     { path: ["stale_after"], label: "Silent after", hint: "Without values for this time",
       attributes: {}, empty: true, none: "3 windows of time", choices: [3600, 6 * 3600, DAY_SECONDS, 3 * DAY_SECONDS, 7 * DAY_SECONDS, 30 * DAY_SECONDS], told: duration },
@@ -97,8 +103,14 @@ function fieldOf({ path, label, hint, attributes, choices, empty, none = "off", 
 /** Changes of state that a preview names. */
 const TOLD = 5;
 
-/** What settings would have done. @param {{ preview?: import("./types.js").Preview | null }} response @returns {import("./dom.js").Child[]} */
-function previewText({ preview }) {
+/**
+ * What settings would have done, beside those of now.
+ *
+ * @param {{ preview?: import("./types.js").Preview | null }} response
+ * @param {{ preview?: import("./types.js").Preview | null }} present
+ * @returns {import("./dom.js").Child[]}
+ */
+function previewText({ preview }, present) {
     if (!preview)
         return [];
     const { alarms, changes, windows } = preview;
@@ -108,8 +120,9 @@ function previewText({ preview }) {
     const down = changes.filter((change) => isAlarm(change.from) && !rises(change));
     return [
         element("p", {}, `The last ${plural(windows, "window")} would have raised ${plural(alarms, "alarm")}` +
-            `${up.length > 0 ? `: ${told(up)}` : ""}.`),
-        down.length > 0 && element("p", {}, `Falls: ${told(down, "to ")}.`),
+            `${up.length > 0 ? `: ${told(up)}` : ""}.` +
+            (present.preview ? ` The present settings raise ${count(present.preview.alarms)}.` : "")),
+        down.length > 0 && element("p", {}, `Returns: ${told(down, "to ")}.`),
     ];
 }
 
@@ -125,6 +138,8 @@ export function editSettings(path, config) {
     const patch = (values, dry) => call("PATCH", address(path, { dry_run: dry ? "true" : null }), {
         body: JSON.stringify(patchOf(values, config)), type: "application/merge-patch+json",
     });
+    const present = config && call("PATCH", address(path, { dry_run: "true" }), { body: "{}", type: "application/merge-patch+json" })
+        .catch(() => ({}));
     return openDialog({
         title: `Settings of ${isolate(path[path.length - 1])}`,
         text: config ? "Bins, reference and history stay." : "Fields that stay empty are left as they are in each monitor. Segments of the group change, too.",
@@ -133,7 +148,7 @@ export function editSettings(path, config) {
         command: (values) => curl("-X", "PATCH", url.href, "-H", "Content-Type: application/merge-patch+json",
             "-d", JSON.stringify(patchOf(values, config))),
         run: (values) => patch(values, false),
-        preview: config ? async (values) => previewText(await patch(values, true)) : undefined,
+        preview: config ? async (values) => previewText(...await Promise.all([patch(values, true), present])) : undefined,
     });
 }
 
@@ -168,8 +183,8 @@ export function takeReference(path, zoom, began, ok) {
         : "It has not been ok yet: the period is the last 7 days.";
     return openDialog({
         title: `A new reference for ${isolate(path[2])}`,
-        text: "The closed windows of a period become the reference, also in segments of the group. " +
-            `The monitor starts again with it; its history stays. ${why}`,
+        text: "The closed windows of a period become the reference. Choose days that look as the data shall look. " +
+            `The monitor starts again with it; its history stays. Segments of the group get new references, too. ${why}`,
         fields: periodFields(from, to),
         button: "Take it as the reference",
         command: (values) => curl(url.href, "-d", JSON.stringify(periodOf(values))),
@@ -218,25 +233,25 @@ function sendToEach(paths, texts, where, bodyOf, type = "application/json") {
  * @param {string} title
  * @param {string} text
  * @param {string} because the label of the reason
- * @param {boolean} required true if there has to be one
+ * @param {string} prefix of a reason that there has to be; "" if there may be none
  */
-function muteFor(paths, title, text, because, required) {
+function muteFor(paths, title, text, because, prefix) {
     return sendToEach(paths, {
         title, button: title, text,
         fields: [{ name: "length", label: "For", type: "select", options: PERIODS, value: "86400" },
-                 { name: "reason", label: because, attributes: { maxlength: 200, required } }],
-    }, (path) => ["POST", muteAddress(path)], ({ length, reason }) => ({ seconds: Number(length), reason }));
+                 { name: "reason", label: because, attributes: { maxlength: 200 - prefix.length, required: prefix !== "" } }],
+    }, (path) => ["POST", muteAddress(path)], ({ length, reason }) => ({ seconds: Number(length), reason: prefix + reason }));
 }
 
 /** Mutes monitors, or a group. @param {...string[]} paths */
 export function mute(...paths) {
-    return muteFor(paths, "Mute", "State and history go on. Nobody is notified during this time.", "Because", false);
+    return muteFor(paths, "Mute", "State and history go on. Nobody is notified during this time.", "Because", "");
 }
 
 /** Mutes monitors, and says who looks at them. @param {...string[]} paths */
 export function acknowledge(...paths) {
     return muteFor(paths, "Acknowledge", "It is muted for this time: nobody is notified, and everybody sees who looks at it.",
-                   "Who looks at it, and why", true);
+                   "Who looks at it, and why", ACKNOWLEDGED);
 }
 
 /** Ends mutes. @param {...string[]} paths */

@@ -6,8 +6,9 @@ import { droppedFile, fileChooser } from "./files.js";
 import { binName, binTitle, isolate, list, number, percent, plural } from "./format.js";
 import { attempt, rank, warnings } from "./outcome.js";
 import { moment } from "./range.js";
+import { referenceBins, referenceSize } from "./reference.js";
 import { sampleBatch, sampleReference } from "./sample.js";
-import { whatMoved } from "./sentences.js";
+import { mayBeChance, whatMoved } from "./sentences.js";
 import { badge } from "./states.js";
 
 /**
@@ -44,6 +45,7 @@ class Adding {
         /** @type {BinChart[]} */
         this.charts = [];
         this.calls = 0;
+        this.isNamed = query.has("into"); /* true if the name of the group is the reader's, not that of a file */
         this.include = query.get("include"); /* the columns that get a monitor; null: all */
         /** @type {Set<string>} columns that the service left out, and the reader wants */
         this.watched = new Set();
@@ -56,7 +58,7 @@ class Adding {
         this.group = element("input", {
             id: "group", required: true, maxlength: 128, size: 24, autocomplete: "off",
             pattern: "(?!\\.{1,2}$).*", title: "Any name but . and ..",
-            value: query.get("into") ?? "", change: () => this.preview(),
+            value: query.get("into") ?? "", change: () => this.preview(), input: () => (this.isNamed = true),
         });
         this.window = element("select", { id: "window" },
             ...WINDOWS.map(([value, text]) => element("option", { value }, text)));
@@ -96,7 +98,6 @@ class Adding {
     }
 
     useSample() {
-        this.group.value = "sample";
         this.isSample = true;
         this.propose(sampleReference());
     }
@@ -120,7 +121,8 @@ class Adding {
         this.reference = file;
         this.watched.clear();
         const name = [...file.name.replace(/\.[^.]*$/, "")].slice(0, 40).join("");
-        this.group.value ||= name || "table";
+        if (!this.isNamed)
+            this.group.value = name || "table";
         this.settings.hidden = false;
         fill(this.made);
         fill(this.results);
@@ -161,6 +163,7 @@ class Adding {
         if (choices !== this.choices()) // typed into meanwhile, which ends with a preview of its own
             return;
         const response = await attempt(this.proposal, () => this.put(true), () => mine === this.calls);
+        this.button.hidden = !response;
         if (!response)
             return;
         this.stop();
@@ -171,7 +174,7 @@ class Adding {
         this.replaces = replaced.length > 0;
         this.button.textContent = this.replaces ? REPLACE : CREATE;
         fill(this.proposal,
-            element("h2", {}, `${plural(configs.length, "monitor")}, with these bins`),
+            element("h2", {}, `${plural(configs.length, "monitor")} of ${plural(Math.max(0, ...configs.map((config) => referenceSize(config) + (config.reference?.choosing ?? 0))), "row")}, with these bins`),
             this.replaces && element("div", { class: "failure" },
                 element("p", {}, "The group exists. Is this a batch of it? Its columns are scored against the " +
                     "reference that they have. ", element("button", { type: "button", class: "primary",
@@ -195,7 +198,7 @@ class Adding {
     /** @param {Config} config */
     card(config) {
         const chart = new BinChart(["reference"]);
-        const bins = binsOf(config);
+        const bins = referenceBins(config);
         chart.show(bins);
         this.charts.push(chart);
         const inner = bins.filter((bin) => bin.kind === "interval" || bin.kind === "label");
@@ -316,51 +319,7 @@ function row(group, result) {
             element("a", { href: `?${query}` }, element("bdi", {}, result.name))),
         element("td", { class: "left" }, badge(result.verdict)),
         element("td", {}, number(result.kl === null && !result.infinite ? undefined : result.kl)),
-        element("td", { class: "wrap" }, drifts && whatMoved(result)));
-}
-
-/**
- * Bins of a config with its reference, as a result would have them.
- *
- * @param {Config} config
- * @returns {Bin[]}
- */
-function binsOf(config) {
-    const reference = config.reference ?? {};
-    const { counts = [], underflow = 0, overflow = 0, other = 0, missing = 0 } = reference;
-    const n = [...counts, underflow, overflow, other, missing].reduce((sum, each) => sum + each, 0);
-    const part = (/** @type {number} */ of) => (n > 0 ? of / n : 0);
-    const labels = config.bins.presence ? ["present"] : config.bins.labels ?? [], edges = (config.bins.edges ?? []).map(Number);
-    const inner = counts.map((of, i) => labels.length > 0
-        ? bin(labels[i], "label", part(of))
-        : { ...bin(intervalName(edges, i), "interval", part(of)), lower: edges[i], upper: edges[i + 1] });
-    return labels.length > 0
-        ? [...inner, bin("other", "other", part(other)), bin("missing", "missing", part(missing))]
-        : [{ ...bin("underflow", "underflow", part(underflow)), upper: edges[0] }, ...inner,
-           { ...bin("overflow", "overflow", part(overflow)), lower: edges[edges.length - 1] },
-           bin("missing", "missing", part(missing))];
-}
-
-/**
- * Name of an interval, as the API gives it; the last one is closed.
- *
- * @param {number[]} edges
- * @param {number} i
- */
-function intervalName(edges, i) {
-    return `[${edges[i]}, ${edges[i + 1]}${i + 2 < edges.length ? ")" : "]"}`;
-}
-
-/**
- * A bin of the reference alone.
- *
- * @param {string} name
- * @param {Bin["kind"]} kind
- * @param {number} reference
- * @returns {Bin}
- */
-function bin(name, kind, reference) {
-    return { name, kind, lower: null, upper: null, reference, current: 0, contribution: 0, share: 0 };
+        element("td", { class: "wrap" }, drifts ? whatMoved(result) : mayBeChance(result)));
 }
 
 /** @type {import("./start.js").Show} */

@@ -7,7 +7,7 @@ import { fileChooser } from "./files.js";
 import { count, namedBins, number, plural } from "./format.js";
 import { attempt, rank, warnings } from "./outcome.js";
 import { sampleBatch, sampleReference } from "./sample.js";
-import { whatMoved } from "./sentences.js";
+import { mayBeChance, whatMoved } from "./sentences.js";
 import { badge, isAlarm, LOOKED } from "./states.js";
 
 /**
@@ -130,7 +130,7 @@ function row(result) {
         element("th", { scope: "row" }, element("bdi", {}, result.name)),
         element("td", { class: "left" }, badge(result.verdict)),
         element("td", {}, number(result.kl === null && !result.infinite ? undefined : result.kl)),
-        element("td", { class: "wrap" }, isAlarm(result.verdict) && whatMoved(result)));
+        element("td", { class: "wrap" }, isAlarm(result.verdict) ? whatMoved(result) : mayBeChance(result)));
 }
 
 /** @type {import("./start.js").Show} */

@@ -13,7 +13,7 @@ const FEW = 10;
 
 const COLUMNS = [
     ["Bin", ""],
-    ["Share", "Contribution, of KL"],
+    ["Share of KL", "Contribution, of KL"],
     ["Reference", "Part of the reference's values in this bin"],
     ["Current", "Part of the current values in this bin"],
     ["Contribution", "In the unit of KL, to which it sums: p log(p/q) − p + q, p current, " +
@@ -41,7 +41,7 @@ function row(bin, cumulative) {
         element("td", {}, percent(bin.reference)),
         element("td", {}, percent(bin.current)),
         element("td", {}, number(bin.contribution)),
-        element("td", {}, bin.share === null ? "–" : percent(Math.min(cumulative, 1))));
+        element("td", { class: "cumulative" }, bin.share === null ? "–" : percent(Math.min(cumulative, 1))));
 }
 
 export class Contributions {
@@ -57,7 +57,7 @@ export class Contributions {
                 class: "scroll", tabindex: 0, role: "region", "aria-label": "Contributions",
             }, element("table", {},
                 element("thead", {}, element("tr", {}, ...COLUMNS.map(([name, title]) =>
-                    element("th", { scope: "col" }, title ? term(name, title) : name)))), this.body)),
+                    element("th", { scope: "col", class: name.toLowerCase() }, title ? term(name, title) : name)))), this.body)),
             element("div", { class: "buttons" }, this.all));
     }
 

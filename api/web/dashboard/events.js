@@ -17,9 +17,6 @@ import { badge } from "./states.js";
 /** Changes that are listed at first, and that each "Load more" adds. */
 const FEW = 100;
 
-/** Rises whose cause is read, each by a request of its own. */
-const EXPLAINED = 20;
-
 /** States by which changes are chosen. */
 const STATES = [["", "any state"], ["critical", "critical"], ["warning", "warning"], ["ok", "ok"], ["stale", "silent"]];
 
@@ -41,6 +38,17 @@ class Events {
             load: (signal) => this.load(signal),
             failed: () => main.setAttribute("aria-busy", "false"),
         });
+        /** @type {WeakMap<Element, () => void>} what an entry does when it is first seen */
+        this.waiting = new WeakMap();
+        this.seen = new IntersectionObserver((entries) => {
+            for (const { isIntersecting, target } of entries)
+                if (isIntersecting) {
+                    this.seen.unobserve(target);
+                    this.waiting.get(target)?.();
+                }
+        });
+        this.search = element("input", { type: "search", size: 24, placeholder: "Group or monitor", "aria-label": "Group or monitor",
+                                         value: query.get("q") ?? "", input: () => this.go({ q: this.search.value || null }) });
         this.list = element("div");
         this.state = element("select", { id: "to", change: () => this.go({ to_state: this.state.value || null }) },
             ...STATES.map(([value, text]) => element("option", { value }, text)));
@@ -49,12 +57,12 @@ class Events {
         fill(main,
             element("p", { class: "crumbs" }, element("a", { href: "?" }, "Monitors"), group && " › ",
                 group && element("a", { href: `?${new URLSearchParams({ group })}` }, element("bdi", {}, group))),
-            element("div", { class: "title" }, element("h1", {}, "Changes of state"), this.refresher.bar),
+            element("div", { class: "title" }, element("h1", {}, "Events: changes of state"), this.refresher.bar),
             this.health.node, this.refresher.alert, this.notifications.node,
             element("div", { class: "filters" }, this.picker.node,
-                element("label", { for: "to" }, "Became "), this.state),
+                element("label", { for: "to" }, "Became "), this.state, this.search),
             element("section", { class: "panel", "aria-label": "Changes" }, this.list));
-        document.title = "Changes of state · kldiv";
+        document.title = "Events · kldiv";
     }
 
     /** @param {AbortSignal} signal */
@@ -68,7 +76,9 @@ class Events {
         this.picker.show(this.query);
         const wanted = this.query.get("to_state") ?? "";
         this.state.value = wanted;
-        this.show(response.events.filter((/** @type {Event} */ { to }) => !wanted || to === wanted), response.next !== null);
+        const text = (this.query.get("q") ?? "").toLowerCase();
+        const has = (/** @type {Event} */ { group: of = "", name = "" }) => `${of} / ${name}`.toLowerCase().includes(text);
+        this.show(response.events.filter((/** @type {Event} */ each) => (!wanted || each.to === wanted) && has(each)), response.next !== null);
     }
 
     /**
@@ -80,12 +90,11 @@ class Events {
         if (text === this.shown)
             return;
         this.shown = text;
-        const all = together(changes);
-        const newest = new Set(all.filter(([change]) => isOfWindow(change) && rises(change)).slice(0, EXPLAINED));
+        this.seen.disconnect();
         fill(this.list,
             changes.length === 0 ? element("p", { class: "quiet" }, more ? "None of the changes that are loaded is such a one."
                 : `No monitor ${this.state.value ? "has come to this state" : "has changed its state"} in this time.`)
-                : element("ol", { class: "feed" }, ...all.map((some) => entry(some, newest.has(some) && this.cause(some[0])))),
+                : element("ol", { class: "feed" }, ...together(changes).map((some) => this.entry(some))),
             more && element("button", { type: "button", click: () => this.loadMore() }, "Load more"));
     }
 
@@ -104,6 +113,23 @@ class Events {
         });
         this.causes.set(key, cause);
         return cause;
+    }
+
+    /**
+     * An entry; why a state rose is read once the entry is seen.
+     *
+     * @param {Event[]} changes of one group and its segments, at the same time
+     */
+    entry(changes) {
+        const why = element("span", { class: "cause" });
+        const node = entry(changes, why);
+        const change = toldOf(changes);
+        if (isOfWindow(change) && rises(change)) {
+            fill(why, "\u00a0"); /* the room of the cause */
+            this.waiting.set(node, () => this.cause(change).then((sentence) => explain(node, why, changes, sentence)));
+            this.seen.observe(node);
+        }
+        return node;
     }
 
     /** @param {Record<string, string | null>} changes of the address */
@@ -128,8 +154,13 @@ function looked(state) {
     return state === "stale" ? "silent" : state;
 }
 
+/** The group whose segment a group is, or the group itself. @param {Event} change */
+function baseOf({ group = "" }) {
+    return group.replace(/\[[^[]*\]$/, "");
+}
+
 /**
- * Changes that several monitors of a group made at the same time, such as when a batch is missing, are one entry.
+ * Changes that several monitors of a group and of its segments made at the same time, such as when a batch is missing, are one entry.
  *
  * @param {Event[]} changes newest first
  * @returns {Event[][]}
@@ -138,11 +169,16 @@ function together(changes) {
     /** @type {Map<string, Event[]>} */
     const entries = new Map();
     for (const change of changes) {
-        const { group, at, from, to } = change;
-        const key = JSON.stringify([group, at, from, to]);
+        const { at, from, to } = change;
+        const key = JSON.stringify([baseOf(change), at, from, to]);
         entries.set(key, [...entries.get(key) ?? [], change]);
     }
     return [...entries.values()];
+}
+
+/** The change whose cause is told: of the group itself rather than of a segment. @param {Event[]} changes */
+function toldOf(changes) {
+    return changes.find((change) => change.group === baseOf(change)) ?? changes[0];
 }
 
 /** The page of the monitor, with the window that changed its state. @param {Event} change */
@@ -157,32 +193,48 @@ function klOf({ kl, infinite }) {
 
 /** The monitors of an entry, each with its KL. @param {Event[]} changes */
 function monitorsOf(changes) {
-    const [{ group = "" }] = changes;
+    const groups = new Set(changes.map(({ group }) => group));
+    const [only] = groups.size === 1 ? groups : [baseOf(changes[0])];
     return element("details", {},
-        element("summary", {}, element("bdi", {}, group), ` / ${plural(changes.length, "monitor")}`),
+        element("summary", {}, element("bdi", {}, only), ` / ${plural(changes.length, "monitor")}`,
+            groups.size > 1 && `, also of segments`),
         element("ul", {}, ...changes.map((change) => element("li", {},
-            element("a", { href: linkOf(change) }, element("bdi", {}, change.name ?? "")), " ",
-            element("span", { class: "quiet" }, klOf(change))))));
+            element("a", { href: linkOf(change) }, element("bdi", {}, `${(change.group ?? "").slice(only?.length)} ${change.name}`.trim())), " ",
+            element("span", { class: "quiet kl-of" }, klOf(change))))));
+}
+
+/**
+ * Tells the cause of an entry: of several monitors, with the name of one, unless it is the number of rows of all.
+ *
+ * @param {Element} node
+ * @param {Element} why
+ * @param {Event[]} changes
+ * @param {string} sentence
+ */
+function explain(node, why, changes, sentence) {
+    const isOfRows = sentence.startsWith("rows: ");
+    const [rows] = sentence.split("; ");
+    const name = changes.length > 1 && !isOfRows && sentence && [element("bdi", {}, toldOf(changes).name ?? ""), ": "];
+    fill(why, ...(name || []), isolateLabels(changes.length > 1 && isOfRows ? rows : sentence));
+    if (isOfRows)
+        node.querySelectorAll(".kl-of").forEach((each) => each.remove());
 }
 
 /**
  * @param {Event[]} changes of one group, at the same time
- * @param {Promise<string> | false} cause of the first
+ * @param {HTMLElement} why
  */
-function entry(changes, cause) {
+function entry(changes, why) {
     const [change] = changes;
     const { group = "", name = "", at, from, to } = change;
     const isAlone = changes.length === 1;
-    const why = element("span", { class: "cause" });
-    if (cause)
-        cause.then((sentence) => fill(why, !isAlone && sentence && element("bdi", {}, name), !isAlone && sentence && ": ", isolateLabels(sentence)));
     return element("li", {},
         element("time", { datetime: at, title: ago(at) }, time(at)),
         element("span", {}, badge(looked(from)), " → ", badge(looked(to))),
-        isAlone ? element("a", { href: linkOf(change) }, element("bdi", {}, group), " / ", element("bdi", {}, name))
+        isAlone ? element("span", {}, element("a", { href: linkOf(change) }, element("bdi", {}, group), " / ", element("bdi", {}, name)), " ",
+            element("span", { class: "quiet kl-of" }, klOf(change)))
             : monitorsOf(changes),
-        isAlone && element("span", { class: "quiet" }, klOf(change)),
-        cause && why);
+        why);
 }
 
 /** @type {import("./start.js").Show} */
@@ -195,6 +247,9 @@ export function events(main, query) {
             view.query = changed;
             view.refresher.load();
         },
-        leave: () => view.refresher.stop(),
+        leave: () => {
+            view.seen.disconnect();
+            view.refresher.stop();
+        },
     };
 }

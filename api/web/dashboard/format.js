@@ -164,13 +164,18 @@ export function isolate(name) {
     return `\u2068${visible(name)}\u2069`;
 }
 
+/** That windows were judged together. @param {number} before their number, without the newest */
+export function withBefore(before) {
+    return `together with the ${before === 1 ? "window" : plural(before, "window")} before`;
+}
+
 /**
- * A sentence of the server with each label that it quotes kept to itself.
+ * A sentence of the server with each label that it quotes kept to itself; how many windows it is about, in words.
  *
  * @param {string} sentence
  */
 export function isolateLabels(sentence) {
-    return sentence.replace(/“([^”]*)”/g, (_, label) => `“${isolate(label)}”`);
+    return sentence.replace(/with the (\d+) before: /, (_, n) => `${withBefore(Number(n))}: `).replace(/“([^”]*)”/g, (_, label) => `“${isolate(label)}”`);
 }
 
 /**

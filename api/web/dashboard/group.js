@@ -1,6 +1,6 @@
 /* One group: how it is, since when, how much of it drifted over time, and what can be done to it. */
 import { menu, renewActions } from "./action-row.js";
-import { editSettings, mute, remove, unmute } from "./actions.js";
+import { acknowledge, editSettings, mute, remove, unmute } from "./actions.js";
 import { address, call } from "./api.js";
 import { element, fill, renew, svg } from "./dom.js";
 import { isolate, lasting, list, time } from "./format.js";
@@ -87,14 +87,14 @@ export class GroupPanel {
         this.incidents.show(group);
         renew(this.columns, ...columns(group));
         fill(this.past, ...course([...(group.history ?? [])].reverse(), this.range, group.silent?.length === group.monitors));
-        const text = JSON.stringify([group.muted, group.group]);
+        const text = JSON.stringify([group.muted, group.group, isAlarm(group.state)]);
         if (text !== this.shown)
             this.showActions(group);
         this.shown = text;
     }
 
     /** @param {Group} group */
-    showActions({ group, muted }) {
+    showActions({ group, muted, state }) {
         const path = ["monitors", group];
         const act = async (/** @type {() => Promise<unknown>} */ action) => {
             if (await action() !== false)
@@ -103,7 +103,8 @@ export class GroupPanel {
         const button = (/** @type {string} */ text, /** @type {() => Promise<unknown>} */ action) =>
             element("button", { type: "button", click: () => act(action) }, text);
         renewActions(this.actions,
-            muted ? button("Unmute", () => unmute(path)) : button("Mute …", () => mute(path)),
+            ...(muted ? [button("Unmute", () => unmute(path))]
+                : [isAlarm(state) && button("Acknowledge …", () => acknowledge(path)), button("Mute …", () => mute(path))].filter((each) => each !== false)),
             menu(button("Settings of all …", () => editSettings(path, null)),
                  button("Note …", async () => this.notes?.write(Date.now())),
                  element("button", { type: "button", click: () => saveReport(group) }, "Save report")),

@@ -1,7 +1,7 @@
 /* Groups as cards: state, how many of its monitors drift, and of its segments. */
 import { element, fill, oneLine } from "./dom.js";
 import { count, lasting, plural } from "./format.js";
-import { silentTag } from "./row.js";
+import { mutedTag, silentTag } from "./row.js";
 import { badge, isAlarm, lookOf } from "./states.js";
 
 /** @typedef {import("./types.js").Group} Group */
@@ -68,9 +68,9 @@ function card(group, segments) {
     return element("li", { class: `card ${lookOf(group)}` },
         element("a", { href: `?${query}`, title: group.group, "aria-label": group.group }, oneLine(group.group)),
         badge(lookOf(group)),
-        element("span", { class: "quiet" }, bad > 0 && group.since ? `for ${lasting(group.since)}` : ""),
+        element("span", { class: "quiet" }, bad > 0 && group.since ? `not ok for ${lasting(group.since)}` : ""),
         group.stale > 0 && isAlarm(group.state) && silentTag(count(group.stale)),
-        group.muted && element("span", { class: "tag" }, "muted"),
+        group.muted && mutedTag(group.muted),
         element("span", { class: "quiet rest" }, drifting(group),
             segments.length > 0 && element("br"), segments.length > 0 && segmentsText(segments)));
 }

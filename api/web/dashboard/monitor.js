@@ -6,7 +6,7 @@ import { BinChart } from "./bars.js";
 import { Compare } from "./compare.js";
 import { Contributions } from "./contributions.js";
 import { element, fill, renew, visible } from "./dom.js";
-import { isolate, lasting, namedBins, span, time } from "./format.js";
+import { isolate, lasting, namedBins, plural, span, time } from "./format.js";
 import { endOf, lengthOf } from "./gaps.js";
 import { HealthAlert } from "./health.js";
 import { History } from "./history.js";
@@ -16,6 +16,7 @@ import { showMonitorSettings } from "./monitor-settings.js";
 import { Notes } from "./notes.js";
 import { loadPlot } from "./plot.js";
 import { changeAddress, rangeOf, RangePicker } from "./range.js";
+import { referenceBins, referenceSize } from "./reference.js";
 import { Refresher } from "./refresh.js";
 import { saveReport } from "./report.js";
 import { isOfWindow } from "./spans.js";
@@ -55,6 +56,7 @@ class Monitor {
         });
         this.chart = new Timeline((id) => this.select(id), (zoom) => this.showZoom(zoom));
         this.bins = new BinChart();
+        this.accepted = new BinChart(["reference"]); /* before it has a window */
         this.compare = new Compare(this.path, () => this.period(), (periods) => this.name({ compare: periods }));
         this.health = new HealthAlert();
         this.notes = new Notes(this.path[1], this.path[2], () => this.refresher.load());
@@ -100,7 +102,7 @@ class Monitor {
             element("div", { class: "panels" },
                 element("section", { class: "panel" },
                     element("h2", {}, "Reference and current"), this.window, this.verdict,
-                    this.toLatest, this.bins.node),
+                    this.toLatest, this.bins.node, this.accepted.node),
                 this.shares.node),
             this.compare.node,
             element("div", { class: "panels" }, this.scores.node, this.config),
@@ -258,10 +260,13 @@ class Monitor {
         this.toLatest.hidden = !isChosen;
         renew(this.window, result ? windowText(result.window, isChosen) : isChosen
             ? "There is no such window; it may have been too old to be kept."
-            : "Nothing was counted yet: the first observations bring the first window.");
+            : config.revision > 1 ? `The new reference, of ${plural(referenceSize(config), "value")}. The next window is the first that is compared with it.`
+                : "Nothing was counted yet: the first observations bring the first window.");
+        this.accepted.node.hidden = Boolean(result) || isChosen;
+        if (!result && !isChosen)
+            this.accepted.show(referenceBins(config));
         renew(this.verdict, isChosen && result &&
-            [word(result.verdict), reason(result, config), blameOf(result)].join(": ")
-                .replace(/: $/, ""));
+            `${word(result.verdict)}: ${blameOf(result).replace(/[^.]$/, "$&.")} ${reason(result, config)}`);
         const text = JSON.stringify(result);
         if (!result || text === this.shown)
             return;
@@ -338,18 +343,21 @@ function blameOf(result) {
     return result.infinite || (result.kl !== null && (drifts || significant)) ? whatMoved(result) : "";
 }
 
+/** Since when a monitor has its state. @param {Config} config */
+function sinceText({ state, severity_since: of }) {
+    return of && state !== "insufficient_data" ? ` since ${time(of)}, for ${lasting(of)}` : "";
+}
+
 /**
- * Since when a monitor has its state; if it was not ok before that already, since when; and when the drift began.
+ * If a monitor was not ok before it had its state: since when, and the begin of the first window that was not.
  *
  * @param {Config} config
  */
-function sinceText({ state, since, severity_since: of, began }) {
-    if (!of || state === "insufficient_data")
+function beforeText({ state, since, severity_since: of, began }) {
+    if (!of || !isAlarm(state))
         return "";
-    const first = since && Date.parse(since) < Date.parse(of) ? since : null;
-    return ` since ${time(of)}, for ${lasting(of)}` +
-        (first ? `; not ok since ${time(first)}` : "") +
-        (began && Date.parse(began) < Date.parse(first ?? of) ? `; the drift began ${time(began)}` : "");
+    const first = since && Date.parse(since) < Date.parse(of) ? `Not ok since ${time(since)}. ` : "";
+    return first + (began && Date.parse(began) < Date.parse(since ?? of) ? `The first window that was not ok began ${time(began)}.` : "");
 }
 
 /**
@@ -374,11 +382,12 @@ function showVerdict(parent, config, latest, first) {
     fill(parent,
         look === "silent" ? element("h2", {}, shape(look), ` silent:${silent || " no values come"}`)
             : element("h2", {}, shape(look), ` ${state}`),
-        before && element("p", {}, `When it began: ${before}`),
+        look !== "silent" && beforeText(config) && element("p", {}, beforeText(config)),
+        before && element("p", {}, `When it became ${word(config.state)}: ${before}`),
         cause && element("p", { class: "blame" }, before ? `Now: ${cause}` : cause),
         element("p", {}, look === "silent" ? `Its last state: ${state.replace(/, for .*/, "")}. ` : silent && `Silent:${silent}. `, open, latest ? reason(latest, config)
             : `${isolate(config.name)} has received no values ${config.revision > 1
-                ? "since its new reference. Earlier windows were judged by the former one." : "yet."}`));
+                ? "since its new reference. The windows in the chart were judged by the former one." : "yet."}`));
 }
 
 /** @type {import("./start.js").Show} */
@@ -392,6 +401,7 @@ export function monitor(main, query) {
             view.refresher.stop();
             view.chart.stop();
             view.bins.stop();
+            view.accepted.stop();
             view.compare.stop();
         },
     };

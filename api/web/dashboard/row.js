@@ -1,6 +1,7 @@
 /* A row of a list of monitors: state, names, KL against its thresholds, its course, why, since when. */
 import { element, oneLine } from "./dom.js";
-import { ago, count, isolate, isolateLabels, nats, number, time } from "./format.js";
+import { ago, count, isolate, isolateLabels, number, time } from "./format.js";
+import { mayBeChance } from "./sentences.js";
 import { sparkline } from "./spark.js";
 import { badge, isAlarm, lookOf, LOOKED, meaning, shape } from "./states.js";
 import { term } from "./term.js";
@@ -36,7 +37,7 @@ function divergence(monitor) {
 
 /** @type {Record<string, Column>} */
 export const COLUMNS = {
-    state: { name: "State", means: "The verdict of its windows",
+    state: { name: "State", means: "What the windows show together; hover a state for its meaning",
              key: (monitor) => LOOKED.length - LOOKED.indexOf(lookOf(monitor)) },
     monitor: { name: "Monitor", means: "Group and name", key: ({ group, name }) => `${group}\0${name}` },
     kl: { name: "KL, nats", means: "Divergence of the last closed window from the reference; the bar ends at " +
@@ -121,9 +122,12 @@ function cause(monitor) {
     const { last_observation: last, sentence, state } = monitor;
     const text = isAlarm(state) ? isolateLabels(sentence)
         : lookOf(monitor) === "silent" && last ? `No values since ${time(last)}`
-        : isBeyond(monitor) ? `May be chance: noise floor of so few values ${nats(monitor.noise_floor)}` : "";
+        : mayBeChance({ ...monitor, verdict: state });
     return cell("cause", text && element("span", { title: text }, text));
 }
+
+/** How the reason of a mute begins that somebody made who looks at an alarm. */
+export const ACKNOWLEDGED = "acknowledged: ";
 
 /** What is silent beside its state. @param {string} text */
 export function silentTag(text) {
@@ -133,13 +137,21 @@ export function silentTag(text) {
 /** State, and what else there is to know before one relies on it. @param {Listed} monitor */
 function standing(monitor) {
     return cell("state", badge(lookOf(monitor)), monitor.stale && isAlarm(monitor.state) && silentTag("silent"),
-        monitor.muted && element("span", { class: "tag", title: mutedText(monitor.muted) }, "muted"));
+        monitor.muted && mutedTag(monitor.muted));
 }
 
 /** @param {import("./types.js").Muted} muted */
 export function mutedText({ until, reason, by }) {
     const end = until && time(until);
-    return `Muted${by ? ` by ${by}` : ""}${end ? ` until ${end}` : ""}${reason ? `: ${reason}` : ""}`;
+    const isAcknowledged = reason.startsWith(ACKNOWLEDGED);
+    const why = isAcknowledged ? reason.slice(ACKNOWLEDGED.length) : reason;
+    return `${isAcknowledged ? "Acknowledged" : "Muted"}${by ? ` by ${by}` : ""}${end ? ` until ${end}` : ""}${why ? `: ${why}` : ""}`;
+}
+
+/** What is muted, as a tag. @param {import("./types.js").Muted} muted */
+export function mutedTag(muted) {
+    return element("span", { class: "tag", title: mutedText(muted) },
+        muted.reason.startsWith(ACKNOWLEDGED) ? "acknowledged" : "muted");
 }
 
 /**

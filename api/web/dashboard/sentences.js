@@ -1,6 +1,6 @@
 /* Sentences that answer: is anything wrong, since when, because of what. */
 import {
-    binName, binTitle, count, isolate, isolateLabels, lasting, list, namedBins, nats, number, percent, plural, probability,
+    binName, binTitle, count, isolate, isolateLabels, lasting, list, namedBins, nats, number, percent, plural, probability, withBefore,
 } from "./format.js";
 import { LOOKED, lookOf, word } from "./states.js";
 
@@ -56,6 +56,9 @@ function because(monitor) {
     return monitor.infinite ? "; KL is infinite." : ".";
 }
 
+/** A probability below which a sentence has no digits. */
+const TINY = 1e-9;
+
 /** The share of a shift that the top bins make up, and how many of them a sentence names. */
 const TOP_SHARE = 0.8;
 const MAX_NAMED = 5;
@@ -104,6 +107,16 @@ export function whatMoved(result) {
 }
 
 /**
+ * Why a divergence above the warning threshold is no alarm; "" for any other.
+ *
+ * @param {Pick<Result, "verdict" | "kl" | "noise_floor" | "thresholds">} result
+ */
+export function mayBeChance({ verdict, kl, noise_floor: noise, thresholds }) {
+    return verdict === "ok" && noise !== null && (kl ?? 0) >= thresholds.warning
+        ? `May be chance: so few values show about ${nats(noise)} without drift` : "";
+}
+
+/**
  * The number of values that a verdict needs.
  *
  * @param {Config} config
@@ -132,8 +145,25 @@ export function reason(result, config) {
  * @param {number} n
  */
 function rowsOf({ usual, windows, level, p_value: p }, n) {
-    return `${plural(n, "row")}, usually ${count(Math.round(usual))} (median of ${plural(windows, "window")})` +
-        (level === "ok" ? "." : `: ${level}; without a change the probability of this is ${probability(p)}.`);
+    const median = `${count(Math.round(usual))} (median of ${plural(windows, "window")})`;
+    return level === "ok" ? `${plural(n, "row")}, usually ${median}.`
+        : `The number of rows is ${level}: usually it is ${median}; without a change the probability of this is ${chance(p)}.`;
+}
+
+/** A probability in a sentence, where one that is tiny has no digits. @param {number} p */
+function chance(p) {
+    return p < TINY ? `below ${TINY}` : probability(p);
+}
+
+/**
+ * What decided a verdict beside this window's own values: the number of rows, or windows before; "" if nothing did.
+ *
+ * @param {Result} result
+ */
+export function decidedBy({ verdict, volume, pooled }) {
+    if (volume && volume.level !== "ok" && volume.level === verdict)
+        return `by the number of rows, usually ${count(Math.round(volume.usual))}`;
+    return pooled && pooled.windows > 1 ? withBefore(pooled.windows - 1) : "";
 }
 
 /**
@@ -165,8 +195,9 @@ function ratioOf({ bin, reference, current, ratio, p_value: p }, result, config)
     const { bins = [], verdict } = result;
     const found = namedBins(result)[bins.findIndex(({ name }) => name === bin)];
     const limit = verdict === "warning" || verdict === "critical" ? config.ratio?.[verdict] : undefined;
-    return `${isolate(found ? binTitle(found) : binName(bin))} ${percent(reference)} → ${percent(current)}` +
-        `${ratio === null ? "" : `, ${number(ratio)} times`}${limit ? ` (${verdict} from ${number(limit)})` : ""}; without drift the probability of this is ${probability(p)}.`;
+    const times = ratio === null || reference === 0 ? "" : `, ${number(ratio)} times`;
+    return `${isolate(found ? binTitle(found) : binName(bin))} ${percent(reference)} → ${percent(current)}${times}` +
+        `${limit ? ` (a bin is ${verdict} from ${number(limit)} times its share)` : ""}; without drift the probability of this is ${chance(p)}.`;
 }
 
 /**
@@ -178,7 +209,8 @@ function ratioOf({ bin, reference, current, ratio, p_value: p }, result, config)
  */
 function comparison({ kl, p_value: p, noise_floor: noise }, thresholds, pool) {
     const { warning, critical, significance } = thresholds;
-    const needs = significance / (Math.log2(pool) + 1);
+    const tests = Math.log2(pool) + 1;
+    const needs = significance / tests;
     if (kl === null)
         return "KL is infinite.";
     if (kl < warning)
@@ -191,7 +223,7 @@ function comparison({ kl, p_value: p, noise_floor: noise }, thresholds, pool) {
     const times = limit > 0 ? `${number(kl / limit)} times ` : "above ";
     return `KL ${nats(kl)} is ${times}the ${name} threshold, ${number(limit)}` +
         (significance === 1 || p < needs
-            ? `; without drift the probability of this is ${probability(p)}.`
-            : `, but without drift the probability of this is ${probability(p)}: an alarm needs less than ` +
-              `${probability(needs)}.`);
+            ? `; without drift the probability of this is ${chance(p)}.`
+            : `, but without drift the probability of this is ${chance(p)}: an alarm needs less than ` +
+              `${probability(needs)}${tests > 1 ? ` (${number(significance)} for ${tests} sums of windows)` : ""}.`);
 }

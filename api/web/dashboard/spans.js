@@ -10,7 +10,7 @@ import { isAlarm, STATES, word } from "./states.js";
  */
 
 /** Pixels that the word of a mark needs. */
-const WORD_PX = 70;
+const WORD_PX = 105;
 
 /** Pixels from the middle of a mark to its corners. */
 const MARK_PX = 5;
@@ -76,8 +76,9 @@ export function shadeSpans(plot, spans) {
  *
  * @param {uPlot} plot
  * @param {Change[]} changes newest first
+ * @param {(window: number) => boolean} isOfRows true if the number of rows decided
  */
-export function markAlarms(plot, changes) {
+export function markAlarms(plot, changes, isOfRows) {
     const { ctx, bbox, root } = plot;
     const scale = devicePixelRatio;
     let free = Infinity; /* to the left of the words so far, which go from right to left */
@@ -97,7 +98,7 @@ export function markAlarms(plot, changes) {
         const fits = x + WORD_PX * scale < bbox.left + bbox.width;
         free = fits ? x : x - WORD_PX * scale;
         ctx.textAlign = fits ? "left" : "right";
-        ctx.fillText(word(change.to), x + (fits ? 1 : -1) * (MARK_PX + 3) * scale, bbox.top + 0.1 * rem() * scale);
+        ctx.fillText(`${word(change.to)}${isOfRows(change.window) ? " (rows)" : ""}`, x + (fits ? 1 : -1) * (MARK_PX + 3) * scale, bbox.top + 0.1 * rem() * scale);
     }
     ctx.restore();
 }

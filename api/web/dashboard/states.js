@@ -22,12 +22,12 @@ const LOOKS = {
     critical: {
         word: "critical",
         shape: "M5 0h6l5 5v6l-5 5H5l-5-5V5zM7 3v7h2V3zM7 11v2h2v-2z",
-        means: "KL reached the critical threshold, and chance hardly explains it",
+        means: "KL, a rare bin or the number of rows is beyond its critical limit, and chance hardly explains it",
     },
     warning: {
         word: "warning",
         shape: "M8 1l8 14H0zM7 6v5h2V6zM7 12v2h2v-2z",
-        means: "KL reached the warning threshold, and chance hardly explains it",
+        means: "KL, a rare bin or the number of rows is beyond its warning limit, and chance hardly explains it",
     },
     silent: {
         word: "silent",

@@ -8,6 +8,7 @@ import { colourOf, drawLine, font, isInside, makePlot, rem, sizeOf } from "./plo
 import { columnOf, klColumns, pointsOf } from "./points.js";
 import { describeShares, drawShares, layersOf, stack } from "./shares.js";
 import { markAlarms, shadeSpans, spansOf } from "./spans.js";
+import { decidedBy } from "./sentences.js";
 import { word } from "./states.js";
 
 /**
@@ -92,7 +93,7 @@ export class Timeline {
         this.fit = element("button", {
             type: "button", "aria-pressed": "false", click: () => this.toggle(),
             title: "Let the axis end above the greatest KL instead of the critical threshold",
-        }, "Fit to KL");
+        }, "Zoom in on KL");
         this.whole = element("button", { type: "button", click: () => this.zoomTo(null) }, "Show the whole range");
         this.names = element("ul", { class: "legend", "aria-label": "Bins of the shares" });
         const legend = element("ul", { class: "legend" }, ...LEGEND.map(([name, text]) =>
@@ -122,6 +123,8 @@ export class Timeline {
                 `: the window that is shown ended ${time(history.result.window.end)}`, ".");
             return;
         }
+        this.fit.hidden = !this.close && klColumns(this.points).slice(2).every((level) =>
+            Math.max(0, ...level.map((value) => value ?? 0)) <= Math.max(...this.points.results.map((result) => result?.kl ?? 0)));
         this.showNames();
         this.showCharts();
         this.zoomTo(history.zoom);
@@ -185,7 +188,7 @@ export class Timeline {
                      level("critical", [6, 4]), level("noise", [2, 3])],
             hooks: {
                 drawClear: [(plot) => shadeSpans(plot, this.spans ?? [])],
-                draw: [(plot) => drawGaps(plot, this.points.gaps, true), (plot) => this.mark(plot), (plot) => markAlarms(plot, this.history?.changes ?? []),
+                draw: [(plot) => drawGaps(plot, this.points.gaps, true), (plot) => this.mark(plot), (plot) => markAlarms(plot, this.history?.changes ?? [], (id) => this.isOfRows(id)),
                        (plot) => markNotes(plot, this.history?.notes ?? [])],
                 setCursor: [(plot) => this.pointed && this.point(plot.cursor.idx ?? -1)],
                 setScale: [(plot, key) => key === "x" && this.scaled(plot)],
@@ -340,7 +343,38 @@ export class Timeline {
             ctx.fillText("∞", x - room / 2, bbox.top);
         });
         ctx.restore();
+        this.markOpen(plot);
         this.markSelected(plot);
+    }
+
+    /** True if a window's number of rows decided its verdict. @param {number} id */
+    isOfRows(id) {
+        const result = this.points.results.find((each) => each?.window.id === id);
+        return Boolean(result && decidedBy(result).startsWith("by"));
+    }
+
+    /** Marks a window that is still open by a ring and a word. @param {uPlot} plot */
+    markOpen(plot) {
+        const { ctx } = plot;
+        const at = this.points.results.findLastIndex((result) => result && !result.window.closed && result.kl !== null);
+        const seconds = this.points.seconds[at];
+        if (at < 0 || !isInside(plot, seconds))
+            return;
+        const [x, y] = [plot.valToPos(seconds, "x", true), plot.valToPos(this.points.results[at]?.kl ?? 0, "y", true)];
+        ctx.save();
+        ctx.strokeStyle = this.colour("kl");
+        ctx.fillStyle = this.colour("surface");
+        ctx.lineWidth = 2 * devicePixelRatio;
+        ctx.setLineDash([]);
+        ctx.beginPath();
+        ctx.arc(x, y, 4 * devicePixelRatio, 0, 2 * Math.PI);
+        ctx.fill();
+        ctx.stroke();
+        ctx.font = font(devicePixelRatio);
+        ctx.fillStyle = this.colour("quiet");
+        ctx.textAlign = "right";
+        ctx.fillText("open", x - 8 * devicePixelRatio, y);
+        ctx.restore();
     }
 
     /** Draws the line of KL from the windows beside an infinite one up to the top. @param {uPlot} plot @param {number} i */
@@ -388,10 +422,11 @@ function describe(result, shares) {
     const { warning, critical } = result.thresholds;
     const kl = result.kl === null && !result.infinite
         ? "no KL: nothing to compare with" : `KL ${number(result.kl)} nats`;
+    const by = decidedBy(result);
     const noise = result.noise_floor === null ? "" : `noise floor ${nats(result.noise_floor)}; `;
     const from = result.g_test?.critical_kl ?? 0;
     const significant = from > warning ? `; significant from ${number(from)}` : "";
-    return `${span(result.window)}${result.window.closed ? "" : " (open)"}: ${kl}, ` +
-        `${word(result.verdict)}; ${plural(result.n, "value")}; ${noise}thresholds ` +
+    return `${span(result.window)}${result.window.closed ? "" : " (still open)"}: ${kl}, ` +
+        `${word(result.verdict)}${by && ` ${by}`}; ${plural(result.n, "value")}; ${noise}thresholds ` +
         `${number(warning)} and ${number(critical)} nats${significant}${shares && `; ${shares}`}`;
 }

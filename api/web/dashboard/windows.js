@@ -2,6 +2,7 @@
 import { element, fill } from "./dom.js";
 import { downloadLink } from "./download-link.js";
 import { count, number, plural, probability, time } from "./format.js";
+import { decidedBy } from "./sentences.js";
 import { badge } from "./states.js";
 import { term } from "./term.js";
 
@@ -18,7 +19,8 @@ const COLUMNS = [
     ["KL, nats", "Divergence from the reference"],
     ["Noise floor, nats", "KL to expect from so few values without any drift"],
     ["p", "Probability of such a difference without any drift"],
-    ["Verdict", "Of this window alone"],
+    ["Verdict", "Of this window, and of sums with the windows before"],
+    ["Decided", "The number of rows, or windows before, if these decided"],
 ];
 
 export class WindowTable {
@@ -92,6 +94,7 @@ export class WindowTable {
             element("td", {}, known ? number(result.kl) : "–"),
             element("td", {}, result.noise_floor === null ? "–" : number(result.noise_floor)),
             element("td", {}, result.g_test ? probability(result.g_test.p_value) : "–"),
-            element("td", {}, badge(result.verdict)));
+            element("td", {}, badge(result.verdict)),
+            element("td", { class: "left" }, decidedBy(result)));
     }
 }

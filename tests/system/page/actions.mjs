@@ -47,8 +47,8 @@ async function checkSettings({binary, browser, report}) {
             await shown(page);
             await clickMenu(page, "Settings …");
             const [before] = await waitForText(page, /would have raised 1 alarm: .* critical/);
-            await fill(page, "Warning, nats", "1");
-            await fill(page, "Critical, nats", "2");
+            await fill(page, "Warning from, nats", "1");
+            await fill(page, "Critical from, nats", "2");
             await waitForText(page, /would have raised 0 alarms/);
             await visit.picture("settings", false);
             await auditAccess(page);
@@ -64,7 +64,7 @@ async function checkSettings({binary, browser, report}) {
         visiting(browser, url, {expected: [/422/]}, async ({page}) => {
             await shown(page);
             await clickMenu(page, "Settings …");
-            await fill(page, "Warning, nats", "5");
+            await fill(page, "Warning from, nats", "5");
             await click(page, "button", "Save");
             await page.waitForFunction(() =>
                 document.querySelector("dialog [role=alert]")?.textContent?.includes("critical"));
@@ -96,7 +96,7 @@ async function checkSettings({binary, browser, report}) {
             await auditAccess(page);
             await click(page, "button", "Acknowledge");
             await closed(page);
-            await waitForText(page, /Muted until .*: Ann, new form/);
+            await waitForText(page, /Acknowledged until .*: Ann, new form/);
             const left = Date.parse((await api.get(path)).muted.until) - Date.now();
             expectSame(Math.round(left / 3600e3), 24, "hours of the mute");
             await page.goto(`${server.url}/dashboard/`);
@@ -198,7 +198,7 @@ async function checkGroups({binary, browser, report}) {
             await waitForText(page, /1 of 1 monitor drifts, since /);
             expectSame((await rowsOf(page)).length, 1, "rows");
             await clickMenu(page, "Settings of all …");
-            await fill(page, "Pool, windows", "1");
+            await fill(page, "Windows judged together", "1");
             await click(page, "button", "Save");
             await closed(page);
             expectSame((await api.get(monitorPath("shop", "basket"))).pool, 1, "pool");
@@ -220,7 +220,7 @@ async function checkGroups({binary, browser, report}) {
     await report.check("changes of state of all monitors are a feed", () =>
         visiting(browser, `${server.url}/dashboard/?events`, {}, async visit => {
             const {page} = visit;
-            await find(page, "heading", "Changes of state");
+            await find(page, "heading", "Events: changes of state");
             await waitForText(page, /shop \/ basket/);
             const {events} = await api.get("/events");
             const entries = await page.$$eval(".feed li", all => all.length);
@@ -358,7 +358,7 @@ async function checkSample({binary, browser, report}) {
                     document.querySelector(".drop")?.dispatchEvent(
                         new DragEvent(type, {bubbles: true, cancelable: true, dataTransfer: carried}));
             }, ["amount,paint & ink", ...lines.map(line => `1,${line.split(",")[3]}`)].join("\n"));
-            await find(page, "heading", "1 monitor, with these bins");
+            await find(page, "heading", "1 monitor of 100 rows, with these bins");
             await click(page, "button", "Create the monitors");
             await waitForText(page, /1 monitor of sample ready/);
             expectSame((await api.get("/groups/sample")).new.join(), "", "new columns");
@@ -410,7 +410,7 @@ async function checkMarks({binary, browser, report}) {
             await shown(page);
             await clickMenu(page, "Settings …");
             const {preview} = await api.send("PATCH", `${path}?dry_run=true`, {});
-            const [, alarms, falls] = await waitForText(page, /would have raised 1 alarm: (.*)\.\s+Falls: (.*)\./);
+            const [, alarms, falls] = await waitForText(page, /would have raised 1 alarm: (.*?)\. The present settings raise \d+\.\s+Returns: (.*)\./);
             expect(/^[^,]* critical$/.test(alarms), `alarms: ${alarms}`);
             expectSame(falls.split(", ").length, preview.changes.length - 2, "falls"); /* but the first, and the alarm */
             expect(/to ok/.test(falls), `falls: ${falls}`);

@@ -110,12 +110,12 @@ export async function checkIncidents({binary, browser, report}) {
             await visit.picture("incident-actions");
             await auditAccess(page);
             const {monitors} = await api.get("/monitors?group=credit");
-            const acknowledged = monitors.filter((/** @type {any} */ {muted}) => muted?.reason === REASON);
+            const acknowledged = monitors.filter((/** @type {any} */ {muted}) => muted?.reason === `acknowledged: ${REASON}`);
             expectSame(acknowledged.length, 9, "acknowledged monitors");
             const {annotations} = await api.get(monitorPath("credit", "rent"));
             expectSame(annotations.owner, "risk team", "owner");
             await click(page, "button", "Close");
-            await waitForText(page, /9 columns.*Muted until .*: Benx+/s);
+            await waitForText(page, /9 columns.*Acknowledged until .*: Benx+/s);
             await emulate(page, {width: 320, height: 900, still: true});
             await auditWidth(page);
             await emulate(page, {});
@@ -150,7 +150,7 @@ export async function checkIncidents({binary, browser, report}) {
             await find(page, "button", "Unmute");
             const {drifting} = await api.get("/groups/wide");
             const texts = drifting.map((/** @type {any} */ {muted}) => `${muted?.reason}`);
-            expectSame(`${texts.length} ${[...new Set(texts)]}`, "60 Eve", "mutes of the monitors");
+            expectSame(`${texts.length} ${[...new Set(texts)]}`, "60 acknowledged: Eve", "mutes of the monitors");
         }));
     await server.stop();
 }

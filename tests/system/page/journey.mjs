@@ -155,7 +155,7 @@ async function checkReplacing({binary, browser, report}) {
         const before = await formOf(page);
         await emulate(page, {theme: "dark"});
         expectSame(await formOf(page), before, "form in the dark");
-        await waitForText(page, /5 monitors, with these bins/);
+        await waitForText(page, /5 monitors of [\d,]+ rows, with these bins/);
         await fill(page, /group/i, "another");
         await page.keyboard.press("Tab");
         await find(page, "button", "Create the monitors");
@@ -261,9 +261,9 @@ async function checkFiles({browser, report, binary}) {
     await report.check("a column of dates is watched for missing values, by a click for its values", () =>
         visiting(browser, `${server.url}/dashboard/?add`, {}, async ({page}) => {
             await choose(page, /reference/i, dated);
-            await waitForText(page, /2 monitors, with these bins.*day\s+values, and missing ones/s);
+            await waitForText(page, /2 monitors of [\d,]+ rows, with these bins.*day\s+values, and missing ones/s);
             await click(page, "button", "Watch the values of day");
-            return (await waitForText(page, /2 monitors, with these bins.*day\s+\d+ intervals/s))[0].slice(0, 60);
+            return (await waitForText(page, /2 monitors of [\d,]+ rows, with these bins.*day\s+\d+ intervals/s))[0].slice(0, 60);
         }));
     await report.check("a file that is no table is refused, and names the reason", () =>
         visiting(browser, `${server.url}/dashboard/?files`, {expected: [/4\d\d/]}, async ({page}) => {

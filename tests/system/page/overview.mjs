@@ -265,7 +265,7 @@ async function checkRange({browser, filled, report}) {
             });
             expectSame(await days.jsonValue(), 7, "days to compare");
             await click(page, "link", "Events");
-            await find(page, "heading", "Changes of state");
+            await find(page, "heading", "Events: changes of state");
             await page.waitForSelector(".feed");
             expectSame(`${range(page)} ${since(/events$/, "since")} ${await pressed(page)}`, "7d 7 7 days", "events");
             await click(page, "link", "Monitors");
@@ -347,7 +347,7 @@ async function checkShown({binary, browser, report}) {
             const [row] = await rowsOf(page);
             const {monitors: [{noise_floor: noise, kl, thresholds}]} = await api.get("/monitors?group=noisy");
             expect(/^ok/.test(row) && kl > thresholds.critical, row);
-            expect(row.includes(`noise floor of so few values ${Number(noise.toPrecision(3))} nats`), row);
+            expect(row.includes(`so few values show about ${Number(noise.toPrecision(3))} nats`), row);
             const part = await page.$eval(".meter", each => /** @type {HTMLElement} */ (each).style.getPropertyValue("--chance"));
             expect(Math.abs(parseFloat(part) - 50 * noise / thresholds.critical) < 0.01, `striped: ${part}`);
             const drawn = await page.$eval(".meter", each => getComputedStyle(each).backgroundSize);

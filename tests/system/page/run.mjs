@@ -10,6 +10,7 @@ import {startBrowser} from "./browser.mjs";
 import {checkDocs} from "./docs.mjs";
 import {startServer} from "./server.mjs";
 import {checkFixtures} from "./states.mjs";
+import {checkCauses} from "./causes.mjs";
 import {checkCrowd} from "./crowd.mjs";
 import {fillAll} from "./fixtures.mjs";
 import {checkFailures} from "./failures.mjs";
@@ -44,6 +45,7 @@ const suites = {
     monitor: checkMonitor,
     held: checkHeld,
     incidents: checkIncidents,
+    causes: checkCauses,
     keyboard: checkKeyboard,
     looks: checkLooks,
     widths: checkWidths,
