@@ -5,7 +5,7 @@ import { command, curl, quote } from "./commands.js";
 import { element, fill } from "./dom.js";
 import { fileChooser } from "./files.js";
 import { count, namedBins, number, plural } from "./format.js";
-import { attempt, rank, warnings } from "./outcome.js";
+import { attempt, presenceOf, rank, warnings } from "./outcome.js";
 import { sampleBatch, sampleReference } from "./sample.js";
 import { mayBeChance, whatMoved } from "./sentences.js";
 import { badge, isAlarm, LOOKED } from "./states.js";
@@ -83,6 +83,7 @@ class FileComparison {
         const worst = [...columns].sort((a, b) => order(a) - order(b) || rank(b) - rank(a));
         const drifting = worst.filter(({ verdict }) => isAlarm(verdict));
         const heading = element("h2", { tabindex: -1 }, `${count(drifting.length)} of ${plural(columns.length, "column")} drift${drifting.length === 1 ? "s" : ""}`);
+        const presence = presenceOf(told);
         const notes = told.filter(({ code }) => !SHOWN.includes(code));
         fill(this.results,
             element("div", { class: "panel" }, heading,
@@ -90,7 +91,7 @@ class FileComparison {
                 element("div", { class: "scroll" }, element("table", { class: "verdicts" },
                     element("thead", {}, element("tr", {}, ...COLUMNS.map((name) =>
                         element("th", { scope: "col", class: name === COLUMNS[2] ? "" : "left" }, name)))),
-                    element("tbody", {}, ...worst.map(row))))),
+                    element("tbody", {}, ...worst.map((result) => row(result, presence.has(result.name))))))),
             notes.length > 0 && element("div", { class: "panel" },
                 element("h2", {}, "Not compared, or read with care"), ...warnings(notes)),
             element("div", { class: "panels" }, ...drifting.slice(0, DRAWN).map((result) => this.card(result))),
@@ -124,13 +125,14 @@ function unpacked(file) {
         ? new Response(file.stream().pipeThrough(new DecompressionStream("gzip"))).blob() : file;
 }
 
-/** @param {Result} result */
-function row(result) {
+/** @param {Result} result @param {boolean} isOfPresence true if only missing values were compared */
+function row(result, isOfPresence) {
     return element("tr", {},
         element("th", { scope: "row" }, element("bdi", {}, result.name)),
         element("td", { class: "left" }, badge(result.verdict)),
         element("td", {}, number(result.kl === null && !result.infinite ? undefined : result.kl)),
-        element("td", { class: "wrap" }, isAlarm(result.verdict) ? whatMoved(result) : mayBeChance(result)));
+        element("td", { class: "wrap" }, isAlarm(result.verdict) ? whatMoved(result)
+            : isOfPresence ? "only missing values are compared" : mayBeChance(result)));
 }
 
 /** @type {import("./start.js").Show} */

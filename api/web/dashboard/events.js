@@ -38,6 +38,8 @@ class Events {
             load: (signal) => this.load(signal),
             failed: () => main.setAttribute("aria-busy", "false"),
         });
+        /** @type {{ events: Event[], next: string | null }} */
+        this.loaded = { events: [], next: null };
         /** @type {WeakMap<Element, () => void>} what an entry does when it is first seen */
         this.waiting = new WeakMap();
         this.seen = new IntersectionObserver((entries) => {
@@ -48,9 +50,9 @@ class Events {
                 }
         });
         this.search = element("input", { type: "search", size: 24, placeholder: "Group or monitor", "aria-label": "Group or monitor",
-                                         value: query.get("q") ?? "", input: () => this.go({ q: this.search.value || null }) });
+                                         value: query.get("q") ?? "", input: () => this.choose({ q: this.search.value || null }) });
         this.list = element("div");
-        this.state = element("select", { id: "to", change: () => this.go({ to_state: this.state.value || null }) },
+        this.state = element("select", { id: "to", change: () => this.choose({ to_state: this.state.value || null }) },
             ...STATES.map(([value, text]) => element("option", { value }, text)));
         this.picker = new RangePicker((changes) => this.go(changes));
         const group = query.get("group");
@@ -74,11 +76,23 @@ class Events {
         ]);
         this.main.setAttribute("aria-busy", "false");
         this.picker.show(this.query);
-        const wanted = this.query.get("to_state") ?? "";
-        this.state.value = wanted;
-        const text = (this.query.get("q") ?? "").toLowerCase();
-        const has = (/** @type {Event} */ { group: of = "", name = "" }) => `${of} / ${name}`.toLowerCase().includes(text);
-        this.show(response.events.filter((/** @type {Event} */ each) => (!wanted || each.to === wanted) && has(each)), response.next !== null);
+        this.state.value = this.query.get("to_state") ?? "";
+        this.loaded = response;
+        this.showChosen();
+    }
+
+    /** Shows those of the loaded changes that the reader wants. */
+    showChosen() {
+        const { value: wanted } = this.state;
+        const text = this.search.value.toLowerCase();
+        const has = (/** @type {Event} */ { group = "", name = "" }) => `${group} / ${name}`.toLowerCase().includes(text);
+        this.show(this.loaded.events.filter((each) => (!wanted || each.to === wanted) && has(each)), this.loaded.next !== null);
+    }
+
+    /** @param {Record<string, string | null>} changes of the address, by which loaded changes are chosen */
+    choose(changes) {
+        changeAddress(this.query, changes);
+        this.showChosen();
     }
 
     /**
@@ -93,7 +107,7 @@ class Events {
         this.seen.disconnect();
         fill(this.list,
             changes.length === 0 ? element("p", { class: "quiet" }, more ? "None of the changes that are loaded is such a one."
-                : `No monitor ${this.state.value ? "has come to this state" : "has changed its state"} in this time.`)
+                : `No ${this.search.value ? "such monitor" : "monitor"} ${this.state.value ? "has come to this state" : "has changed its state"} in this time.`)
                 : element("ol", { class: "feed" }, ...together(changes).map((some) => this.entry(some))),
             more && element("button", { type: "button", click: () => this.loadMore() }, "Load more"));
     }
@@ -122,7 +136,7 @@ class Events {
      */
     entry(changes) {
         const why = element("span", { class: "cause" });
-        const node = entry(changes, why);
+        const node = lineOf(changes, why);
         const change = toldOf(changes);
         if (isOfWindow(change) && rises(change)) {
             fill(why, "\u00a0"); /* the room of the cause */
@@ -156,7 +170,7 @@ function looked(state) {
 
 /** The group whose segment a group is, or the group itself. @param {Event} change */
 function baseOf({ group = "" }) {
-    return group.replace(/\[[^[]*\]$/, "");
+    return group.replace(/(?<=.)\[[^[=]+=.*\]$/, "");
 }
 
 /**
@@ -171,7 +185,9 @@ function together(changes) {
     for (const change of changes) {
         const { at, from, to } = change;
         const key = JSON.stringify([baseOf(change), at, from, to]);
-        entries.set(key, [...entries.get(key) ?? [], change]);
+        const entry = entries.get(key) ?? [];
+        entries.set(key, entry);
+        entry.push(change);
     }
     return [...entries.values()];
 }
@@ -224,7 +240,7 @@ function explain(node, why, changes, sentence) {
  * @param {Event[]} changes of one group, at the same time
  * @param {HTMLElement} why
  */
-function entry(changes, why) {
+function lineOf(changes, why) {
     const [change] = changes;
     const { group = "", name = "", at, from, to } = change;
     const isAlone = changes.length === 1;

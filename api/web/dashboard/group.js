@@ -103,8 +103,8 @@ export class GroupPanel {
         const button = (/** @type {string} */ text, /** @type {() => Promise<unknown>} */ action) =>
             element("button", { type: "button", click: () => act(action) }, text);
         renewActions(this.actions,
-            ...(muted ? [button("Unmute", () => unmute(path))]
-                : [isAlarm(state) && button("Acknowledge …", () => acknowledge(path)), button("Mute …", () => mute(path))].filter((each) => each !== false)),
+            ...(isAlarm(state) && !muted ? [button("Acknowledge …", () => acknowledge(path))] : []),
+            muted ? button("Unmute", () => unmute(path)) : button("Mute …", () => mute(path)),
             menu(button("Settings of all …", () => editSettings(path, null)),
                  button("Note …", async () => this.notes?.write(Date.now())),
                  element("button", { type: "button", click: () => saveReport(group) }, "Save report")),

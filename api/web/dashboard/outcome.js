@@ -9,11 +9,17 @@ export function rank(result) {
     return result.kl ?? (result.infinite ? Infinity : -1);
 }
 
-/** Columns whose values have no bins of their own, and may have them if the reader wants. */
-const MAY_BE_WATCHED = ["nearly_unique", "dates"];
+/** Columns whose values have no bins of their own; those that may have them if the reader wants. */
+const WITHOUT_BINS = ["nearly_unique", "dates", "labels_too_large"];
+const MAY_BE_WATCHED = WITHOUT_BINS.slice(0, 2);
 
 /** What messages say of parameters, to programs: the page has buttons and fields for these. */
 const PARAMETERS = /, unless \?include= names it| \(\?time= [^)]*\)| by \?bins= or \?include=/g;
+
+/** Columns of which only missing values are watched. @param {Warning[]} all @returns {Set<string | null>} */
+export function presenceOf(all) {
+    return new Set(all.filter(({ code }) => WITHOUT_BINS.includes(code)).map(({ column }) => column));
+}
 
 /**
  * @param {Warning[]} all

@@ -123,8 +123,7 @@ export class Timeline {
                 `: the window that is shown ended ${time(history.result.window.end)}`, ".");
             return;
         }
-        this.fit.hidden = !this.close && klColumns(this.points).slice(2).every((level) =>
-            Math.max(0, ...level.map((value) => value ?? 0)) <= Math.max(...this.points.results.map((result) => result?.kl ?? 0)));
+        this.fit.hidden = !this.close && !this.isBelowLimits();
         this.showNames();
         this.showCharts();
         this.zoomTo(history.zoom);
@@ -238,6 +237,13 @@ export class Timeline {
         }
     }
 
+    /** True if a limit is above the greatest KL: the axis may end lower. */
+    isBelowLimits() {
+        const [, kl, ...limits] = klColumns(this.points);
+        const greatest = (/** @type {ArrayLike<number | null | undefined>} */ values) => Math.max(0, ...Array.from(values, (value) => value ?? 0));
+        return limits.some((limit) => greatest(limit) > greatest(kl));
+    }
+
     /** Upper end of the axis of KL. @param {number | null} max of all series */
     top(max) {
         const finite = this.points.results.map((result) => result?.kl ?? 0);
@@ -343,6 +349,7 @@ export class Timeline {
             ctx.fillText("∞", x - room / 2, bbox.top);
         });
         ctx.restore();
+        this.markReferences(plot);
         this.markOpen(plot);
         this.markSelected(plot);
     }
@@ -351,6 +358,26 @@ export class Timeline {
     isOfRows(id) {
         const result = this.points.results.find((each) => each?.window.id === id);
         return Boolean(result && decidedBy(result).startsWith("by"));
+    }
+
+    /** Marks the first window of each new reference. @param {uPlot} plot */
+    markReferences(plot) {
+        const { ctx, bbox } = plot;
+        const known = this.points.results.flatMap((result) => result ?? []);
+        ctx.save();
+        ctx.font = font(devicePixelRatio);
+        ctx.textBaseline = "bottom";
+        known.forEach((result, i) => {
+            const start = Date.parse(result.window.start) / 1000;
+            if (i === 0 || known[i - 1].revision === result.revision || !isInside(plot, start))
+                return;
+            const x = plot.valToPos(start, "x", true);
+            drawLine(plot, x, this.colour("reference"));
+            ctx.fillStyle = this.colour("quiet");
+            ctx.textAlign = x < bbox.left + bbox.width / 2 ? "left" : "right";
+            ctx.fillText(" new reference ", x, bbox.top + bbox.height);
+        });
+        ctx.restore();
     }
 
     /** Marks a window that is still open by a ring and a word. @param {uPlot} plot */
