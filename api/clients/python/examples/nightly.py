@@ -1,5 +1,5 @@
 """A nightly job, for cron or a systemd timer: observes a day's file, prints what drifts, and ends with status 2 if a
-column is critical, so that cron writes a mail.
+monitor is critical, so that cron writes a mail.
 
     5 0 * * * python3 nightly.py http://127.0.0.1:8080 sales /data/sales-%s.csv
 
@@ -15,7 +15,7 @@ def main(url, group, pattern, day=None):
     results = kldiv.Client(url).group(group).observe(pattern % day, timestamp=f"{day}T12:00:00Z")
     for result in results.drifting:
         print(result.sentence())
-    return 2 if any(result.verdict == "critical" for result in results) else 0
+    return 2 if any(result.state == "critical" for result in results) else 0
 
 
 if __name__ == "__main__":
