@@ -1,10 +1,12 @@
 /* What can be done to a monitor or a group: settings, reference, mute, owner, delete. Each dialog shows its curl line. */
 import { address, ApiError, call, request } from "./api.js";
+import { BinChart } from "./bars.js";
 import { curl } from "./commands.js";
 import { openDialog } from "./dialog.js";
 import { element, visible } from "./dom.js";
 import { comparedWith, count, duration, isolate, plural, time } from "./format.js";
 import { periodFields, periodOf } from "./range.js";
+import { referenceBins, referenceSize } from "./reference.js";
 import { ACKNOWLEDGED } from "./row.js";
 import { rises } from "./spans.js";
 import { isAlarm, word } from "./states.js";
@@ -165,15 +167,38 @@ export function lastOk(changes, startOf) {
 }
 
 /**
+ * What a period would make of a monitor: its reference beside the present one, and how many segments get one.
+ *
+ * @param {Config} config
+ * @param {{ monitors: Config[], segments?: unknown[] }} answer of a dry run
+ * @param {BinChart} chart
+ */
+function referenceText(config, { monitors: [made], segments = [] }, chart) {
+    if (!made)
+        return [element("p", {}, "No closed window starts in this period.")];
+    const shares = referenceBins(made);
+    chart.name("reference", "present reference");
+    chart.name("current", "new reference");
+    chart.show(referenceBins(config).map((bin, i) => ({ ...bin, current: shares[i].reference })));
+    return [element("p", {}, `The new reference has ${plural(referenceSize(made), "value")}, the present one ${count(referenceSize(config))}.` +
+        (segments.length > 0 ? ` ${plural(segments.length, "segment")} of the group get a new one, too.` : "")),
+            element("div", { class: "small" }, chart.node)];
+}
+
+/**
  * Makes the windows of a period the reference.
  *
- * @param {string[]} path
+ * @param {Config} config
  * @param {[number, number] | null} zoom milliseconds that the reader chose
- * @param {number | null} began the start of its drift, milliseconds; null if it does not drift
  * @param {[number, number] | null} ok the last stretch that was ok
  */
-export function takeReference(path, zoom, began, ok) {
-    const url = address([path[0], path[1], "reference"], { include: path[2] });
+export function takeReference(config, zoom, ok) {
+    const { group, name, began: start } = config;
+    const take = (/** @type {Values} */ values, /** @type {boolean} */ dry) =>
+        call("POST", address(["monitors", group, "reference"], { include: name, dry_run: dry ? "true" : null }),
+             { body: JSON.stringify(periodOf(values)), type: "application/json" });
+    const began = start ? Date.parse(start) : null;
+    const chart = new BinChart();
     const drift = /** @type {[number, number] | null} */ (began === null ? null : [began, Date.now()]);
     const [from, to] = zoom ?? drift ?? ok ?? [Date.now() - 7 * DAY_MS, Date.now()];
     const before = ok ? ` Before, it was last ok from ${time(new Date(ok[0]).toISOString())} to ${time(new Date(ok[1]).toISOString())}.` : "";
@@ -182,13 +207,14 @@ export function takeReference(path, zoom, began, ok) {
         : ok ? "The period is the last time at which it was ok."
         : "It has not been ok yet: the period is the last 7 days.";
     return openDialog({
-        title: `A new reference for ${isolate(path[2])}`,
+        title: `A new reference for ${isolate(name)}`,
         text: "The closed windows of a period become the reference. Choose days that look as the data shall look. " +
-            `The monitor starts again with it; its history stays. Segments of the group get new references, too. ${why}`,
+            `The monitor starts again with it; its history stays. ${why}`,
         fields: periodFields(from, to),
         button: "Take it as the reference",
-        command: (values) => curl(url.href, "-d", JSON.stringify(periodOf(values))),
-        run: (values) => call("POST", url, { body: JSON.stringify(periodOf(values)), type: "application/json" }),
+        command: (values) => curl(address(["monitors", group, "reference"], { include: name }).href, "-d", JSON.stringify(periodOf(values))),
+        run: (values) => take(values, false),
+        preview: async (values) => referenceText(config, await take(values, true), chart),
     });
 }
 

@@ -220,8 +220,7 @@ class Monitor {
         const starts = new Map(this.history.windows.map(({ window }) => [window.id, Date.parse(window.start)]));
         const startOf = (/** @type {Change} */ { at, window }) =>
             starts.get(window) ?? Date.parse(at) - 1000 * lengthOf(config);
-        return takeReference(this.path, zoom && [zoom[0] * 1000, zoom[1] * 1000],
-                             config.began ? Date.parse(config.began) : null,
+        return takeReference(config, zoom && [zoom[0] * 1000, zoom[1] * 1000],
                              lastOk(this.data?.changes ?? [], startOf));
     }
 

@@ -7,9 +7,12 @@
  * @typedef {{ in: string, description: string, schema: Schema, example?: unknown }} Parameter
  * @typedef {{ schema: Schema, example?: unknown,
  *     examples?: Record<string, { value: unknown }> }} Media
- * @typedef {{ requestBody?: { content: Record<string, Media> } }} Operation
+ * @typedef {{ tags: string[], "x-section"?: string, requestBody?: { content: Record<string, Media> } }} Operation
+ * @typedef {{ name: string, description: string }} Tag
  * @typedef {object} OpenApi
  * @property {{ url: string }[]} servers
+ * @property {Tag[]} tags
+ * @property {Tag[]} x-sections parts of the tag "monitors", of which there are too many to read: programs have one tag
  * @property {Record<string, Record<string, Operation>>} paths
  * @property {{ parameters: Record<string, Parameter>, schemas: Schemas }} components
  */
@@ -89,7 +92,8 @@ function putTimeToNow(example) {
  * @param {URL} root
  */
 export function prepare(openapi, root) {
-    const { servers, paths, components } = openapi;
+    const { servers, tags, paths, components } = openapi;
+    tags.splice(tags.findIndex(({ name }) => name === "monitors") + 1, 0, ...openapi["x-sections"]);
     for (const server of servers)
         server.url = new URL(server.url, root).href.replace(/\/$/, "");
     for (const parameter of Object.values(components.parameters)) {
@@ -100,6 +104,7 @@ export function prepare(openapi, root) {
     }
     for (const operation of Object.values(paths).flatMap(Object.values)) {
         const content = operation.requestBody?.content ?? {};
+        operation.tags = [operation["x-section"] ?? operation.tags[0]];
         prepareForm(content["multipart/form-data"], components.schemas);
         for (const { example, examples } of Object.values(content)) {
             putTimeToNow(example);

@@ -160,6 +160,9 @@ async function checkSettings({binary, browser, report}) {
             await shown(page);
             await clickMenu(page, "New reference …");
             await waitForText(page, /The period begins with the drift.* it was last ok from /);
+            await waitForText(page, /The new reference has 2,000 values, the present one /);
+            await find(page, "group", /^reference and current, bin by bin/);
+            await auditAccess(page);
             await click(page, "button", "Take it as the reference");
             await closed(page);
             await waitForText(page, /Revision\n+2/);

@@ -14,11 +14,11 @@ const CHOICE = ".opblock-section-request-body select";
 
 const contract = JSON.parse(readFileSync(new URL("../../../api/openapi.json", import.meta.url), "utf8"));
 
-/** The tag of an operation. @param {string} id */
+/** Where the page has an operation: in a part of its tag, or below its tag. @param {string} id */
 function tagOf(id) {
     for (const path of Object.values(contract.paths))
-        for (const {operationId, tags} of Object.values(path))
-            if (operationId === id) return tags[0];
+        for (const {operationId, tags, "x-section": section} of Object.values(path))
+            if (operationId === id) return section ?? tags[0];
     throw new Error(`no operation ${id}`);
 }
 
