@@ -194,7 +194,8 @@ static bool fail_without_columns(struct comparing *c, const struct api_table *ta
     for (size_t i = 0; i < table->n_columns; i++)
         list_name(found, sizeof found, i, table->columns[i].name);
     return api_fail(&c->current.x->problem, "columns_unknown",
-                    "no column is compared: the reference has %s, this table %s", expected, found);
+                    "the tables have no column in common: the reference has %s, this one %s",
+                    expected, found);
 }
 
 static bool observe_columns(struct comparing *c, const struct api_table *table)

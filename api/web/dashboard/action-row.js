@@ -5,7 +5,7 @@ import { copyButton } from "./commands.js";
 import { messageOf } from "./dialog.js";
 import { element, fill } from "./dom.js";
 import { isolate, list } from "./format.js";
-import { mutedText } from "./row.js";
+import { mutedText, unmuteText } from "./row.js";
 
 /**
  * What a row acts on: a monitor, a group, or the monitors of an incident.
@@ -56,7 +56,7 @@ export function actionRow({ paths, owners, muted, wrong, link }, changed, more) 
     ];
     return element("div", { class: "buttons actions", role: "group", "aria-label": "Actions" },
         wrong && !muted && button("Acknowledge …", () => acknowledge(...paths)),
-        muted ? button("Unmute", () => unmute(...paths)) : button("Mute …", () => mute(...paths)),
+        muted ? button(unmuteText(muted), () => unmute(...paths)) : button("Mute …", () => mute(...paths)),
         owners && element("span", {}, owners.length > 0 ? `Owner: ${list(owners.map(isolate))}` : "No owner"),
         ...(more ? [menu(...rest, ...more)] : rest), muted && element("span", { class: "quiet" }, mutedText(muted)));
 }

@@ -4,9 +4,9 @@ import { BinChart } from "./bars.js";
 import { curl } from "./commands.js";
 import { openDialog } from "./dialog.js";
 import { element, visible } from "./dom.js";
-import { comparedWith, count, duration, isolate, plural, time } from "./format.js";
+import { comparedWith, count, duration, isolate, nats, number, plural, time } from "./format.js";
 import { periodFields, periodOf } from "./range.js";
-import { referenceBins, referenceSize } from "./reference.js";
+import { divergenceFrom, referenceBins, referenceSize } from "./reference.js";
 import { ACKNOWLEDGED } from "./row.js";
 import { rises } from "./spans.js";
 import { isAlarm, word } from "./states.js";
@@ -34,15 +34,15 @@ const SETTINGS = [
                                 { previous: 4, period: 7 * DAY_SECONDS }, { previous: 3, period: "month" }], told: comparedWith },
     { path: ["thresholds", "warning"], label: "Warning from, nats", attributes: { min: 0, step: "any" } },
     { path: ["thresholds", "critical"], label: "Critical from, nats", attributes: { min: 0, step: "any" } },
-    { path: ["thresholds", "significance"], label: "Chance, at most", hint: "An alarm needs a smaller probability without drift; 1 turns this off",
+    { path: ["thresholds", "significance"], label: "p-value below", hint: "The probability without drift that an alarm needs; 1 turns the test off",
       attributes: { min: 0, max: 1, step: "any" } },
-    { path: ["ratio"], label: "Rare bins", hint: "Judges each bin by its share, for fraud, errors, missing values: warning and critical",
+    { path: ["ratio"], label: "Rare bins", hint: "A bin's share is so many times that of the reference: warning and critical",
       attributes: {}, empty: true, choices: [{ warning: 1.5, critical: 3 }, { warning: 2, critical: 4 }, { warning: 5, critical: 10 }],
       told: timesText },
-    { path: ["volume"], label: "Number of rows", hint: "Of windows of time, up or down from the usual number: warning and critical",
+    { path: ["volume"], label: "Number of rows", hint: "So many times the usual number, or fewer: warning and critical",
       attributes: {}, empty: true, choices: [{ warning: 1.5, critical: 3 }, { warning: 2, critical: 4 }, { warning: 5, critical: 10 }],
       told: timesText },
-    { path: ["pool"], label: "Windows judged together", hint: "At most: 1, 2, 4, 8, 16, 32 or 64",
+    { path: ["pool"], label: "Windows judged together", hint: "A power of two, up to 64",
       attributes: { min: 1, max: 64, step: 1 } },
     { path: ["fire_after"], label: "Bad windows before an alarm", attributes: { min: 1, step: 1 } },
     { path: ["clear_after"], label: "Good windows before its end", attributes: { min: 1, step: 1 } },
@@ -124,7 +124,7 @@ function previewText({ preview }, present) {
         element("p", {}, `The last ${plural(windows, "window")} would have raised ${plural(alarms, "alarm")}` +
             `${up.length > 0 ? `: ${told(up)}` : ""}.` +
             (present.preview ? ` The present settings raise ${count(present.preview.alarms)}.` : "")),
-        down.length > 0 && element("p", {}, `Returns: ${told(down, "to ")}.`),
+        down.length > 0 && element("p", {}, `It would have fallen: ${told(down, "to ")}.`),
     ];
 }
 
@@ -171,9 +171,10 @@ export function lastOk(changes, startOf) {
  *
  * @param {Config} config
  * @param {{ monitors: Config[], segments?: unknown[] }} answer of a dry run
+ * @param {import("./types.js").Result | null} latest
  * @param {BinChart} chart
  */
-function referenceText(config, { monitors: [made], segments = [] }, chart) {
+function referenceText(config, { monitors: [made], segments = [] }, latest, chart) {
     if (!made)
         return [element("p", {}, "No closed window starts in this period.")];
     const shares = referenceBins(made);
@@ -181,6 +182,7 @@ function referenceText(config, { monitors: [made], segments = [] }, chart) {
     chart.name("current", "new reference");
     chart.show(referenceBins(config).map((bin, i) => ({ ...bin, current: shares[i].reference })));
     return [element("p", {}, `The new reference has ${plural(referenceSize(made), "value")}, the present one ${count(referenceSize(config))}.` +
+        (latest?.bins ? ` The latest window then has KL ${nats(divergenceFrom(made, latest))}; a warning needs ${number(config.thresholds.warning)}.` : "") +
         (segments.length > 0 ? ` ${plural(segments.length, "segment")} of the group get a new one, too.` : "")),
             element("div", { class: "small" }, chart.node)];
 }
@@ -189,10 +191,11 @@ function referenceText(config, { monitors: [made], segments = [] }, chart) {
  * Makes the windows of a period the reference.
  *
  * @param {Config} config
+ * @param {import("./types.js").Result | null} latest
  * @param {[number, number] | null} zoom milliseconds that the reader chose
  * @param {[number, number] | null} ok the last stretch that was ok
  */
-export function takeReference(config, zoom, ok) {
+export function takeReference(config, latest, zoom, ok) {
     const { group, name, began: start } = config;
     const take = (/** @type {Values} */ values, /** @type {boolean} */ dry) =>
         call("POST", address(["monitors", group, "reference"], { include: name, dry_run: dry ? "true" : null }),
@@ -214,7 +217,7 @@ export function takeReference(config, zoom, ok) {
         button: "Take it as the reference",
         command: (values) => curl(address(["monitors", group, "reference"], { include: name }).href, "-d", JSON.stringify(periodOf(values))),
         run: (values) => take(values, false),
-        preview: async (values) => referenceText(config, await take(values, true), chart),
+        preview: async (values) => referenceText(config, await take(values, true), latest, chart),
     });
 }
 

@@ -4,7 +4,7 @@ import { BinChart } from "./bars.js";
 import { element, fill } from "./dom.js";
 import { droppedFile, fileChooser } from "./files.js";
 import { binName, binTitle, isolate, list, number, percent, plural } from "./format.js";
-import { attempt, rank, warnings } from "./outcome.js";
+import { attempt, ONLY_MISSING, presenceOf, rank, warnings } from "./outcome.js";
 import { moment } from "./range.js";
 import { referenceBins, referenceSize } from "./reference.js";
 import { sampleBatch, sampleReference } from "./sample.js";
@@ -53,6 +53,8 @@ class Adding {
         this.proposed = [];
         this.seen = ""; /* the choices whose bins are shown */
         this.replaces = false;
+        /** @type {Set<string | null>} columns of which only missing values are watched */
+        this.presence = new Set();
         /** @type {string[]} names of the monitors that were made */
         this.names = [];
         this.group = element("input", {
@@ -222,13 +224,14 @@ class Adding {
         if (!response)
             return;
         this.names = /** @type {Config[]} */ (response.monitors).map(({ name }) => name);
+        this.presence = presenceOf(response.warnings);
         const times = this.offerTimes(response.warnings);
         const heading = element("h2", { tabindex: -1 }, "2. A batch to compare");
         fill(this.made, element("div", { class: "panel" },
             element("p", { class: "ok" }, `${plural(response.monitors.length, "monitor")} of `,
                 element("bdi", {}, group), " ready."),
             heading,
-            element("p", {}, "A CSV file with the same columns: values of current data."),
+            element("p", {}, "A CSV file with the same columns: values of current data. It is stored and scored once you choose it."),
             this.isSample && element("p", {}, element("button", { type: "button", class: "primary",
                 click: () => this.observe(group, sampleBatch()) }, "Use the sample’s batch")),
             element("div", { class: "fields" },
@@ -267,12 +270,13 @@ class Adding {
         fill(this.results, element("div", { class: "panel" }, heading,
             ...warnings(response.warnings.filter((/** @type {Warning} */ { code }) => code !== "column_absent")),
             response.windows && element("p", {}, windowsText(response.windows)),
+            element("p", {}, element("a", { href: `?${new URLSearchParams({ group })}` }, "The group ", element("bdi", {}, group))),
             left.length > 0 && element("p", { class: "alert" },
                 `The batch has no values of ${list(left.map(isolate))}.`),
             element("div", { class: "scroll" }, element("table", { class: "verdicts" },
                 element("thead", {}, element("tr", {}, ...COLUMNS.map((name) =>
                     element("th", { scope: "col", class: name === COLUMNS[2] ? "" : "left" }, name)))),
-                element("tbody", {}, ...sorted.map((result) => row(group, result)))))));
+                element("tbody", {}, ...sorted.map((result) => row(group, result, this.presence.has(result.name))))))));
         heading.focus();
         heading.scrollIntoView({ block: "start" });
     }
@@ -310,8 +314,9 @@ function table(bins) {
 /**
  * @param {string} group
  * @param {Result & { name: string }} result
+ * @param {boolean} isOfPresence true if only missing values are watched
  */
-function row(group, result) {
+function row(group, result, isOfPresence) {
     const drifts = result.verdict === "critical" || result.verdict === "warning";
     const query = new URLSearchParams({ group, monitor: result.name });
     return element("tr", {},
@@ -319,7 +324,8 @@ function row(group, result) {
             element("a", { href: `?${query}` }, element("bdi", {}, result.name))),
         element("td", { class: "left" }, badge(result.verdict)),
         element("td", {}, number(result.kl === null && !result.infinite ? undefined : result.kl)),
-        element("td", { class: "wrap" }, drifts ? whatMoved(result) : mayBeChance(result)));
+        element("td", { class: "wrap" }, drifts ? whatMoved(result)
+            : isOfPresence ? ONLY_MISSING : mayBeChance(result)));
 }
 
 /** @type {import("./start.js").Show} */

@@ -5,7 +5,7 @@ import { command, curl, quote } from "./commands.js";
 import { element, fill } from "./dom.js";
 import { fileChooser } from "./files.js";
 import { count, namedBins, number, plural } from "./format.js";
-import { attempt, presenceOf, rank, warnings } from "./outcome.js";
+import { attempt, ONLY_MISSING, presenceOf, rank, warnings } from "./outcome.js";
 import { sampleBatch, sampleReference } from "./sample.js";
 import { mayBeChance, whatMoved } from "./sentences.js";
 import { badge, isAlarm, LOOKED } from "./states.js";
@@ -132,7 +132,7 @@ function row(result, isOfPresence) {
         element("td", { class: "left" }, badge(result.verdict)),
         element("td", {}, number(result.kl === null && !result.infinite ? undefined : result.kl)),
         element("td", { class: "wrap" }, isAlarm(result.verdict) ? whatMoved(result)
-            : isOfPresence ? "only missing values are compared" : mayBeChance(result)));
+            : isOfPresence ? ONLY_MISSING : mayBeChance(result)));
 }
 
 /** @type {import("./start.js").Show} */

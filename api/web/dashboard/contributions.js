@@ -40,7 +40,7 @@ function row(bin, cumulative) {
             element("span", {}, bin.share === null ? "–" : percent(bin.share))),
         element("td", {}, percent(bin.reference)),
         element("td", {}, percent(bin.current)),
-        element("td", {}, number(bin.contribution)),
+        element("td", { class: "contribution" }, number(bin.contribution)),
         element("td", { class: "cumulative" }, bin.share === null ? "–" : percent(Math.min(cumulative, 1))));
 }
 

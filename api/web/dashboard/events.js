@@ -63,7 +63,8 @@ class Events {
             this.health.node, this.refresher.alert, this.notifications.node,
             element("div", { class: "filters" }, this.picker.node,
                 element("label", { for: "to" }, "Became "), this.state, this.search),
-            element("section", { class: "panel", "aria-label": "Changes" }, this.list));
+            element("section", { class: "panel", "aria-label": "Changes" },
+                element("p", { class: "quiet" }, "Times are those at which windows ended."), this.list));
         document.title = "Events · kldiv";
     }
 
@@ -207,15 +208,21 @@ function klOf({ kl, infinite }) {
     return kl !== null || infinite ? `KL ${number(infinite ? null : kl)} nats` : "";
 }
 
+/** A monitor's name, with that of its segment. @param {Event} change @param {string} group whose segment it may be of */
+function nameIn({ group: of = "", name = "" }, group) {
+    return `${of.slice(group.length)} ${name}`.trim();
+}
+
 /** The monitors of an entry, each with its KL. @param {Event[]} changes */
 function monitorsOf(changes) {
-    const groups = new Set(changes.map(({ group }) => group));
-    const [only] = groups.size === 1 ? groups : [baseOf(changes[0])];
+    const groups = new Set(changes.map(({ group = "" }) => group));
+    const base = baseOf(changes[0]);
+    const [only] = groups.size === 1 ? groups : [base];
     return element("details", {},
         element("summary", {}, element("bdi", {}, only), ` / ${plural(changes.length, "monitor")}`,
-            groups.size > 1 && `, also of segments`),
+            groups.size > 1 && (groups.has(base) ? ", also of segments" : ", of segments")),
         element("ul", {}, ...changes.map((change) => element("li", {},
-            element("a", { href: linkOf(change) }, element("bdi", {}, `${(change.group ?? "").slice(only?.length)} ${change.name}`.trim())), " ",
+            element("a", { href: linkOf(change) }, element("bdi", {}, nameIn(change, only))), " ",
             element("span", { class: "quiet kl-of" }, klOf(change))))));
 }
 
@@ -230,7 +237,7 @@ function monitorsOf(changes) {
 function explain(node, why, changes, sentence) {
     const isOfRows = sentence.startsWith("rows: ");
     const [rows] = sentence.split("; ");
-    const name = changes.length > 1 && !isOfRows && sentence && [element("bdi", {}, toldOf(changes).name ?? ""), ": "];
+    const name = changes.length > 1 && !isOfRows && sentence && [element("bdi", {}, nameIn(toldOf(changes), baseOf(changes[0]))), ": "];
     fill(why, ...(name || []), isolateLabels(changes.length > 1 && isOfRows ? rows : sentence));
     if (isOfRows)
         node.querySelectorAll(".kl-of").forEach((each) => each.remove());

@@ -9,7 +9,7 @@ import { Incidents } from "./incidents.js";
 import { Notes } from "./notes.js";
 import { boundsOf, rangeText } from "./range.js";
 import { saveReport } from "./report.js";
-import { mutedText, silentTag } from "./row.js";
+import { mutedText, silentTag, unmuteText } from "./row.js";
 import { badge, isAlarm, lookOf } from "./states.js";
 
 /** @typedef {import("./types.js").Group} Group */
@@ -104,7 +104,7 @@ export class GroupPanel {
             element("button", { type: "button", click: () => act(action) }, text);
         renewActions(this.actions,
             ...(isAlarm(state) && !muted ? [button("Acknowledge …", () => acknowledge(path))] : []),
-            muted ? button("Unmute", () => unmute(path)) : button("Mute …", () => mute(path)),
+            muted ? button(unmuteText(muted), () => unmute(path)) : button("Mute …", () => mute(path)),
             menu(button("Settings of all …", () => editSettings(path, null)),
                  button("Note …", async () => this.notes?.write(Date.now())),
                  element("button", { type: "button", click: () => saveReport(group) }, "Save report")),
@@ -133,7 +133,7 @@ function columns({ group, absent = [], new: fresh = [] }) {
 }
 
 /**
- * The part of the monitors that drifted, over time.
+ * The part of the monitors that were not ok, over time.
  *
  * @param {NonNullable<Group["history"]>} history oldest first
  * @param {import("./range.js").Range | undefined} range
@@ -157,11 +157,11 @@ function course(history, range, silent) {
     const most = history.reduce((worst, each) => (each.drifting > worst.drifting ? each : worst));
     return [
         svg("svg", { class: "past", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: "none", role: "img",
-                     "aria-label": `Monitors that drifted, over time: at most ${most.drifting} of ${most.monitors}` },
+                     "aria-label": `Monitors that were not ok, over time: at most ${most.drifting} of ${most.monitors}` },
             svg("path", { class: "calm", d: `M${x(history[0].start).toFixed(1)} 0H${x(ended).toFixed(1)}V${HEIGHT}H${x(history[0].start).toFixed(1)}z` }),
             svg("path", { d: bars.join("") }), svg("path", { class: "gap", d: gap.join("") })),
         element("p", { class: "ends quiet" }, element("span", {}, time(first)),
-            element("span", {}, `part of the monitors that drifted${gap.length > 0 ? `; no data since ${time(ended)}` : ""}`),
+            element("span", {}, `part of the monitors that were not ok${gap.length > 0 ? `; no data since ${time(ended)}` : ""}`),
             element("span", {}, range?.to ? time(last) : "now")),
     ];
 }

@@ -11,7 +11,7 @@ import { endOf, lengthOf } from "./gaps.js";
 import { HealthAlert } from "./health.js";
 import { History } from "./history.js";
 import { Scores } from "./scores.js";
-import { reason, whatMoved } from "./sentences.js";
+import { decidedBy, reason, whatMoved } from "./sentences.js";
 import { showMonitorSettings } from "./monitor-settings.js";
 import { Notes } from "./notes.js";
 import { loadPlot } from "./plot.js";
@@ -176,7 +176,8 @@ class Monitor {
         if (!this.summary.isConnected)
             fill(this.content, ...this.panels());
         renew(this.badge, badge(lookOf(config)));
-        showVerdict(this.summary, config, latest, first);
+        const left = changes.find(({ at }) => at === config.since);
+        showVerdict(this.summary, config, latest, first, this.history.windows.find(({ window }) => window.id === left?.window));
         this.showRanges(changes.length === LISTED);
         const { notes } = this.notes;
         const range = rangeOf(this.query);
@@ -220,7 +221,7 @@ class Monitor {
         const starts = new Map(this.history.windows.map(({ window }) => [window.id, Date.parse(window.start)]));
         const startOf = (/** @type {Change} */ { at, window }) =>
             starts.get(window) ?? Date.parse(at) - 1000 * lengthOf(config);
-        return takeReference(config, zoom && [zoom[0] * 1000, zoom[1] * 1000],
+        return takeReference(config, this.data?.latest ?? null, zoom && [zoom[0] * 1000, zoom[1] * 1000],
                              lastOk(this.data?.changes ?? [], startOf));
     }
 
@@ -351,11 +352,13 @@ function sinceText({ state, severity_since: of }) {
  * If a monitor was not ok before it had its state: since when, and the begin of the first window that was not.
  *
  * @param {Config} config
+ * @param {Result | undefined} begin the window with which it left ok, if it is in the chart
  */
-function beforeText({ state, since, severity_since: of, began }) {
+function beforeText({ state, since, severity_since: of, began }, begin) {
     if (!of || !isAlarm(state))
         return "";
-    const first = since && Date.parse(since) < Date.parse(of) ? `Not ok since ${time(since)}. ` : "";
+    const why = begin ? decidedBy(begin) : "";
+    const first = since && Date.parse(since) < Date.parse(of) ? `Not ok since ${time(since)}${why && `, then ${why}`}. ` : "";
     return first + (began && Date.parse(began) < Date.parse(since ?? of) ? `The first window that was not ok began ${time(began)}.` : "");
 }
 
@@ -366,9 +369,11 @@ function beforeText({ state, since, severity_since: of, began }) {
  * @param {Config} config
  * @param {Result | null} latest
  * @param {Result | null} first the window with which the state began
+ * @param {Result | undefined} begin the window with which it left ok
  */
-function showVerdict(parent, config, latest, first) {
+function showVerdict(parent, config, latest, first, begin) {
     const look = lookOf(config);
+    const told = beforeText(config, begin);
     parent.className = `answer ${look}`;
     const open = latest && !latest.window.closed
         ? "The first window is still open; there is no verdict yet. " : "";
@@ -381,7 +386,7 @@ function showVerdict(parent, config, latest, first) {
     fill(parent,
         look === "silent" ? element("h2", {}, shape(look), ` silent:${silent || " no values come"}`)
             : element("h2", {}, shape(look), ` ${state}`),
-        look !== "silent" && beforeText(config) && element("p", {}, beforeText(config)),
+        look !== "silent" && told && element("p", {}, told),
         before && element("p", {}, `When it became ${word(config.state)}: ${before}`),
         cause && element("p", { class: "blame" }, before ? `Now: ${cause}` : cause),
         element("p", {}, look === "silent" ? `Its last state: ${state.replace(/, for .*/, "")}. ` : silent && `Silent:${silent}. `, open, latest ? reason(latest, config)

@@ -148,6 +148,11 @@ export function mutedText({ until, reason, by }) {
     return `${isAcknowledged ? "Acknowledged" : "Muted"}${by ? ` by ${by}` : ""}${end ? ` until ${end}` : ""}${why ? `: ${why}` : ""}`;
 }
 
+/** The name of the button that ends a mute. @param {import("./types.js").Muted} muted */
+export function unmuteText({ reason }) {
+    return reason.startsWith(ACKNOWLEDGED) ? "Take back" : "Unmute";
+}
+
 /** What is muted, as a tag. @param {import("./types.js").Muted} muted */
 export function mutedTag(muted) {
     return element("span", { class: "tag", title: mutedText(muted) },

@@ -18,7 +18,7 @@ function numbers(result) {
             "the reference q"],
         ["Reverse KL", score(result.kl_reverse), "Σ q ln(q/p): divergence of the reference from the current distribution"],
         ["Jensen-Shannon", score(result.js), "Mean KL of both from their average; at most ln 2"],
-        ["PSI", score(result.psi), "Population stability index: KL and reverse KL together"],
+        ["PSI", number(result.kl === null && !result.infinite ? undefined : result.psi), "Population stability index: KL and reverse KL together"],
         ["p", test ? probability(test.p_value) : "–", "Probability of a G statistic as large " +
             "without any drift"],
         ["Significant from", test ? nats(test.critical_kl) : "–", "KL that chance exceeds with " +

@@ -36,8 +36,8 @@ const DOUBLE_MS = 250;
 const DRAG_PX = 5;
 
 const LEGEND = [
-    ["line-kl", "KL of a window"], ["line-warning", "warning limit: the threshold, or what chance can reach if that is higher"],
-    ["line-critical", "critical limit: likewise for critical"],
+    ["line-kl", "KL of a window"], ["line-warning", "warning limit"],
+    ["line-critical", "critical limit: the threshold, or what chance can reach if that is higher"],
     ["line-noise", "noise floor: KL to expect from so few values without any drift"],
 ];
 

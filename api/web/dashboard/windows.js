@@ -20,6 +20,7 @@ const COLUMNS = [
     ["Noise floor, nats", "KL to expect from so few values without any drift"],
     ["p", "Probability of such a difference without any drift"],
     ["Verdict", "Of this window, and of sums with the windows before"],
+    ["State", "Of the monitor after this window: it falls once several windows are good"],
     ["Decided", "The number of rows, or windows before, if these decided"],
 ];
 
@@ -38,7 +39,7 @@ export class WindowTable {
             element("summary", {}, "Windows as a table, and as files"), this.links,
             element("div", {
                 class: "scroll", tabindex: 0, role: "region", "aria-label": "Windows",
-            }, element("table", {}, element("thead", {}, element("tr", {},
+            }, element("table", { class: "windows" }, element("thead", {}, element("tr", {},
                 ...COLUMNS.map(([name, means]) => element("th", { scope: "col" }, term(name, means))))),
             this.body)),
             this.more);
@@ -95,6 +96,7 @@ export class WindowTable {
             element("td", {}, result.noise_floor === null ? "–" : number(result.noise_floor)),
             element("td", {}, result.g_test ? probability(result.g_test.p_value) : "–"),
             element("td", {}, badge(result.verdict)),
+            element("td", {}, badge(result.state)),
             element("td", { class: "left" }, decidedBy(result)));
     }
 }

@@ -87,7 +87,7 @@ function filterBox(_, { React }) {
         return React.createElement("section", { "aria-label": "Filter", className: "filter wrapper" },
             React.createElement("input", {
                 className: "operation-filter-input", type: "search", "aria-label": "Filter operations",
-                placeholder: "Find an operation: mute, windows, /kl_div …", value: typeof filter === "string" && filter !== "true" ? filter : "",
+                placeholder: "Find: mute, windows, /kl_div …", value: typeof filter === "string" && filter !== "true" ? filter : "",
                 onChange: (/** @type {{ target: HTMLInputElement }} */ { target }) => layoutActions.updateFilter(target.value || "true"),
             }));
     };

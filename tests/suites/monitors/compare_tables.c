@@ -103,7 +103,7 @@ Test(monitors_compare_tables, refuses_what_is_no_pair_of_tables)
          "below the warning"},
         {"", TABLES("a\n\n", "a\n" TWOS), "reference_empty", "'a' (column_empty)"},
         {"", TABLES("a\n" ONES, "b\n" TWOS), "columns_unknown",
-         "current: no column is compared: the reference has 'a', this table 'b'"},
+         "current: the tables have no column in common: the reference has 'a', this one 'b'"},
         {"", TABLES("a\n" ONES, "[{\"a\": 1}, 2]"), "value_invalid",
          "current: a row must be an object"},
         {"", TABLES("{\"columns\": {\"a\": 1}}", "a\n1"), "value_invalid",

@@ -108,7 +108,7 @@ async function checkSettings({binary, browser, report}) {
             await visit.picture("row-of-actions");
             await auditAccess(page);
             expectSame((await api.get(path)).annotations.owner, "risk team", "owner");
-            await click(page, "button", "Unmute");
+            await click(page, "button", "Take back");
             await find(page, "button", "Acknowledge …");
             const context = page.browserContext();
             await context.overridePermissions(server.url, ["clipboard-read", "clipboard-sanitized-write"]);
@@ -413,7 +413,7 @@ async function checkMarks({binary, browser, report}) {
             await shown(page);
             await clickMenu(page, "Settings …");
             const {preview} = await api.send("PATCH", `${path}?dry_run=true`, {});
-            const [, alarms, falls] = await waitForText(page, /would have raised 1 alarm: (.*?)\. The present settings raise \d+\.\s+Returns: (.*)\./);
+            const [, alarms, falls] = await waitForText(page, /would have raised 1 alarm: (.*?)\. The present settings raise \d+\.\s+It would have fallen: (.*)\./);
             expect(/^[^,]* critical$/.test(alarms), `alarms: ${alarms}`);
             expectSame(falls.split(", ").length, preview.changes.length - 2, "falls"); /* but the first, and the alarm */
             expect(/to ok/.test(falls), `falls: ${falls}`);

@@ -2,7 +2,7 @@
 import {Api, monitorPath} from "./api.mjs";
 import {visiting} from "./browser.mjs";
 import {expect, expectSame} from "./report.mjs";
-import {fill, find, waitForText} from "./roles.mjs";
+import {click, clickMenu, fill, find, waitForText} from "./roles.mjs";
 import {startServer} from "./server.mjs";
 import {pageOf, shown} from "./monitor.mjs";
 
@@ -18,6 +18,9 @@ const BEGIN = Math.floor(Date.now() / DAY_MS) * DAY_MS - DAYS * DAY_MS;
 /** The day without most of its rows, and those from which a label is new. */
 const MISSING = 9, FIRST = 13, SECOND = 15;
 
+/** Labels of the last day. */
+const LAST = ["x", "y", "late", "late"];
+
 /**
  * A table of one day: columns a, b, which never drift, and c.
  * @param {number} n
@@ -30,10 +33,10 @@ function table(n, labels) {
 
 /** @param {Api} api */
 async function watch(api) {
-    const usual = ["x", "y"];
+    const usual = LAST.slice(0, 2);
     await api.put(`${monitorPath("shop")}?window=1d&volume=2,4&pool=1&method=labels`, table(1000, usual));
     for (let day = 0; day < DAYS; day++) {
-        const labels = day >= SECOND ? [...usual, "late", "late"] : day >= FIRST ? [...usual, "early"] : usual;
+        const labels = day >= SECOND ? LAST : day >= FIRST ? [...usual, "early"] : usual;
         const at = new Date(BEGIN + day * DAY_MS).toISOString();
         await api.post(`${monitorPath("shop", "observations")}?timestamp=${at}`, table(day === MISSING ? ROWS / 10 : ROWS, labels));
     }
@@ -76,15 +79,18 @@ export async function checkCauses({binary, browser, report}) {
             await page.$eval("details", each => { each.open = true; });
             await waitForText(page, /by the number of rows, usually 300/);
         }));
-    await report.check("a new reference is shown before its first window", () =>
+    await report.check("a new reference is seen before it is taken, and before its first window", () =>
         visiting(browser, pageOf(server.url, "shop", "c"), {zone: "UTC", expected: [/404/]}, async ({page}) => {
             await shown(page);
-            const period = {from: new Date(BEGIN + SECOND * DAY_MS).toISOString(), to: new Date(BEGIN + DAYS * DAY_MS).toISOString()};
-            await api.post(`${monitorPath("shop", "reference")}?include=c`, period);
-            await page.reload();
-            const [told] = await waitForText(page, /The new reference, of 300 values/);
+            await clickMenu(page, "New reference …");
+            const [, seen] = await waitForText(page, /The new reference has 900 values.* The latest window then has KL ([\d.]+) nats/);
+            await click(page, "button", "Take it as the reference");
+            const [told] = await waitForText(page, /The new reference, of 900 values/);
             await find(page, "group", /^reference, bin by bin/);
-            return told;
+            const {monitors} = await api.post(monitorPath("shop", "evaluate"), table(ROWS, LAST));
+            const {kl} = monitors.find((/** @type {any} */ {name}) => name === "c");
+            expectSame(seen, String(Number(kl.toPrecision(3))), "KL of the latest window's rows from the new reference");
+            return `${told}, KL ${seen}`;
         }));
     await server.stop();
 }

@@ -106,7 +106,7 @@ export async function checkIncidents({binary, browser, report}) {
             await click(page, "button", "Acknowledge …");
             await fill(page, /^Who looks at it/, REASON);
             await click(page, "button", "Acknowledge");
-            await find(page, "button", "Unmute");
+            await find(page, "button", "Take back");
             await visit.picture("incident-actions");
             await auditAccess(page);
             const {monitors} = await api.get("/monitors?group=credit");
@@ -120,7 +120,7 @@ export async function checkIncidents({binary, browser, report}) {
             await auditWidth(page);
             await emulate(page, {});
             await click(page, "button", /^Actions on 9 columns/);
-            await click(page, "button", "Unmute");
+            await click(page, "button", "Take back");
             await find(page, "button", "Acknowledge …");
             expectSame((await api.get("/groups/credit")).drifting[0].muted, null, "muted");
         }));
@@ -147,7 +147,7 @@ export async function checkIncidents({binary, browser, report}) {
             await click(page, "button", "Acknowledge …");
             await fill(page, /^Who looks at it/, "Eve");
             await click(page, "button", "Acknowledge");
-            await find(page, "button", "Unmute");
+            await find(page, "button", "Take back");
             const {drifting} = await api.get("/groups/wide");
             const texts = drifting.map((/** @type {any} */ {muted}) => `${muted?.reason}`);
             expectSame(`${texts.length} ${[...new Set(texts)]}`, "60 acknowledged: Eve", "mutes of the monitors");
