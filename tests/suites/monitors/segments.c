@@ -110,15 +110,7 @@ static bool is_of(const struct row *row, const char *segment)
 static json_t *send(const struct api_service *service, const char *line, enum format format,
                     const struct api_buffer *body, int status)
 {
-    const struct monitors_request request = {
-        .line = line, .type = types[format], .body = body->data, .size = body->size - 1};
-    struct answer answer = monitors_send(service, &request);
-    cr_assert_eq(answer.status, status, "%s: %d %s", line, answer.status, body_of(&answer));
-    char *text = body_of(&answer);
-    json_t *json = json_loads(text, 0, NULL);
-    free(text);
-    answer_free(&answer);
-    return json;
+    return monitors_send_as(service, line, types[format], body, status);
 }
 
 /* Expects the monitors of a segment to be those of a group of its rows alone. */

@@ -120,6 +120,18 @@ static void expect_status_of(const struct answer *answer, const char *request, c
                  answer->status, (int)answer->response.body.size, answer->response.body.data);
 }
 
+json_t *monitors_send_as(const struct api_service *service, const char *line, const char *type,
+                         const struct api_buffer *body, int status)
+{
+    const struct monitors_request request = {
+        .line = line, .type = type, .body = body->data, .size = body->size - 1};
+    struct answer answer = monitors_send(service, &request);
+    expect_status_of(&answer, line, body->data, status);
+    json_t *json = json_incref(answer.json);
+    answer_free(&answer);
+    return json;
+}
+
 json_t *monitors_get(const struct api_service *service, const char *request, const char *body,
                      int status)
 {

@@ -38,6 +38,10 @@ struct answer monitors_send(const struct api_service *service,
 json_t *monitors_get(const struct api_service *service, const char *request, const char *body,
                      int status);
 
+/* The same of a body of a type, which ends with a NUL. */
+json_t *monitors_send_as(const struct api_service *service, const char *line, const char *type,
+                         const struct api_buffer *body, int status);
+
 /* Expects a status alone. */
 void monitors_expect(const struct api_service *service, const char *request, const char *body,
                      int status);
