@@ -182,7 +182,7 @@ function referenceText(config, { monitors: [made], segments = [] }, latest, char
     chart.name("current", "new reference");
     chart.show(referenceBins(config).map((bin, i) => ({ ...bin, current: shares[i].reference })));
     return [element("p", {}, `The new reference has ${plural(referenceSize(made), "value")}, the present one ${count(referenceSize(config))}.` +
-        (latest?.bins ? ` The latest window then has KL ${nats(divergenceFrom(made, latest))}; a warning needs ${number(config.thresholds.warning)}.` : "") +
+        (latest && latest.n > 0 && latest.bins?.length === shares.length ? ` The latest window then has KL ${nats(divergenceFrom(made, latest))}; a warning needs ${number(config.thresholds.warning)}.` : "") +
         (segments.length > 0 ? ` ${plural(segments.length, "segment")} of the group get a new one, too.` : "")),
             element("div", { class: "small" }, chart.node)];
 }
