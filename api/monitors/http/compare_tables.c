@@ -175,7 +175,7 @@ static bool know(struct api_exchange *x)
 
 /* ---- The current table */
 
-/* Appends a name to a list of at most three, which ends with "…" if there are more. */
+/* Appends the name of column i to a list that has room for the first three: "…" stands for all others. */
 static void list_name(char *list, size_t size, size_t i, const char *name)
 {
     enum { LISTED = 3 };

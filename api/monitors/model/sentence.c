@@ -170,7 +170,7 @@ static void write_pair(const char *name, double before, double now, struct api_b
     write_number(rounded(now, digits), out);
 }
 
-/* Changes of mean and standard deviation that are not told, in standard deviations of the reference. */
+/* Maximum change of mean and standard deviation that is not told, in standard deviations of the reference. */
 #define STEADY 0.02
 
 /* Appends mean and standard deviation, which people look at first, if both are known and one has changed. */
@@ -179,8 +179,8 @@ static void write_spread(const struct api_scores *scores, struct api_buffer *out
     const struct api_spread *now = &scores->spread, *before = &scores->reference_spread;
     if (!isfinite(now->mean + now->sd + before->mean + before->sd))
         return;
-    double least = STEADY * before->sd;
-    if (fabs(now->mean - before->mean) <= least && fabs(now->sd - before->sd) <= least)
+    double min_change = STEADY * before->sd;
+    if (fabs(now->mean - before->mean) <= min_change && fabs(now->sd - before->sd) <= min_change)
         return;
     write_pair("mean ", before->mean, now->mean, out);
     write_pair(", sd ", before->sd, now->sd, out);

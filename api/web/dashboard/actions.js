@@ -4,9 +4,9 @@ import { BinChart } from "./bars.js";
 import { curl } from "./commands.js";
 import { openDialog } from "./dialog.js";
 import { element, visible } from "./dom.js";
-import { comparedWith, count, duration, isolate, nats, number, plural, time } from "./format.js";
+import { comparedWith, count, duration, isolate, nats, plural, time } from "./format.js";
 import { periodFields, periodOf } from "./range.js";
-import { divergenceFrom, referenceBins, referenceSize } from "./reference.js";
+import { referenceBins, referenceSize } from "./reference.js";
 import { ACKNOWLEDGED } from "./row.js";
 import { rises } from "./spans.js";
 import { isAlarm, word } from "./states.js";
@@ -171,7 +171,7 @@ export function lastOk(changes, startOf) {
  *
  * @param {Config} config
  * @param {{ monitors: Config[], segments?: unknown[] }} answer of a dry run
- * @param {import("./types.js").Result | null} latest
+ * @param {import("./types.js").Comparison | null} latest the latest window against the period
  * @param {BinChart} chart
  */
 function referenceText(config, { monitors: [made], segments = [] }, latest, chart) {
@@ -182,9 +182,26 @@ function referenceText(config, { monitors: [made], segments = [] }, latest, char
     chart.name("current", "new reference");
     chart.show(referenceBins(config).map((bin, i) => ({ ...bin, current: shares[i].reference })));
     return [element("p", {}, `The new reference has ${plural(referenceSize(made), "value")}, the present one ${count(referenceSize(config))}.` +
-        (latest && latest.n > 0 && latest.bins?.length === shares.length ? ` The latest window then has KL ${nats(divergenceFrom(made, latest))}; a warning needs ${number(config.thresholds.warning)}.` : "") +
+        (latest ? ` The latest window then has KL ${nats(latest.kl)}: ${word(latest.verdict)}.` : "") +
         (segments.length > 0 ? ` ${plural(segments.length, "segment")} of the group get a new one, too.` : "")),
             element("div", { class: "small" }, chart.node)];
+}
+
+/**
+ * The latest window against the windows of a period; null where one of both is missing.
+ *
+ * @param {Config} config
+ * @param {import("./types.js").Result | null} latest
+ * @param {{ from: string, to: string }} period
+ * @returns {Promise<import("./types.js").Comparison | null>}
+ */
+async function compareLatest({ group, name }, latest, { from, to }) {
+    if (!latest?.window.closed)
+        return null;
+    const { start } = latest.window;
+    const after = new Date(Date.parse(start) + 1).toISOString();
+    return call("GET", address(["monitors", group, name, "compare"], { from: start, to: after, against_from: from, against_to: to }))
+        .catch(() => null);
 }
 
 /**
@@ -217,7 +234,8 @@ export function takeReference(config, latest, zoom, ok) {
         button: "Take it as the reference",
         command: (values) => curl(address(["monitors", group, "reference"], { include: name }).href, "-d", JSON.stringify(periodOf(values))),
         run: (values) => take(values, false),
-        preview: async (values) => referenceText(config, await take(values, true), latest, chart),
+        preview: async (values) => referenceText(config, await take(values, true),
+                                                 await compareLatest(config, latest, periodOf(values)), chart),
     });
 }
 

@@ -1,7 +1,7 @@
 /* Changes of state of all monitors, newest first. */
 import { address, call } from "./api.js";
 import { element, fill } from "./dom.js";
-import { ago, isolateLabels, number, plural, time } from "./format.js";
+import { ago, sentenceText, number, plural, time } from "./format.js";
 import { HealthAlert } from "./health.js";
 import { Notifications } from "./notifications.js";
 import { boundsOf, changeAddress, rangeOf, RangePicker } from "./range.js";
@@ -64,7 +64,7 @@ class Events {
             element("div", { class: "filters" }, this.picker.node,
                 element("label", { for: "to" }, "Became "), this.state, this.search),
             element("section", { class: "panel", "aria-label": "Changes" },
-                element("p", { class: "quiet" }, "Times are those at which windows ended."), this.list));
+                element("p", { class: "quiet" }, "Times are those at which windows ended, or a silence began or ended."), this.list));
         document.title = "Events · kldiv";
     }
 
@@ -78,6 +78,7 @@ class Events {
         this.main.setAttribute("aria-busy", "false");
         this.picker.show(this.query);
         this.state.value = this.query.get("to_state") ?? "";
+        this.search.value = this.query.get("q") ?? "";
         this.loaded = response;
         this.showChosen();
     }
@@ -101,7 +102,7 @@ class Events {
      * @param {boolean} more
      */
     show(changes, more) {
-        const text = JSON.stringify([changes, more, this.state.value]);
+        const text = JSON.stringify([changes, more, this.state.value, this.search.value]);
         if (text === this.shown)
             return;
         this.shown = text;
@@ -171,7 +172,7 @@ function looked(state) {
 
 /** The group whose segment a group is, or the group itself. @param {Event} change */
 function baseOf({ group = "" }) {
-    return group.replace(/(?<=.)\[[^[=]+=.*\]$/, "");
+    return group.replace(/^(.+?)\[[^[=]+=.*\]$/, "$1");
 }
 
 /**
@@ -238,7 +239,7 @@ function explain(node, why, changes, sentence) {
     const isOfRows = sentence.startsWith("rows: ");
     const [rows] = sentence.split("; ");
     const name = changes.length > 1 && !isOfRows && sentence && [element("bdi", {}, nameIn(toldOf(changes), baseOf(changes[0]))), ": "];
-    fill(why, ...(name || []), isolateLabels(changes.length > 1 && isOfRows ? rows : sentence));
+    fill(why, ...(name || []), sentenceText(changes.length > 1 && isOfRows ? rows : sentence));
     if (isOfRows)
         node.querySelectorAll(".kl-of").forEach((each) => each.remove());
 }

@@ -164,18 +164,19 @@ export function isolate(name) {
     return `\u2068${visible(name)}\u2069`;
 }
 
-/** That windows were judged together. @param {number} before their number, without the newest */
+/** Names the windows that were judged with the newest. @param {number} before their number, without the newest */
 export function withBefore(before) {
     return `together with the ${before === 1 ? "window" : plural(before, "window")} before`;
 }
 
 /**
- * A sentence of the server with each label that it quotes kept to itself; how many windows it is about, in words.
+ * A sentence of the server as people read it: each label that it quotes kept to itself, the number of its windows in words.
  *
  * @param {string} sentence
  */
-export function isolateLabels(sentence) {
-    return sentence.replace(/with the (\d+) before: /, (_, n) => `${withBefore(Number(n))}: `).replace(/“([^”]*)”/g, (_, label) => `“${isolate(label)}”`);
+export function sentenceText(sentence) {
+    return sentence.replace(/with the (\d+) before: /, (_, n) => `${withBefore(Number(n))}: `)
+        .replace(/“([^”]*)”/g, (_, label) => `“${isolate(label)}”`);
 }
 
 /**

@@ -3,7 +3,7 @@
 import { openRow } from "./action-row.js";
 import { address, call } from "./api.js";
 import { element, fill } from "./dom.js";
-import { isolateLabels, plural, shorten, time } from "./format.js";
+import { sentenceText, plural, shorten, time } from "./format.js";
 import { linkTo, mutedText } from "./row.js";
 import { badge } from "./states.js";
 
@@ -111,7 +111,7 @@ function line(group, incident, changed) {
     return element("li", {},
         badge(monitors[0].state), " ",
         element("span", {}, `${nameOf(incident)}. ${first ? "The first" : "The worst"}: `, linkOf(group, (first ?? monitors[0]).name)),
-        " ", element("span", { class: "quiet" }, `In its last window: ${isolateLabels((first ?? monitors[0]).sentence)}`), " ",
+        " ", element("span", { class: "quiet" }, `In its last window: ${sentenceText((first ?? monitors[0]).sentence)}`), " ",
         element("span", { class: "act" },
             element("button", { type: "button", class: "open", "aria-label": `Actions on ${nameOf(incident)}`,
                                 click: () => openRow(nameOf(incident), () => subjectOf(group, incident), changed) }, "⋯")),

@@ -9,20 +9,20 @@ export function rank(result) {
     return result.kl ?? (result.infinite ? Infinity : -1);
 }
 
-/** What an error says of a file. @param {ApiError} error */
-function messageOf({ message }) {
-    return BINARY.test(message) ? "This is no table: the file is not text, but binary, as images and archives are" : message.replace(PARAMETERS, "");
-}
-
-/** Columns whose values have no bins of their own; those that may have them if the reader wants. */
-const WITHOUT_BINS = ["nearly_unique", "dates", "labels_too_large"];
-const MAY_BE_WATCHED = WITHOUT_BINS.slice(0, 2);
+/** Columns whose values have no bins of their own; the first ones may have them if the reader wants. */
+const MAY_BE_WATCHED = ["nearly_unique", "dates"];
+const WITHOUT_BINS = [...MAY_BE_WATCHED, "labels_too_large"];
 
 /** What the service says of a file that is not text. */
 const BINARY = /there is a NUL at byte/;
 
 /** What messages say of parameters, to programs: the page has buttons and fields for these. */
 const PARAMETERS = /, unless \?include= names it| \(\?time= [^)]*\)| by \?bins= or \?include=/g;
+
+/** An error of a file as the page tells it. @param {ApiError} error */
+function errorText({ message }) {
+    return BINARY.test(message) ? "This is no table: the file is binary, as images and archives are" : message.replace(PARAMETERS, "");
+}
 
 /** What is told of such a column that is ok. */
 export const ONLY_MISSING = "only missing values are watched";
@@ -60,7 +60,7 @@ export async function attempt(parent, make, wanted = () => true) {
         if (!(error instanceof ApiError))
             throw error;
         if (wanted())
-            fill(parent, element("p", { class: "failure", role: "alert" }, `${messageOf(error)}.`));
+            fill(parent, element("p", { class: "failure", role: "alert" }, `${errorText(error)}.`));
         return null;
     }
 }

@@ -7,23 +7,6 @@ export function referenceSize({ reference = {} }) {
 }
 
 /**
- * KL of a window from the reference of a config with the same bins, nats: both smoothed by the pseudocount, as the service does.
- *
- * @param {import("./types.js").Config} config
- * @param {import("./types.js").Result} result
- */
-export function divergenceFrom(config, { bins = [], n }) {
-    const size = referenceSize(config), extra = config.pseudocount;
-    const pairs = referenceBins(config).map(({ reference }, i) => [bins[i].current * n, reference * size])
-        .filter(([current, reference]) => current + reference > 0);
-    const share = (/** @type {number} */ count, /** @type {number} */ all) => (count + extra) / (all + extra * pairs.length);
-    return pairs.reduce((sum, [current, reference]) => {
-        const p = share(current, n), q = share(reference, size);
-        return sum + (p > 0 ? p * Math.log(p / q) : 0);
-    }, 0);
-}
-
-/**
  * Bins of a config with its reference, as a result would have them.
  *
  * @param {import("./types.js").Config} config

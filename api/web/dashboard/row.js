@@ -1,6 +1,6 @@
 /* A row of a list of monitors: state, names, KL against its thresholds, its course, why, since when. */
 import { element, oneLine } from "./dom.js";
-import { ago, count, isolate, isolateLabels, number, time } from "./format.js";
+import { ago, count, isolate, sentenceText, number, time } from "./format.js";
 import { mayBeChance } from "./sentences.js";
 import { sparkline } from "./spark.js";
 import { badge, isAlarm, lookOf, LOOKED, meaning, shape } from "./states.js";
@@ -120,7 +120,7 @@ function isBeyond({ state, kl, noise_floor: noise, thresholds }) {
 /** What moved, in the server's words, or what is missing. @param {Listed} monitor */
 function cause(monitor) {
     const { last_observation: last, sentence, state } = monitor;
-    const text = isAlarm(state) ? isolateLabels(sentence)
+    const text = isAlarm(state) ? sentenceText(sentence)
         : lookOf(monitor) === "silent" && last ? `No values since ${time(last)}`
         : mayBeChance({ ...monitor, verdict: state });
     return cell("cause", text && element("span", { title: text }, text));

@@ -1,6 +1,6 @@
 /* Sentences that answer: is anything wrong, since when, because of what. */
 import {
-    binName, binTitle, count, isolate, isolateLabels, lasting, list, namedBins, nats, number, percent, plural, probability, withBefore,
+    binName, binTitle, count, isolate, sentenceText, lasting, list, namedBins, nats, number, percent, plural, probability, withBefore,
 } from "./format.js";
 import { LOOKED, lookOf, word } from "./states.js";
 
@@ -52,7 +52,7 @@ function verb(n) {
 /** @param {Listed} monitor */
 function because(monitor) {
     if (monitor.sentence)
-        return `; now: ${isolateLabels(monitor.sentence)}`;
+        return `; now: ${sentenceText(monitor.sentence)}`;
     return monitor.infinite ? "; KL is infinite." : ".";
 }
 
@@ -103,7 +103,7 @@ export function blame(result) {
  * @param {Pick<Result, "bins" | "infinite" | "unseen_ratio" | "sentence">} result
  */
 export function whatMoved(result) {
-    return result.sentence ? isolateLabels(result.sentence) : blame(result);
+    return result.sentence ? sentenceText(result.sentence) : blame(result);
 }
 
 /**
@@ -155,13 +155,19 @@ function chance(p) {
     return p < TINY ? `below ${TINY}` : probability(p);
 }
 
+/** True if the number of rows decided a verdict. @param {Pick<Result, "verdict" | "volume">} result */
+export function isOfRows({ verdict, volume }) {
+    return Boolean(volume) && volume?.level !== "ok" && volume?.level === verdict;
+}
+
 /**
  * What decided a verdict beside this window's own values: the number of rows, or windows before; "" if nothing did.
  *
  * @param {Result} result
  */
-export function decidedBy({ verdict, volume, pooled }) {
-    if (volume && volume.level !== "ok" && volume.level === verdict)
+export function decidedBy(result) {
+    const { volume, pooled } = result;
+    if (volume && isOfRows(result))
         return `by the number of rows, usually ${count(Math.round(volume.usual))}`;
     return pooled && pooled.windows > 1 ? withBefore(pooled.windows - 1) : "";
 }

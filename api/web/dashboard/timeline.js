@@ -8,7 +8,7 @@ import { colourOf, drawLine, font, isInside, makePlot, rem, sizeOf } from "./plo
 import { columnOf, klColumns, pointsOf } from "./points.js";
 import { describeShares, drawShares, layersOf, stack } from "./shares.js";
 import { markAlarms, shadeSpans, spansOf } from "./spans.js";
-import { decidedBy } from "./sentences.js";
+import { decidedBy, isOfRows } from "./sentences.js";
 import { word } from "./states.js";
 
 /**
@@ -357,7 +357,7 @@ export class Timeline {
     /** True if a window's number of rows decided its verdict. @param {number} id */
     isOfRows(id) {
         const result = this.points.results.find((each) => each?.window.id === id);
-        return Boolean(result && decidedBy(result).startsWith("by"));
+        return Boolean(result && isOfRows(result));
     }
 
     /** Marks the first window of each new reference. @param {uPlot} plot */

@@ -38,7 +38,7 @@ struct answer monitors_send(const struct api_service *service,
 json_t *monitors_get(const struct api_service *service, const char *request, const char *body,
                      int status);
 
-/* The same of a body of a type, which ends with a NUL. */
+/* Sends a body with its media type. The body ends with a NUL, which is not sent. The response as of monitors_get. */
 json_t *monitors_send_as(const struct api_service *service, const char *line, const char *type,
                          const struct api_buffer *body, int status);
 
